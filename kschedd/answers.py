@@ -55,10 +55,10 @@ def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
     for each in _classes(_class_in(answer) or answer):
         for name, kind in _hints(each).items():
             here = f"{path}.{_key(name)}" if path else _key(name)
-            told = [(here, get_args(kind)[-1])] if get_origin(kind) is Annotated else []
-            told += [] if _class_in(kind) is None else meanings(kind, here)
-            yield from (one for one in told if one not in known)
-            known.update(told)
+            described = [(here, get_args(kind)[-1])] if get_origin(kind) is Annotated else []
+            described += [] if _class_in(kind) is None else meanings(kind, here)
+            yield from (one for one in described if one not in known)
+            known.update(described)
 
 
 def _classes(answer: Any) -> Sequence[Any]:

@@ -110,7 +110,7 @@ class _Orders:
     clients: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     connecting: trio.CancelScope = attrs.field(factory=trio.CancelScope)  # while credentials for a server are got
 
-    def told(self, number: signal.Signals, count: int) -> None:
+    def notify(self, number: signal.Signals, count: int) -> None:
         log.info("signal", name=number.name)
         self.stop.set()
         self.connecting.cancel()
@@ -132,7 +132,7 @@ async def _serve(
     """Open all that the daemon has, in an order in which whatever is refused is refused before anything is begun."""
     path, limits, orders = (options.socket or default_socket_path()).absolute(), options.limits, _Orders()
     async with AsyncExitStack() as opened:
-        opened.enter_context(heeded(orders.told, orders.read_again))  # until the journal is closed
+        opened.enter_context(heeded(orders.notify, orders.read_again))  # until the journal is closed
         http = None if options.http is None else options.http.load()
         remote = None if options.listen is None else await remote_door(options.listen.load(), limits, opened)
         raise_file_limit()

@@ -38,7 +38,7 @@ def lift_deadline() -> None:
 
 
 @contextmanager
-def heeded(told: Callable[[signal.Signals, int], None], reload: Callable[[], None]) -> Iterator[None]:
+def heeded(notify: Callable[[signal.Signals, int], None], reload: Callable[[], None]) -> Iterator[None]:
     """Call `told` in the Trio run for each terminating signal, with their number so far; `reload` for a sent SIGHUP.
 
     The handler itself sets the deadlines: it runs as soon as any Python code does, also while the loop is blocked.
@@ -56,7 +56,7 @@ def heeded(told: Callable[[signal.Signals, int], None], reload: Callable[[], Non
         count += 1
         end_within(AT_ONCE_S if count > 1 else ORDERLY_S)
         try:
-            loop.run_sync_soon(told, signal.Signals(number), count)
+            loop.run_sync_soon(notify, signal.Signals(number), count)
         except trio.RunFinishedError:
             end_within(AT_ONCE_S)  # Trio is done, and something keeps the process
 

@@ -215,13 +215,13 @@ def serve_forks(where: Path) -> None:
     pid = 0
     for line in sys.stdin:
         point, count = line.split()
-        ready, told = os.pipe()
+        ready, reported = os.pipe()
         pid = os.fork()
         if pid == 0:
             os.close(ready)
             install(point, int(count), where / _REACHED)
-            run_one(serving, where, partial(os.write, told, b"serves"))
-        os.close(told)
+            run_one(serving, where, partial(os.write, reported, b"serves"))
+        os.close(reported)
         word = os.read(ready, 10)
         os.close(ready)
         if not word:
@@ -239,18 +239,18 @@ def import_what_a_daemon_imports(serving: Any) -> None:
     A forked daemon reports the modules. This process must not run a daemon itself, since a fork has only one of its
     threads.
     """
-    there, told = os.pipe()
+    there, reported = os.pipe()
     pid = os.fork()
     if pid == 0:
         with tempfile.TemporaryDirectory() as where:
 
             def serves() -> None:
-                os.write(told, " ".join(sys.modules).encode())
+                os.write(reported, " ".join(sys.modules).encode())
                 shutil.rmtree(where)
                 os._exit(0)
 
             run_one(serving, Path(where), serves)
-    os.close(told)
+    os.close(reported)
     with os.fdopen(there, encoding="utf-8") as names:
         for name in names.read().split():
             if name not in sys.modules and not name.startswith("__"):

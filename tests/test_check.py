@@ -63,18 +63,18 @@ def test_what_does_not_fit_is_said_with_what_would_do(cluster: Path, capsys: pyt
 
 def test_who_has_to_move_is_said(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _check(cluster, _deployment("3", replicas=1, priorityClassName="gold"), form="json") == 0
-    told = json.loads(capsys.readouterr().out)
-    (moved,) = [one for one in told["pods"] if one["change"] == "moved"]
+    reported = json.loads(capsys.readouterr().out)
+    (moved,) = [one for one in reported["pods"] if one["change"] == "moved"]
     assert moved["name"].startswith("web-")
     assert {moved["node"], moved["to"]} == {"n1", "n2"}
 
 
 def test_who_loses_its_place_is_said(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _check(cluster, _deployment("3", replicas=2, priorityClassName="gold"), form="json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert len(told["unplaced"]) == 2  # the successors of those that were preempted
-    assert all(one["pod"].startswith("default/web-abc-") and not one["new"] for one in told["unplaced"])
-    assert sum(one["change"] == "placed" for one in told["pods"]) == 2
+    reported = json.loads(capsys.readouterr().out)
+    assert len(reported["unplaced"]) == 2  # the successors of those that were preempted
+    assert all(one["pod"].startswith("default/web-abc-") and not one["new"] for one in reported["unplaced"])
+    assert sum(one["change"] == "placed" for one in reported["pods"]) == 2
 
 
 def test_pods_with_one_cause_are_told_together(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,9 +83,9 @@ def test_pods_with_one_cause_are_told_together(cluster: Path, capsys: pytest.Cap
     assert out.count("    cause: ") == 1
     assert " more pod" in out.partition("    cause: ")[0]
     assert _check(cluster, _deployment("3", replicas=4), form="json") == 1
-    told = json.loads(capsys.readouterr().out)
-    (group,) = told["causes"]
-    assert group["of"] == [one["pod"] for one in told["unplaced"]]
+    reported = json.loads(capsys.readouterr().out)
+    (group,) = reported["causes"]
+    assert group["of"] == [one["pod"] for one in reported["unplaced"]]
 
 
 def test_a_change_without_pods_fits(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,11 +132,11 @@ def test_input_that_cannot_be_used_is_told_apart(
 
 
 def test_the_same_check_says_the_same(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    said = []
+    answer = []
     for _ in range(2):
         assert _check(cluster, _deployment("2", replicas=3), form="json") == 1
-        said.append(capsys.readouterr().out)
-    assert said[0] == said[1]
+        answer.append(capsys.readouterr().out)
+    assert answer[0] == answer[1]
 
 
 @pytest.mark.parametrize(
@@ -211,8 +211,8 @@ def test_workloads_without_a_condition_for_it_are_found_by_the_pods_they_lack(
         {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "c"}, "spec": {"template": template}},
     ]
     assert _check(cluster, *raws, form="json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert [text.partition(":")[0] for text in told["refused"]] == [
+    reported = json.loads(capsys.readouterr().out)
+    assert [text.partition(":")[0] for text in reported["refused"]] == [
         "StatefulSet default/a",
         "DaemonSet default/b",
         "Job default/c",
@@ -223,6 +223,6 @@ def test_what_admission_rejects_does_not_fit(cluster: Path, capsys: pytest.Captu
     plain = pod("direct", 0)
     plain["metadata"] = {"name": "direct", "namespace": "other"}
     assert _check(cluster, *_limited("other", 1), plain, form="json") == 1
-    told = json.loads(capsys.readouterr().out)
-    assert told["errors"] == told["refused"] == []
-    assert told["forbidden"][0].startswith('Pod other/direct: pods "direct" is forbidden: exceeded quota: one')
+    reported = json.loads(capsys.readouterr().out)
+    assert reported["errors"] == reported["refused"] == []
+    assert reported["forbidden"][0].startswith('Pod other/direct: pods "direct" is forbidden: exceeded quota: one')

@@ -150,9 +150,9 @@ def test_a_full_disk_is_told_in_a_line() -> None:
 @pytest.mark.parametrize("words", ["journal verify", "test", "verify", "plugin check", "run --state", "run --plugin"])
 def test_a_path_that_cannot_be_looked_at_is_told_in_a_line(words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*words.split(), f"/{'a' * 300}"]) in (cli.FAILED, cli.WRONG_USE)
-    told = capsys.readouterr().err
-    assert told.startswith("error: ")
-    assert told.endswith("File name too long\n")
+    reported = capsys.readouterr().err
+    assert reported.startswith("error: ")
+    assert reported.endswith("File name too long\n")
 
 
 @pytest.mark.parametrize("words", ["--help", "simulate --scenario examples/scenarios/gang.txt"])

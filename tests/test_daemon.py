@@ -152,20 +152,20 @@ async def test_bad_objects_are_refused_by_field_and_the_rest_goes_on(options: Da
     bad, path_part = BAD_TEXT[which]
     async with running(options) as path, Client.connect(path) as client:
         broken = {"apiVersion": "v1", "metadata": {"name": "bad"}, **bad}
-        told = await client.call("objects.apply", manifests=[node("n1"), broken, pod("good")], source="f")
-        assert [one["name"] for one in told["results"]] == ["n1", "good"]
-        assert all(error["source"] == "f[1]" for error in told["errors"])
-        assert any(path_part in error["path"] for error in told["errors"])
+        reported = await client.call("objects.apply", manifests=[node("n1"), broken, pod("good")], source="f")
+        assert [one["name"] for one in reported["results"]] == ["n1", "good"]
+        assert all(error["source"] == "f[1]" for error in reported["errors"])
+        assert any(path_part in error["path"] for error in reported["errors"])
         assert await running_pods(client, 1) == ["n1"]
 
 
 async def test_text_that_is_no_manifest_is_told_with_its_line(options: DaemonOptions) -> None:
     text = "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n---\nkind: [\n---\n" + "x" * 1_000_000 + "\n"
     async with running(options) as path, Client.connect(path) as client:
-        told = await client.call("objects.apply", manifests=text, source="big.yaml")
-        assert [one["name"] for one in told["results"]] == ["n1"]
-        assert [error["line"] for error in told["errors"]] == [6, 7]
-        assert all(error["source"] == "big.yaml" and len(error["message"]) < 5000 for error in told["errors"])
+        reported = await client.call("objects.apply", manifests=text, source="big.yaml")
+        assert [one["name"] for one in reported["results"]] == ["n1"]
+        assert [error["line"] for error in reported["errors"]] == [6, 7]
+        assert all(error["source"] == "big.yaml" and len(error["message"]) < 5000 for error in reported["errors"])
 
 
 async def test_clients_that_misbehave_disturb_nobody(options: DaemonOptions) -> None:

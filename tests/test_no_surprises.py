@@ -47,9 +47,9 @@ def test_nothing_is_evaluated_unpickled_or_given_to_a_shell() -> None:
     files = [*(ROOT / "kschedd").rglob("*.py"), *(ROOT / "repl").rglob("*.py")]
     assert len(files) > 500
     found = {
-        str(file.relative_to(ROOT)): told
+        str(file.relative_to(ROOT)): reported
         for file in files
-        if (told := list(found_in(file.read_text(encoding="utf-8"))))
+        if (reported := list(found_in(file.read_text(encoding="utf-8"))))
     }
     assert found == _LEFT_OUT
 

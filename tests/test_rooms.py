@@ -42,8 +42,8 @@ def test_the_architecture_names_files_that_exist() -> None:
 def test_the_channels_of_the_architecture_are_those_of_the_wiring() -> None:
     wired = re.findall(r"open_memory_channel\[(.*)\]\((\w+)\)", (ROOT / "kschedd/daemon.py").read_text("utf-8"))
     rows = re.findall(r"^\| [\w ,]+ \| `(.*)` \| `?(\w+)`? \|", section("ARCHITECTURE.md", "Actors and channels"), re.M)
-    told = {(carried.replace("\\|", "|"), size) for carried, size in rows}
-    assert told == set(wired) - {("Sequence[SchedulerEvent]", "0")}  # which only a real cluster has
+    reported = {(carried.replace("\\|", "|"), size) for carried, size in rows}
+    assert reported == set(wired) - {("Sequence[SchedulerEvent]", "0")}  # which only a real cluster has
 
 
 def test_the_architecture_names_every_package() -> None:

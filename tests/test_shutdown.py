@@ -32,7 +32,7 @@ trio.run(main)
 
 @pytest.mark.parametrize("terminal", [True, False], ids=["with-a-terminal", "without"])
 def test_a_hang_up_that_somebody_sends_is_no_end(terminal: bool) -> None:
-    said, out = os.pipe()
+    answer, out = os.pipe()
     held, there = pty.openpty() if terminal else (-1, -1)
     command = [sys.executable, "-c", PROGRAM, str(out)]
     if terminal:  # which becomes the controlling one of a new session
@@ -41,7 +41,7 @@ def test_a_hang_up_that_somebody_sends_is_no_end(terminal: bool) -> None:
     os.close(out)
     if terminal:
         os.close(there)
-    with os.fdopen(said, "rb") as heard:
+    with os.fdopen(answer, "rb") as heard:
         assert heard.readline() == b"ready\n"
         child.send_signal(signal.SIGHUP)
         assert heard.readline() == b"reload\n"

@@ -171,12 +171,12 @@ async def test_files_that_have_become_pipes_are_not_waited_for(
 
 
 async def test_the_watchdog_is_told_as_long_as_the_daemon_answers(tmp_path: Path, autojump_clock: Any) -> None:
-    asked = 0
+    requests = 0
 
     async def alive() -> None:
-        nonlocal asked
-        asked += 1
-        if asked > 3:
+        nonlocal requests
+        requests += 1
+        if requests > 3:
             await trio.sleep_forever()
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
@@ -184,8 +184,8 @@ async def test_the_watchdog_is_told_as_long_as_the_daemon_answers(tmp_path: Path
         listening.setblocking(False)
         with trio.move_on_after(3600):
             await ServiceManager(str(tmp_path / "notify"), 30).watchdog(alive)
-        told = [listening.recv(100) for _ in range(3)]
-        assert told == [b"WATCHDOG=1"] * 3
+        reported = [listening.recv(100) for _ in range(3)]
+        assert reported == [b"WATCHDOG=1"] * 3
         with pytest.raises(BlockingIOError):
             listening.recv(100)
 

@@ -73,11 +73,11 @@ def _exceeds(used: Amounts, bound: Amounts) -> bool:
 
 def _quota(spec: object, used: Amounts) -> Quota | None:
     """None where the spec has another form than this plugin reads: no schema keeps it out."""
-    said = {} if spec is None else spec
-    if not isinstance(said, Mapping):
+    given = {} if spec is None else spec
+    if not isinstance(given, Mapping):
         return None
     bounds: list[Amounts] = []
-    for bound in (said.get("min"), said.get("max")):
+    for bound in (given.get("min"), given.get("max")):
         if not isinstance(bound, Mapping | None):
             return None
         try:
@@ -195,12 +195,12 @@ class CapacityScheduling:
 
         None means that the quota is invalid, so that only the namespace's own pods wait.
         """
-        said: dict[str, object] = {}
+        given: dict[str, object] = {}
         for key, found in sorted(cluster.of_kind(KIND).items()):
-            said.setdefault(key.partition("/")[0], found.raw.get("spec"))
-        if said:
+            given.setdefault(key.partition("/")[0], found.raw.get("spec"))
+        if given:
             self._usage.refresh(cluster)
-        return {namespace: _quota(spec, self._usage.total.get(namespace, {})) for namespace, spec in said.items()}
+        return {namespace: _quota(spec, self._usage.total.get(namespace, {})) for namespace, spec in given.items()}
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         return [

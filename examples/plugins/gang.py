@@ -50,13 +50,13 @@ def group_of(pod: Pod) -> Group | None:
     return (pod.namespace, name) if name else None
 
 
-def _said(pod: Pod, key: str) -> str | None:
+def _annotated(pod: Pod, key: str) -> str | None:
     return pod.labels.get(key) or pod.annotations.get(key)
 
 
 def size_of(pod: Pod) -> int | None:
     """Return the size of the pod's group; None if it is not stated as a positive integer."""
-    text = _said(pod, SIZE) or ""
+    text = _annotated(pod, SIZE) or ""
     return int(text) if text.isdecimal() and int(text) > 0 else None
 
 
@@ -100,7 +100,9 @@ class Gang:
         if group is None:
             return SKIP
         if size is None:
-            return unresolvable(f"label or annotation {SIZE} is no number of pods: {_said(pod, SIZE) or 'not set'}")
+            return unresolvable(
+                f"label or annotation {SIZE} is no number of pods: {_annotated(pod, SIZE) or 'not set'}"
+            )
         known = self._groups.setdefault(group, Known())
         known.seen.add(pod.uid)
         if not self._waiting(group):
@@ -128,7 +130,7 @@ class Gang:
         if group is None or size is None:
             return None, 0.0
         if self._with_a_node(group) < size:
-            patience_s = _seconds(_said(pod, TIMEOUT)) or self._timeout_s
+            patience_s = _seconds(_annotated(pod, TIMEOUT)) or self._timeout_s
             return Status(Code.WAIT, (f"the other pods of gang {group[1]} have no node yet",)), patience_s
         for other in self._waiting(group):
             self._handle.allow(other.uid, self.name)

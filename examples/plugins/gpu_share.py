@@ -335,12 +335,12 @@ class GpuShare:
     def _cards_of(self, pod: Pod) -> tuple[int, ...]:
         """() if neither this plugin nor the annotation says so: somebody else placed the pod."""
         chosen = self._chosen.get(pod.uid)
-        said = pod.annotations.get(CARDS)
-        if said is None:
+        annotated = pod.annotations.get(CARDS)
+        if annotated is None:
             return chosen or ()
         if chosen is not None:
             del self._chosen[pod.uid]  # the annotation has come back
-        cards = said.split(",")
+        cards = annotated.split(",")
         return tuple(int(card) for card in cards if card.isdecimal() and int(card) < MOST_CARDS)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:

@@ -101,11 +101,11 @@ class NodeResourceTopologyMatch:
         found = self._handle.cluster.get(KIND, node_name)
         if found is None:
             return None
-        said = {str(each.get("name")): each.get("value") for each in _maps(found.raw.get("attributes"))}
-        if said.get("topologyManagerPolicy") != "single-numa-node":
+        attributes = {str(each.get("name")): each.get("value") for each in _maps(found.raw.get("attributes"))}
+        if attributes.get("topologyManagerPolicy") != "single-numa-node":
             return None
         zones = tuple(_zone(zone) for zone in _maps(found.raw.get("zones")) if zone.get("type") == "Node")
-        return Topology(zones, said.get("topologyManagerScope", "container") == "container")
+        return Topology(zones, attributes.get("topologyManagerScope", "container") == "container")
 
 
 def _maps(found: object) -> list[Mapping[str, Any]]:

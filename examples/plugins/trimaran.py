@@ -68,11 +68,11 @@ def number(args: RawArgs, name: str, default: float, least: float, most: float) 
 
 def expected_milli(pod: Pod) -> float:
     """Return the CPU that a pod is expected to use: its request if it has a limit, otherwise more than its request."""
-    asked = pod.requests.get("cpu", 0)
-    if not asked:
+    requested = pod.requests.get("cpu", 0)
+    if not requested:
         return UNREQUESTED_MILLI
     bounded = all("cpu" in ((each.get("resources") or {}).get("limits") or {}) for each in pod.spec["containers"])
-    return asked if bounded else MULTIPLIER * asked
+    return requested if bounded else MULTIPLIER * requested
 
 
 @attrs.define(eq=False)

@@ -31,13 +31,13 @@ def typical_pods(pods: Path) -> list[dict[str, float]]:
     All requests are included: without the rare pods that request eight cards, no whole nodes are kept free for them.
     """
     with pods.open(newline="", encoding="utf-8") as file:
-        asked = Counter(
+        requested = Counter(
             (int(row["cpu_milli"]), int(row["num_gpu"]), int(row["gpu_milli"] or 0) if int(row["num_gpu"]) else 0)
             for row in csv.DictReader(file)
         )
     return [
         {"cpuMilli": cpu, "cards": cards, "cardMilli": milli, "share": count}
-        for (cpu, cards, milli), count in sorted(asked.items())
+        for (cpu, cards, milli), count in sorted(requested.items())
     ]
 
 

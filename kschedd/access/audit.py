@@ -68,8 +68,8 @@ class AuditedCall:
     def of_method(cls, caller: Caller, method: str, args: Mapping[str, Any], received_s: float) -> "AuditedCall":
         """Return the record of a call of a socket method with its parameters."""
         given = {name: value for name, value in args.items() if value is not None and name not in _BODIES}
-        told = {f"{_PREFIX}params": shortened(json.dumps(given, default=str, ensure_ascii=False))} if given else {}
-        return cls(caller, method, f"/rpc/{method}", received_s, _ref_of(method, args), told)
+        noted = {f"{_PREFIX}params": shortened(json.dumps(given, default=str, ensure_ascii=False))} if given else {}
+        return cls(caller, method, f"/rpc/{method}", received_s, _ref_of(method, args), noted)
 
 
 def _ref_of(method: str, args: Mapping[str, Any]) -> dict[str, str]:
@@ -143,13 +143,13 @@ def audit_event(call: AuditedCall, outcome: AuditOutcome, ended_s: float, audit_
 
 
 def _user(user: User, caller: Caller | None) -> dict[str, Any]:
-    told: dict[str, Any] = {"username": user.name}
+    identity: dict[str, Any] = {"username": user.name}
     if user.uid:
-        told["uid"] = user.uid
-    told["groups"] = list(user.groups)
+        identity["uid"] = user.uid
+    identity["groups"] = list(user.groups)
     if caller is not None and caller.process:
-        told["extra"] = {f"{_PREFIX}pid": [str(caller.process)], f"{_PREFIX}uid": [str(caller.uid)]}
-    return told
+        identity["extra"] = {f"{_PREFIX}pid": [str(caller.process)], f"{_PREFIX}uid": [str(caller.uid)]}
+    return identity
 
 
 def _micro_time(seconds: float) -> str:

@@ -42,9 +42,9 @@ class StaticTokens:
         return tuple(self._users.values())
 
     def user_of(self, token: str) -> User | None:
-        asked, found = _digest(token), None
+        digest, found = _digest(token), None
         for known, user in self._users.items():  # always compares with all of them
-            if hmac.compare_digest(known, asked):
+            if hmac.compare_digest(known, digest):
                 found = user
         return found
 

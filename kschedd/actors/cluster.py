@@ -14,7 +14,7 @@ from kschedd.actors.bulletin import Bulletin
 from kschedd.actors.clock import Clock
 from kschedd.actors.controllers import ControllerActor
 from kschedd.actors.courtesy import Courtesy
-from kschedd.actors.in_turn import ask_in_turn
+from kschedd.actors.in_turn import query_in_turn
 from kschedd.actors.mailbox import ActorRef
 from kschedd.actors.queue import QueueActor
 from kschedd.actors.recording import RunRecording
@@ -103,15 +103,15 @@ class LiveCluster:
             for actor in self._controllers:
                 await actor.until_handled(version)
 
-    async def ask_in_turn(
+    async def query_in_turn(
         self,
         of_queue: Callable[[QueueActor], Any],
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
         """Query queue, scheduler and log one after the other, so that no answer is older than the one before."""
-        asked = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.log, of_log))
-        queue, scheduler, log = await ask_in_turn(*asked)
+        queries = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.log, of_log))
+        queue, scheduler, log = await query_in_turn(*queries)
         return queue, scheduler, log
 
     @property

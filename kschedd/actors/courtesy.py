@@ -22,7 +22,7 @@ class Courtesy:
     _now: Callable[[], float] = time.perf_counter
     _until: float = attrs.field(default=0.0, init=False)
 
-    def asked(self) -> None:
+    def request_began(self) -> None:
         """Record that a request has begun."""
         self._until = self._now() + _MOMENT_S
 

@@ -13,7 +13,7 @@ import trio
 
 from kschedd.actors.mailbox import ActorRef, OwnerQuery, Reply
 
-Asked = tuple[ActorRef[Any], Callable[[Any], Any]]
+Query = tuple[ActorRef[Any], Callable[[Any], Any]]
 
 
 class _Answer(Reply[Any]):
@@ -31,14 +31,14 @@ class _Answer(Reply[Any]):
 
 
 @attrs.define(eq=False)
-class _Questions:
-    asked: Sequence[Asked]
+class _Queries:
+    queries: Sequence[Query]
     answers: list[_Answer] = attrs.field(factory=list)
     over: trio.Event = attrs.field(factory=trio.Event)  # all are answered, or the next cannot be sent now
 
     def send_next(self) -> None:
-        if len(self.answers) < len(self.asked):
-            whom, question = self.asked[len(self.answers)]
+        if len(self.answers) < len(self.queries):
+            whom, question = self.queries[len(self.answers)]
             answer = _Answer(self.send_next)
             self.answers.append(answer)
             if whom.pass_on(OwnerQuery(question, answer)):
@@ -46,13 +46,13 @@ class _Questions:
         self.over.set()
 
 
-async def ask_in_turn(*asked: Asked) -> list[Any]:
+async def query_in_turn(*queries: Query) -> list[Any]:
     """Query the owners in turn and return the answers in the same order. Raises what `ActorRef.query` raises."""
-    questions = _Questions(asked)
-    questions.send_next()
-    await questions.over.wait()
-    answers, questions.answers = questions.answers, []  # break the reference cycle
-    told = [await answer.value() for answer in answers if answer.is_there]
-    for whom, question in asked[len(told) :]:  # the channel was full, or its receiver has ended
-        told.append(await whom.query(question))
-    return told
+    sent = _Queries(queries)
+    sent.send_next()
+    await sent.over.wait()
+    answers, sent.answers = sent.answers, []  # break the reference cycle
+    found = [await answer.value() for answer in answers if answer.is_there]
+    for whom, question in queries[len(found) :]:  # the channel was full, or its receiver has ended
+        found.append(await whom.query(question))
+    return found

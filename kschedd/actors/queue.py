@@ -75,7 +75,7 @@ class QueueUpdate:
 class Popped:
     entries: Sequence[QueuedPod]
     nominated: Sequence[Pod]  # pods that became active with a nominatedNodeName since the last message
-    asked: bool  # True if it answers a request: an unrequested message leaves an outstanding request open
+    requested: bool  # True if it answers a request: an unrequested message leaves an outstanding request open
 
 
 @attrs.define(eq=False)
@@ -144,7 +144,7 @@ class QueueActor:
                     else:
                         await self._take_in_slices(messages, now)
                         answers = list(self._hand_out(room, now))
-                    await self._tell_moves()
+                    await self._send_moves()
                     for message in messages:
                         if isinstance(message, OwnerQuery):
                             message.reply.publish()
@@ -152,7 +152,7 @@ class QueueActor:
             except trio.EndOfChannel:
                 self.queue.close()
 
-    async def _tell_moves(self) -> None:
+    async def _send_moves(self) -> None:
         moves = self._moves.copy()
         if not moves:
             return
@@ -252,7 +252,7 @@ class QueueActor:
             room -= 1
             yield popped
         if room and self.operations.nominated:
-            yield Popped((), self._nominated(now), asked=False)
+            yield Popped((), self._nominated(now), requested=False)
 
     def _pops(self, room: int, now: int) -> Iterator[Popped]:
         """Yield the requested pods, or pods that sort before some already popped.
@@ -264,20 +264,20 @@ class QueueActor:
                 # Pods in backoff are not popped along with active ones: they come after any that becomes active
                 # meanwhile.
                 most = min(self.queue.counts()[SubQueue.ACTIVE] or _MOST_EARLY, self._wanted)
-                popped = self._pop(most, now, asked=True)
+                popped = self._pop(most, now, requested=True)
                 if popped is not None:
                     self._wanted = None
                     self._last_order = self.queue.order_of(popped.entries[-1]) if most > 1 else None
                     yield popped
             return
         while room and self._last_order is not None and self.queue.next_comes_before(self._last_order, now):
-            popped = self._pop(1, now, asked=False)
+            popped = self._pop(1, now, requested=False)
             if popped is None:
                 return  # the entry was a duplicate of a pod in flight
             yield popped
             room -= 1
 
-    def _pop(self, most: int, now: int, *, asked: bool) -> Popped | None:
+    def _pop(self, most: int, now: int, *, requested: bool) -> Popped | None:
         entries: list[QueuedPod] = []
         while len(entries) < most:
             entry = self.operations.step(_POP, now)
@@ -286,7 +286,7 @@ class QueueActor:
             entries.append(entry)
             if entry.pod.pod_group:
                 entries += self.operations.step(PopOthersOfGroup(entry), now)
-        return Popped(entries, self._nominated(now), asked) if entries else None
+        return Popped(entries, self._nominated(now), requested) if entries else None
 
     def _nominated(self, now: int) -> Sequence[Pod]:
         nominated: Sequence[Pod] = self.operations.step(TakeNominated(), now) if self.operations.nominated else ()

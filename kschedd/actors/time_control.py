@@ -58,7 +58,7 @@ class TimeControl:
         self.clock.set_speed(speed)
         self.moved()
 
-    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Moved:
+    async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         """Move time to `until_s`, or without end (None), until the debugger stops scheduling.
 
         Calls `told` after each move. Raises NotVirtual.
@@ -80,7 +80,7 @@ class TimeControl:
                 self.clock.move_to(due)
                 self.moved()
                 await self.until_idle()
-                await told()
+                await on_moved()
             return Moved.STOPPED
 
     def _virtual(self) -> None:

@@ -24,10 +24,10 @@ def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
     limits = dict.fromkeys(_COUNTED, 0)
     limited_everywhere = True
     for resources in stated:
-        asked = resources.get("requests") or {}
+        requested = resources.get("requests") or {}
         allowed = resources.get("limits") or {}
         for name in _COUNTED:
-            requests[name] += max(0, nanos(asked[name])) if name in asked else 0
+            requests[name] += max(0, nanos(requested[name])) if name in requested else 0
             limit = max(0, nanos(allowed[name])) if name in allowed else 0
             limits[name] += limit
             limited_everywhere = limited_everywhere and limit > 0

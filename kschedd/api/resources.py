@@ -105,9 +105,9 @@ def why_resize_pends(status: Raw) -> str:
     return ""
 
 
-def _effective(asked: dict[str, _N], status: Raw, infeasible: bool, read: _Read[_N]) -> dict[str, _N]:
+def _effective(requests: dict[str, _N], status: Raw, infeasible: bool, read: _Read[_N]) -> dict[str, _N]:
     """Return the maximum of requested, allocated and actual resources; infeasible requests do not count."""
-    most = {} if infeasible else asked
+    most = {} if infeasible else requests
     _raise_to(most, _exact(status["resources"].get("requests"), read))
     _raise_to(most, _exact(status.get("allocatedResources"), read))
     return most
@@ -115,11 +115,11 @@ def _effective(asked: dict[str, _N], status: Raw, infeasible: bool, read: _Read[
 
 def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, str], read: _Read[_N]) -> dict[str, _N]:
     """Return the requests of one container; during an in-place resize the maximum of spec, allocated and actual."""
-    asked = _exact((container.get("resources") or {}).get("requests"), read)
+    requests = _exact((container.get("resources") or {}).get("requests"), read)
     status = resize.containers.get(container["name"]) if resize.containers else None
     if status is not None and status.get("resources") is not None:
-        asked = _effective(asked, status, resize.infeasible, read)
-    return {**_exact(assumed, read), **asked} if assumed else asked
+        requests = _effective(requests, status, resize.infeasible, read)
+    return {**_exact(assumed, read), **requests} if assumed else requests
 
 
 def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
@@ -135,13 +135,13 @@ def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> 
         starting: dict[str, _N] = {}
         for container in init_containers:
             is_sidecar = container.get("restartPolicy") == "Always"
-            asked = requests_of(container, is_sidecar)
+            requests = requests_of(container, is_sidecar)
             if is_sidecar:
-                _add(total, asked)
-                _add(sidecars, asked)
+                _add(total, requests)
+                _add(sidecars, requests)
                 _raise_to(starting, sidecars)
             else:
-                together = dict(asked)
+                together = dict(requests)
                 _add(together, sidecars)
                 _raise_to(starting, together)
         _raise_to(total, starting)
@@ -150,7 +150,7 @@ def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> 
 
 def _allocated(container: Raw, resize: _Resize) -> Raw | None:
     allocated: Raw | None = resize.containers.get(container["name"], _NOTHING).get("allocatedResources")
-    return _asked(container, resize) if allocated is None else allocated
+    return _requests(container, resize) if allocated is None else allocated
 
 
 def _in_force(container: Raw, resize: _Resize) -> Raw | None:
@@ -159,7 +159,7 @@ def _in_force(container: Raw, resize: _Resize) -> Raw | None:
     return _allocated(container, resize) if requests is None else requests
 
 
-def _asked(container: Raw, resize: _Resize) -> Raw | None:
+def _requests(container: Raw, resize: _Resize) -> Raw | None:
     """Return a container's requests; None if they are infeasible."""
     requests: Raw | None = (container.get("resources") or _NOTHING).get("requests")
     return None if resize.infeasible else requests
@@ -187,7 +187,7 @@ def _most_of_sums(read: _Read[_N], spec: Raw, resize: _Resize, assumed: Mapping[
         most = summed(_allocated)
         _raise_to(most, summed(_in_force))
     if not resize.infeasible:
-        _raise_to(most, summed(_asked))
+        _raise_to(most, summed(_requests))
     return most
 
 
@@ -290,9 +290,9 @@ def _differs(containers: Sequence[Raw] | None, statuses: Sequence[Raw] | None) -
         container = by_name.get(entry.get("name"))
         if container is None:
             continue
-        asked = (container.get("resources") or _NOTHING).get("requests") or _NOTHING
-        if (allocated is not None and allocated != asked) or (
-            reported is not None and (reported.get("requests") or _NOTHING) != asked
+        requests = (container.get("resources") or _NOTHING).get("requests") or _NOTHING
+        if (allocated is not None and allocated != requests) or (
+            reported is not None and (reported.get("requests") or _NOTHING) != requests
         ):
             return True
     return False

@@ -98,8 +98,8 @@ def _forbidden_resource(user: User, verb: str, group: str, rest: Sequence[str]) 
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
     qualified = f"{resource}.{group}" if group else resource
     shown = f'{qualified} "{name}"' if name else qualified
-    asked = f"{resource}/{rest[2]}" if len(rest) > 2 else resource
-    why = f'User "{user.name}" cannot {verb} resource "{asked}" in API group "{group}" {where}'
+    requested = f"{resource}/{rest[2]}" if len(rest) > 2 else resource
+    why = f'User "{user.name}" cannot {verb} resource "{requested}" in API group "{group}" {where}'
     details = {field: value for field, value in (("name", name), ("group", group)) if value}
     return StatusError(403, "Forbidden", f"{shown} is forbidden: {why}", {**details, "kind": resource})
 

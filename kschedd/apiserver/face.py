@@ -53,7 +53,7 @@ from kschedd.apiserver.handlers.scheduler_metrics import metrics_page, pod_resou
 from kschedd.apiserver.handlers.subresources import bind, serve_subresource
 from kschedd.apiserver.handlers.watching import watch
 from kschedd.apiserver.handlers.writing import create, delete, delete_collection, patch, update
-from kschedd.apiserver.requests import Asked, Query, find_target, split_target, verb_of
+from kschedd.apiserver.requests import ApiCall, Query, find_target, split_target, verb_of
 from kschedd.apiserver.services import FaceServices
 from kschedd.errors import KscheddError
 from kschedd.http.protocol import HttpFault, HttpRequest
@@ -213,57 +213,57 @@ class ApiFace:
         if request.method == "HEAD":
             raise method_not_allowed()
         target = find_target(request.method, path, query, self._catalogue)
-        asked = Asked(request, peer, target, query, user)
+        call = ApiCall(request, peer, target, query, user)
         if (target.resource.group, target.resource.name) == ("", "endpoints"):
-            asked.warnings.append(_ENDPOINTS_DEPRECATED)
+            call.warnings.append(_ENDPOINTS_DEPRECATED)
         try:
-            answer = await self._serve(asked)
+            answer = await self._serve(call)
         except KscheddError as error:
             refusal = of_resource(refusal_of(error), target.resource.name, target.resource.group)
-            raise attrs.evolve(refusal, headers=(*refusal.headers, *warning_headers(asked.warnings))) from None
-        if asked.warnings:
-            return attrs.evolve(answer, headers=(*answer.headers, *warning_headers(asked.warnings)))
+            raise attrs.evolve(refusal, headers=(*refusal.headers, *warning_headers(call.warnings))) from None
+        if call.warnings:
+            return attrs.evolve(answer, headers=(*answer.headers, *warning_headers(call.warnings)))
         return answer
 
-    async def _serve(self, asked: Asked) -> HttpResponse:
-        target, services = asked.target, self.services
+    async def _serve(self, call: ApiCall) -> HttpResponse:
+        target, services = call.target, self.services
         if target.resource.name in REVIEWS:
-            return await review(services, asked)
+            return await review(services, call)
         if target.resource.group == "metrics.k8s.io":
-            return await metrics_of(services, asked)
+            return await metrics_of(services, call)
         if target.resource.name == "componentstatuses":
-            return component_statuses(services, asked)
+            return component_statuses(services, call)
         if target.resource.name == "bindings":
-            return await bind(services, asked)
+            return await bind(services, call)
         if target.subresource:
-            return await serve_subresource(services, asked)
-        answer = await self._verb(asked)
+            return await serve_subresource(services, call)
+        answer = await self._verb(call)
         if target.resource.stored == custom.DEFINITION and target.verb not in ("get", "list", "watch"):
             await self._refresh()  # so that the client can use its definition at once
         return answer
 
-    async def _verb(self, asked: Asked) -> HttpResponse:
+    async def _verb(self, call: ApiCall) -> HttpResponse:
         services = self.services
-        match asked.target.verb:
+        match call.target.verb:
             case "get":
-                return await self._get(asked)
+                return await self._get(call)
             case "list":
-                return await list_all(services, asked)
+                return await list_all(services, call)
             case "watch":
-                return await watch(services, asked)
+                return await watch(services, call)
             case "create":
-                return await create(services, asked)
+                return await create(services, call)
             case "update":
-                return await update(services, asked)
+                return await update(services, call)
             case "patch":
-                return await patch(services, asked)
+                return await patch(services, call)
             case "delete":
-                return await delete(services, asked)
-        return await delete_collection(services, asked)
+                return await delete(services, call)
+        return await delete_collection(services, call)
 
-    async def _get(self, asked: Asked) -> HttpResponse:
-        wanted_form(asked.headers.get("accept", ""), single=True)
-        return await get_object(self.services, asked, await find(self.services, asked))
+    async def _get(self, call: ApiCall) -> HttpResponse:
+        wanted_form(call.headers.get("accept", ""), single=True)
+        return await get_object(self.services, call, await find(self.services, call))
 
     # Requests without a resource
 
@@ -369,8 +369,8 @@ class ApiFace:
         """Return the document, or 304 if the client already has it."""
         etag = f'"{document.etag}"'
         headers = [("Etag", etag), ("Cache-Control", "public"), ("Vary", "Accept")]
-        asked = request.headers.get("if-none-match", "")
-        if etag in (each.strip().removeprefix("W/") for each in asked.split(",")) or asked.strip() == "*":
+        call = request.headers.get("if-none-match", "")
+        if etag in (each.strip().removeprefix("W/") for each in call.split(",")) or call.strip() == "*":
             return HttpResponse(304, headers)
         headers.append(("Content-Type", document.content_type))
         if takes_gzip(request.headers) and len(document.body) > 8192:

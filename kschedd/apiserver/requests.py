@@ -78,7 +78,7 @@ class RequestInfo:
 
 
 @attrs.frozen(eq=False)
-class Asked:
+class ApiCall:
     """A request with its target and parameters."""
 
     http: HttpRequest

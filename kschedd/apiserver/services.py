@@ -6,7 +6,7 @@ import attrs
 
 from kschedd.apiserver.catalogue.version import OF_DEFAULT, ServedVersion
 from kschedd.apiserver.codec.encoding import Encoder
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.tokens import Tokens
 from kschedd.apiserver.watch_groups import WatchGroups
 from kschedd.service.cluster import ClusterBackend
@@ -34,7 +34,7 @@ class FaceServices:
     def now(self) -> float:
         return self.cluster.clock.now()
 
-    def executor(self, asked: Asked) -> Executor:
+    def executor(self, call: ApiCall) -> Executor:
         """Return the executor of a client's requests."""
-        large = len(asked.http.body) > LARGE_BODY
-        return Executor(self.cluster, self.shares.workers, asked.client, asked.target.verb, asked.user, large)
+        large = len(call.http.body) > LARGE_BODY
+        return Executor(self.cluster, self.shares.workers, call.client, call.target.verb, call.user, large)

@@ -17,11 +17,11 @@ _NAMESPACE: Final = Param("namespace", "string", False, "default", "the object's
 
 def tools(target: ServedCluster) -> list[Tool]:
     def done(words: Sequence[str], given: str = "") -> Answer:
-        said = run(target, checked_words(words, given, WRITING), given)
+        answer = run(target, checked_words(words, given, WRITING), given)
         target.run_to_rest()
         counts = target.daemon.call("queue.list", limit=0)["counts"]
         pending = ", ".join(f"{place} {count:,}" for place, count in counts.items() if count) or "none"
-        return Answer.of_text(f"{said}pods without a node now: {pending}", {"pending": sum(counts.values())})
+        return Answer.of_text(f"{answer}pods without a node now: {pending}", {"pending": sum(counts.values())})
 
     def apply(given: Raw) -> Answer:
         return done(["apply", "-n", given["namespace"]], given["manifests"])

@@ -21,8 +21,8 @@ _MOST: Final = 5
 def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
     def explain(given: Raw) -> Answer:
         if given["attempt"]:
-            return _told(target, _explained(target, given["pod"], attempt=given["attempt"]), "", writes=writes)
-        return _told(target, _explained(target, given["pod"]), "", writes=writes)
+            return _blocked_node(target, _explained(target, given["pod"], attempt=given["attempt"]), "", writes=writes)
+        return _blocked_node(target, _explained(target, given["pod"]), "", writes=writes)
 
     def why_not(given: Raw) -> Answer:
         node = given["node"]
@@ -31,7 +31,7 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
         if node not in known:
             hint = suggest(node, known) or f"; there are {', '.join(sorted(known)[:8])}{' ...' * (len(known) > 8)}"
             raise ToolError(f'there is no node "{node}"{hint}')
-        return _told(target, found, node, writes=writes)
+        return _blocked_node(target, found, node, writes=writes)
 
     def expect(given: Raw) -> Answer:
         time = ["within", given["within"]] if given["within"] else []
@@ -83,7 +83,7 @@ def _diagnosed(target: ServedCluster, pod: str) -> Raw:
     return found
 
 
-def _told(target: ServedCluster, found: Raw, node: str, *, writes: bool) -> Answer:
+def _blocked_node(target: ServedCluster, found: Raw, node: str, *, writes: bool) -> Answer:
     lines = explanation(found, TerminalStyle(), node=node, most=6).splitlines()
     data = {"pod": found["pod"], "node": found["node"], "would_be_on": found["chosen"]}
     if found["attempt"] or (found["node"] and found["node_exists"]):

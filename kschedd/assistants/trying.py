@@ -43,13 +43,13 @@ def tools(target: ServedCluster) -> list[Tool]:
     def plan(given: Raw) -> Answer:
         words = checked_words(words_in(given["command"]), given["input"], WRITING)
         with _fork(target) as fork:
-            said = run(target, words, given["input"], fork=fork)
+            answer = run(target, words, given["input"], fork=fork)
             at_rest = call("fork.advance", fork=fork, seconds=None, limit_s=_WITHIN_S)["at_rest"]
             diff = call("fork.diff", fork=fork)
         lost = without_place(diff)
         lines = [f"tried on a copy: {f'pods without a place: {len(lost):,}' if lost else 'all pods have a place'}"]
         lines += [] if at_rest else ["work was left after an hour of virtual time"]
-        lines += [*said.splitlines(), *diff_text(diff, TerminalStyle(), len(diff["pods"])).splitlines()]
+        lines += [*answer.splitlines(), *diff_text(diff, TerminalStyle(), len(diff["pods"])).splitlines()]
         return Answer(lines=lines, data={"fits": not lost, "pods": Counter(pod["change"] for pod in diff["pods"])})
 
     def checked(given: Raw) -> Answer:

@@ -46,7 +46,7 @@ _LOAD = 2000
 _SHORTEST_SLEEP_S = 0.0005  # for shorter waits, the feeder only yields to other tasks and checks the time again
 _PATIENCE_S = 600.0  # maximum time without any pod bound
 
-Tell = Callable[[str, int, int], None]
+Report = Callable[[str, int, int], None]
 
 
 @attrs.frozen(kw_only=True)
@@ -59,13 +59,15 @@ class ArrivalOptions:
     own_time: bool = False  # exclude the time in which other programs used the processor, where the system counts it
 
 
-def run(workload: Workload, config: Config, seed: int, load: ArrivalOptions, *, progress: Tell | None = None) -> Timed:
+def run(
+    workload: Workload, config: Config, seed: int, load: ArrivalOptions, *, progress: Report | None = None
+) -> Timed:
     """Measure the workload. `progress(what, done, total)` is called after each batch of loaded or bound objects."""
     sys.setswitchinterval(SWITCH_S)  # like the daemon
     return trio.run(_run, workload, config, seed, load, progress or (lambda what, done, total: None))
 
 
-async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptions, tell: Tell) -> Timed:
+async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptions, report: Report) -> Timed:
     # The workloads set spec.priority without a PriorityClass, as in kube-scheduler's recorded runs.
     admission = Admission({"Priority": False})
     async with AsyncExitStack() as opened:
@@ -80,18 +82,18 @@ async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptio
             ("nodes", workload.nodes),
             ("init pods", workload.init_pods),
         ):
-            await _load(cluster, series, partial(tell, f"loading {what}"))
+            await _load(cluster, series, partial(report, f"loading {what}"))
         running = len(workload.init_pods)
         await _until(lambda: cluster.scheduler.query(lambda owned: owned.machine.cluster.pod_count), running)
         if len(workload.pending):
-            await _load(cluster, workload.pending, partial(tell, "creating pending pods"))
+            await _load(cluster, workload.pending, partial(report, "creating pending pods"))
             await _until(
                 lambda: cluster.queue.query(lambda owned: owned.queue.counts()[SubQueue.UNSCHEDULABLE]),
                 len(workload.pending),
             )
         questions = await opened.enter_async_context(questions_to(cluster, clock)) if load.questions else None
         collections = opened.enter_context(FullCollections())  # like the daemon after loading its initial state
-        measure = _Measure(cluster, list(workload.pods), load.rate, clock, tell)
+        measure = _Measure(cluster, list(workload.pods), load.rate, clock, report)
         async with trio.open_nursery() as beside:
             beside.start_soon(look_now_and_then, collections)
             if questions is not None:
@@ -103,13 +105,13 @@ async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptio
         return timed if questions is None else attrs.evolve(timed, answers_s=questions.latencies_s)
 
 
-async def _load(cluster: LiveCluster, series: "Series | list[Raw]", tell: Callable[[int, int], None]) -> None:
+async def _load(cluster: LiveCluster, series: "Series | list[Raw]", report: Callable[[int, int], None]) -> None:
     total = len(series)
     for first in range(0, total, _LOAD):
         for answer in await cluster.store.create_many(list(series[first : first + _LOAD]), restore=True):
             if isinstance(answer, Exception) and not isinstance(answer, AlreadyExists):
                 raise answer  # AlreadyExists is expected for the namespaces that every cluster has
-        tell(min(first + _LOAD, total), total)
+        report(min(first + _LOAD, total), total)
 
 
 async def _until(count: Callable[[], Awaitable[int]], many: int) -> None:
@@ -124,7 +126,7 @@ class _Measure:
     pods: list[Raw]
     rate: float
     clock: Clock
-    tell: Tell
+    report: Report
     created: dict[str, float] = attrs.field(factory=dict)  # by name, the due time
     bound: dict[str, float] = attrs.field(factory=dict)
 
@@ -143,7 +145,7 @@ class _Measure:
                             self.bound.setdefault(pod.name, now)
                     if len(self.bound) > before:
                         patience.deadline = trio.current_time() + _PATIENCE_S
-                    self.tell("measuring", len(self.bound), len(ours))
+                    self.report("measuring", len(self.bound), len(ours))
             nursery.cancel_scope.cancel()
         watch.close()
         end = max(self.bound.values(), default=self.clock())
@@ -155,7 +157,7 @@ class _Measure:
             for first in range(0, len(self.pods), _BATCH):
                 await self._create(self.pods[first : first + _BATCH])
             return
-        asked: list[PendingAnswer[list[Object | ApiError]]] = []  # requests do not wait for each other's results
+        pending: list[PendingAnswer[list[Object | ApiError]]] = []  # requests do not wait for each other's results
         done = 0
         while done < len(self.pods):
             wait_s = start + done / self.rate - self.clock()
@@ -164,9 +166,9 @@ class _Measure:
             for number in range(done, due):
                 self.created[self.pods[number]["metadata"]["name"]] = start + number / self.rate
             if due > done:
-                asked.append(await self.cluster.store.ask(partial(_create_many, self.pods[done:due])))
+                pending.append(await self.cluster.store.ask(partial(_create_many, self.pods[done:due])))
             done = max(done, due)
-        for answer in asked:
+        for answer in pending:
             _check(await answer.value())
 
     async def _create(self, batch: list[Raw]) -> None:

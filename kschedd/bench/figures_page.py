@@ -81,8 +81,8 @@ def _section(row: ReportRow) -> tuple[str, int, int, float, bool]:
 
 def _table(rows: Sequence[ReportRow]) -> str:
     heading: tuple[str, ...] = ("workload", "pods", "pods/s", "least to greatest", "runs", "kube-scheduler", "ratio")
-    asked = any(row.answers_p99_ms is not None for row in rows)
-    heading += ("p50 ms", "p99 ms", *(("answers p50 ms", "answers p99 ms") * asked), "MiB", "others")
+    requested = any(row.answers_p99_ms is not None for row in rows)
+    heading += ("p50 ms", "p99 ms", *(("answers p50 ms", "answers p99 ms") * requested), "MiB", "others")
     lines = [f"| {' | '.join(heading)} |", f"|---{'|--:' * (len(heading) - 1)}|"]
     for row in rows:
         known = _recorded(row)
@@ -96,7 +96,7 @@ def _table(rows: Sequence[ReportRow]) -> str:
             *(row.workload, f"{row.pods:,}", f"{row.pods_per_second:,.0f}"),
             *(f"{min(speeds):,.0f} to {max(speeds):,.0f}", str(len(speeds)), kube, ratio),
             *(f"{row.p50_ms:.3f}", f"{row.p99_ms:.3f}"),
-            *(map(_or_none, (row.answers_p50_ms, row.answers_p99_ms)) if asked else ()),
+            *(map(_or_none, (row.answers_p50_ms, row.answers_p99_ms)) if requested else ()),
             *(f"{row.rss_mb:,.0f}", others),
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -172,6 +172,6 @@ def _line(row: ReportRow, figure: Figure | None, top: int, x: Callable[[float], 
         speed = figure.pods_per_second
         at = x(speed.median)
         shapes.append(el("line", cls="span", x1=x(speed.min), x2=x(speed.max), y1=middle, y2=middle))
-        said = el("title", f"kube-scheduler: {speed.median:,.0f} pods/s")
-        shapes.append(el("line", said, cls="kube", x1=at, x2=at, y1=top + 3, y2=top + _LINE - 3))
+        title = el("title", f"kube-scheduler: {speed.median:,.0f} pods/s")
+        shapes.append(el("line", title, cls="kube", x1=at, x2=at, y1=top + 3, y2=top + _LINE - 3))
     return shapes

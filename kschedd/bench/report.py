@@ -172,8 +172,8 @@ def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[Re
     before = {_same_run(row): row for row in earlier}
     out = list(rows)
     places = [place for place, row in enumerate(out) if _same_run(row) in before]
-    said = verdicts([(out[place].runs, before[_same_run(out[place])].runs) for place in places])
-    for place, verdict in zip(places, said, strict=True):
+    shown = verdicts([(out[place].runs, before[_same_run(out[place])].runs) for place in places])
+    for place, verdict in zip(places, shown, strict=True):
         row = out[place]
         then = before[_same_run(row)].pods_per_second
         out[place] = attrs.evolve(
@@ -206,8 +206,8 @@ def _same_run(row: ReportRow) -> tuple[object, ...]:
 
 def as_json(rows: Iterable[ReportRow], about: BenchEnvironment | None = None) -> str:
     """Return `{"about": {...}, "results": [{...}, ...]}`: the environment, and an object per row."""
-    said = {} if about is None else {"about": attrs.asdict(about)}
-    return json.dumps({**said, "results": [attrs.asdict(row) for row in rows]}, indent=2)
+    head = {} if about is None else {"about": attrs.asdict(about)}
+    return json.dumps({**head, "results": [attrs.asdict(row) for row in rows]}, indent=2)
 
 
 def read_earlier(path: Path) -> list[ReportRow]:

@@ -58,12 +58,12 @@ def scoring_resources(
     places, numbers, amounts = [], [], []
     wraps = table.wraps
     for place, name in enumerate(names):
-        asked = requests.get(name, 0)
-        wraps = wraps or not 0 <= asked <= PLAIN_AMOUNT
-        if name in _ALWAYS or (asked and is_scalar(name)):
+        requested = requests.get(name, 0)
+        wraps = wraps or not 0 <= requested <= PLAIN_AMOUNT
+        if name in _ALWAYS or (requested and is_scalar(name)):
             places.append(place)
             numbers.append(table.resource(name))
-            amounts.append(asked)
+            amounts.append(requested)
     if numbers == _CPU_AND_MEMORY:  # the default resources of a profile
         used = (table.nonzero if nonzero else table.requested[:2]).take(rows, axis=1)
         capacity = table.cpu_and_memory(rows)

@@ -18,12 +18,10 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND as POD_GROUP
-from kschedd.causes.amounts import larger_than_every_node, no_room, no_such_resource
 from kschedd.causes.answers import BlockingNodes, DiagnosisAnswer
 from kschedd.causes.case import Case, case_of
-from kschedd.causes.claims_refused import claims_refused
-from kschedd.causes.creating import held, not_created, not_created_yet, selected_nothing, template_pod
-from kschedd.causes.devices import (
+from kschedd.causes.claimed.claims_refused import claims_refused
+from kschedd.causes.claimed.devices import (
     by_claims,
     device_claims_at_fault,
     device_elsewhere,
@@ -34,22 +32,26 @@ from kschedd.causes.devices import (
     own_claims,
     unscheduled_devices,
 )
+from kschedd.causes.claimed.places import told as places_told
+from kschedd.causes.claimed.places import volume_elsewhere
+from kschedd.causes.claimed.storage import claims_at_fault, provisioning, unscheduled_claims
+from kschedd.causes.claimed.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
+from kschedd.causes.demands.amounts import larger_than_every_node, no_such_resource
+from kschedd.causes.demands.cordons import behind_cordons
+from kschedd.causes.demands.neighbors import apart_or_together
+from kschedd.causes.demands.ports import port_taken
+from kschedd.causes.demands.room import no_room
+from kschedd.causes.demands.selecting import no_node_selected
+from kschedd.causes.demands.spreading import missing_key, not_spread
+from kschedd.causes.demands.tainted import all_tainted
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
-from kschedd.causes.groups import group_waits, member_to_examine
-from kschedd.causes.neighbors import apart_or_together
+from kschedd.causes.lifecycle.creating import held, not_created, not_created_yet, selected_nothing, template_pod
+from kschedd.causes.lifecycle.groups import group_waits, member_to_examine
+from kschedd.causes.lifecycle.rollouts import needs_room, outdated, stuck
+from kschedd.causes.lifecycle.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.node import node_causes, pods_to_move
-from kschedd.causes.places import told as places_told
-from kschedd.causes.places import volume_elsewhere
-from kschedd.causes.ports import port_taken
 from kschedd.causes.remedies import MOST_FOUND, carried_out, remedies
-from kschedd.causes.rollouts import needs_room, outdated, stuck
-from kschedd.causes.selecting import no_node_selected
-from kschedd.causes.spreading import missing_key, not_spread
-from kschedd.causes.storage import claims_at_fault, provisioning, unscheduled_claims
-from kschedd.causes.tainted import all_tainted
 from kschedd.causes.trial import Trials
-from kschedd.causes.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
-from kschedd.causes.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.clusters.virtual import MethodsOf
@@ -58,6 +60,7 @@ from kschedd.simulation.engine import Engine
 
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
+MOST_TRIED: Final = 2_000  # pods of a workload for which remedies are tried
 
 #: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
 _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
@@ -97,7 +100,12 @@ def diagnosis(
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
     findings = [_with_others(engine, workload, each) for each in causes(engine, workload, examined, case)]
-    trials = Trials(engine, workload, methods, check)
+    # Of very many pods each trial would take long, and so would a rollout of the remedy.
+    small = workload.wanted <= MOST_TRIED
+    trials = Trials(engine, workload, methods, check) if trying and small else None
+    answer = _told(workload, findings, trials, program, most)
+    if trying and not small:
+        answer["tried"] = [f"nothing: a remedy is tried for at most {MOST_TRIED:,} pods"]
     return DiagnosisAnswer(
         workload=named(workload.obj),
         wanted=workload.wanted,
@@ -106,7 +114,7 @@ def diagnosis(
         missing=workload.missing,
         examined="" if examined is None else examined.key,
         blocking_nodes=[] if case is None else blocking(case),
-        **_told(workload, findings, trials if trying else None, program, most),
+        **answer,
     )
 
 
@@ -162,22 +170,26 @@ def _told(
 
 
 def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
-    """Return the finding preceded by the causes and remedies of the workload that it waits for.
+    """Return the finding preceded by the causes of the workloads that it waits for, and the last one's remedies.
 
-    If that waits for this workload in turn, it is this one that changes.
+    If the last waits for this workload in turn, it is this one that changes.
     """
-    if finding.waits_for is None:
-        return finding
-    other = workload_of(engine.store, finding.waits_for)
-    first, *_ = _causes_of(engine, finding.waits_for)
-    mutual = first.waits_for is not None and workload_of(engine.store, first.waits_for).obj.uid == workload.obj.uid
-    mended = [
-        RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
-        for option in first.options
-        if not mutual and (steps := carried_out(other, [option])[0])
-    ]
-    evidence = [f"{other.label}: {first.message}", *finding.evidence]
-    return attrs.evolve(finding, evidence=evidence, options=mended or finding.options)
+    evidence, seen, waits_for, mended = [], {workload.obj.uid}, finding.waits_for, list[RemedyOption]()
+    while waits_for is not None:
+        other = workload_of(engine.store, waits_for)
+        if other.obj.uid in seen:
+            break
+        seen.add(other.obj.uid)
+        first, *_ = _causes_of(engine, waits_for)
+        evidence.append(f"{other.label}: {first.message}")
+        waits_for = first.waits_for
+        if waits_for is None:
+            mended = [
+                RemedyOption(f"{other.label}: {option.summary}", CHANGE_OTHER, steps=steps, target=other.label)
+                for option in first.options
+                if (steps := carried_out(other, [option])[0])
+            ]
+    return attrs.evolve(finding, evidence=[*evidence, *finding.evidence], options=mended or finding.options)
 
 
 def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials) -> list[FoundCause]:
@@ -278,7 +290,7 @@ def _pending(
         if gate is None:
             yield waits
         return
-    told: set[str] = set()
+    told: set[tuple[str, ...]] = set()
     for _ in range(_MOST_CAUSES):
         case = by_claims(case)
         case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
@@ -286,9 +298,10 @@ def _pending(
         if finding is None:
             yield from _busy(case)
             return
-        if finding.message in told:  # it is not mended by what was to mend it
+        where = (finding.code, *finding.fields)
+        if where in told:  # it is not mended by what was to mend it
             return
-        told.add(finding.message)
+        told.add(where)
         yield finding
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
@@ -331,16 +344,17 @@ def _without_claims(pod: Pod) -> Pod:
 def _busy(case: Case) -> Iterator[FoundCause]:
     """Find what occupies the nodes that would do otherwise."""
     left = case.large_enough
+    ordered = sorted(left)
     found = [
         (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
         for plugins, finding in (
-            (("NodeResourcesFit",), no_room(case, left)),
-            (("VolumeRestrictions",), claim_in_use(case, left) or disk_in_use(case, left)),
-            (("NodeVolumeLimits",), volume_limit(case, left)),
-            (("DynamicResources",), devices_taken(case, left)),
-            (("NodePorts",), port_taken(case, left)),
-            (("PodTopologySpread",), not_spread(case, left)),
-            *((("InterPodAffinity",), each) for each in apart_or_together(case, left)),
+            (("NodeResourcesFit",), no_room(case, ordered)),
+            (("VolumeRestrictions",), claim_in_use(case, ordered) or disk_in_use(case, ordered)),
+            (("NodeVolumeLimits",), volume_limit(case, ordered)),
+            (("DynamicResources",), devices_taken(case, ordered)),
+            (("NodePorts",), port_taken(case, ordered)),
+            (("PodTopologySpread",), not_spread(case, ordered)),
+            *((("InterPodAffinity",), each) for each in apart_or_together(case, ordered)),
         )
         if finding is not None
     ]
@@ -353,6 +367,7 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     covered: set[str] = set()
     for finding, nodes in found:
         if nodes == left or not nodes <= covered:
+            finding = behind_cordons(case, finding)
             yield _kept(case, attrs.evolve(finding, partial=nodes != left))
             covered |= nodes
 

@@ -1,6 +1,6 @@
 """Methods over causes: what is wrong with a workload, and the pending pods grouped by what keeps them waiting."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -10,8 +10,9 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import DiagnosisAnswer, PendingGroup, RemedyAnswer
 from kschedd.causes.diagnosis import diagnosis, node_diagnosis
-from kschedd.causes.left import left
+from kschedd.causes.lifecycle.left import left
 from kschedd.causes.pending import pending_groups
+from kschedd.causes.sampling import sampled
 from kschedd.causes.trial import PATIENCE_S
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.log.log import Log
@@ -112,6 +113,8 @@ class CauseMethods(Methods):
 
     def _apply(self, cluster: VirtualCluster, manifests: Any, given_up: GivenUp) -> None:
         """Apply the manifests to the fork, and let time pass until nothing is left to do. Raises RpcError."""
+        if not isinstance(manifests, str):
+            manifests = [sampled(raw) for raw in ([manifests] if isinstance(manifests, Mapping) else manifests)]
         applied = VirtualDaemon(cluster, self._methods).call("objects.apply", manifests=manifests, source="-f")
         for fault in applied["errors"]:
             raise RpcError(str(fault["code"]), str(fault["message"]), fault)

@@ -19,6 +19,9 @@ LIKELY_LABELS: Final = {
     "topology.kubernetes.io/hostname": "kubernetes.io/hostname",
 }
 
+#: labels that name an application; people mix them up
+_NAMES: Final = ("app.kubernetes.io/name", "app", "k8s-app", "name", "app.kubernetes.io/instance", "run")
+
 
 def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | None:
     """Return the name that is most similar to the word; None if none is. Case and separators count little."""
@@ -66,6 +69,8 @@ def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> st
     renamed = LIKELY_LABELS.get(key)
     if renamed in known:
         return renamed
+    if key in _NAMES and (named := next((each for each in _NAMES if each in wanted), None)) is not None:
+        return named
     with_value = nearest(key, wanted, _ALIKE_KEYS) or _same_name(key, wanted)
     return with_value or nearest(key, known) or _same_name(key, known)
 

@@ -10,9 +10,9 @@ from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import case_of
+from kschedd.causes.demands.tainted import said
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
-from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.controllers.workloads.pod_state import DELETION_COST

@@ -1,6 +1,9 @@
 """Words for numbers and lists of things in the sentences of causes."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
+
+_MOST_JOINED: Final = 8
 
 
 def some(names: Collection[str], most: int = 3) -> str:
@@ -23,5 +26,7 @@ def every(number: int, word: str = "node") -> str:
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
-    """Return `a`, `a and b` or `a, b and c`."""
+    """Return `a`, `a and b` or `a, b and c`; of very many the first ones and their number."""
+    if len(words) > _MOST_JOINED:
+        words = [*words[: _MOST_JOINED - 1], f"{len(words) - _MOST_JOINED + 1:,} more"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

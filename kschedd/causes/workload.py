@@ -22,6 +22,7 @@ Raw = Mapping[str, Any]
 Edit = Callable[[dict[str, Any], dict[str, Any]], None]
 """Changes a copy of the workload's manifest (first) or of the pod's spec in it (second) in place."""
 
+WANTED: Final = "kschedd.io/wanted-pods"  # of a workload of which a sample of pods is made
 _DEEPEST: Final = 4  # owners above a pod
 
 
@@ -70,6 +71,8 @@ class ExaminedWorkload:
     def wanted(self) -> int:
         """Return the number of pods that the workload wants now."""
         spec, status = self.spec, self.obj.raw.get("status") or {}
+        if (whole := self.obj.annotations.get(WANTED)) is not None:
+            return int(whole)
         match self.kind:
             case "Pod":
                 return 1

@@ -164,12 +164,12 @@ class CapacityMethods(Methods):
                             answers.append(ShapeAnswer(shape.name, shape.price, many))
                     finally:
                         larger.close()
-                told = [_told(*each) for each in zip(sets, found, more, strict=True)]
+                found_answers = [_fits_answer(*each) for each in zip(sets, found, more, strict=True)]
                 if not call["alternatives"]:
-                    return told
+                    return found_answers
                 return [
                     _with_alternatives(engine, raws, each, call["limit"], given_up)
-                    for raws, each in zip(sets, told, strict=True)
+                    for raws, each in zip(sets, found_answers, strict=True)
                 ]
             finally:
                 cluster.engine.close()
@@ -308,7 +308,7 @@ def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
     return pod
 
 
-def _told(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequence[ShapeAnswer]) -> FitsAnswer:
+def _fits_answer(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequence[ShapeAnswer]) -> FitsAnswer:
     specs = []
     for raw in raws:
         meta = as_map(raw.get("metadata"))
@@ -333,13 +333,13 @@ def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_alternatives(
-    engine: Engine, raws: Sequence[dict[str, Any]], told: FitsAnswer, limit: int, given_up: GivenUp
+    engine: Engine, raws: Sequence[dict[str, Any]], answers: FitsAnswer, limit: int, given_up: GivenUp
 ) -> FitsAnswer:
     """Return the answer with counts of pods of other sizes; sets of several pods have no other sizes."""
     pod = _pod(engine, raws[0])
     resource = sized_by(pod) if len(raws) == 1 else ""
     if not resource:
-        return told
+        return answers
     largest = max(
         (n.allocatable.get(resource, 0) for n in engine.machine.cluster.table.nodes if n is not None), default=0
     )
@@ -348,7 +348,7 @@ def _with_alternatives(
         fits = fit_count(engine.machine, [other.pod], limit, engine.now, given_up.check)
         if fits.count:
             found.append(AlternativeAnswer(amount(resource, other.amount), fits.count, not fits.why))
-    return attrs.evolve(told, resource=resource, amount=amount(resource, pod.requests[resource]), alternatives=found)
+    return attrs.evolve(answers, resource=resource, amount=amount(resource, pod.requests[resource]), alternatives=found)
 
 
 def _with_one(engine: Engine, shape: NodeShape) -> Engine:

@@ -105,9 +105,9 @@ class _ReplayTime:
         if speed:
             raise PastError("speed")
 
-    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Moved:
+    async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         moved = await self._play(until_s)
-        await told()
+        await on_moved()
         return moved
 
     async def until_idle(self) -> None:

@@ -124,7 +124,7 @@ class TimeAtHand:
         if speed:
             raise RpcError("invalid", "this cluster has virtual time, which does not run by itself")
 
-    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Never:
+    async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Never:
         raise _no_streams()
 
     async def until_idle(self) -> None:
@@ -145,7 +145,7 @@ class OwnersAtHand:
     scheduler: AtHand[SchedulingDriver]
     log: AtHand[Log]
 
-    async def ask_in_turn(
+    async def query_in_turn(
         self,
         of_queue: Callable[[Queue], Any],
         of_scheduler: Callable[[SchedulingDriver], Any],

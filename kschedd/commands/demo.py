@@ -91,12 +91,12 @@ def daemon_of_its_own(seed: int, on_look: Callable[[], None] = lambda: None) -> 
 
 
 def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
-    _say(session, "A cluster of three zones, and a shop to run in it:")
+    _print(session, "A cluster of three zones, and a shop to run in it:")
     _do(session, "apply", "-f", str(examples), shown=f"apply -f {_short(examples)}")
     pods = _pods_when_placed(session, progress)
-    _say(session, "Its nodes:")
+    _print(session, "Its nodes:")
     _do(session, "get", "nodes", "-o", "wide")
-    _say(session, "The placement of each pod:")
+    _print(session, "The placement of each pod:")
     _do(session, "get", "pods", "-o", "wide")
     placed = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName")]
     pending = [pod for pod in pods if not (pod.get("spec") or {}).get("nodeName")]
@@ -105,11 +105,11 @@ def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
     # A pod of `api` makes a good example: several nodes are feasible, and it has a preference.
     chosen = next((pod for pod in placed if pod["metadata"].get("labels", {}).get("app") == "api"), placed[0])
     name = chosen["metadata"]["name"]
-    _say(session, f"Why {name} runs on this node:")
+    _print(session, f"Why {name} runs on this node:")
     _do(session, "explain", name)
     for pod in pending:
         name = pod["metadata"]["name"]
-        _say(session, f"Why {name} is Pending:")
+        _print(session, f"Why {name} is Pending:")
         _do(session, "events", f"pod/{name}")
         _do(session, "explain", name)
 
@@ -124,7 +124,7 @@ def _short(path: Path) -> str:
     return shown if len(shown) <= _LONGEST_PATH else f".../{path.parent.name}/{path.name}"
 
 
-def _say(session: VerbSession, text: str) -> None:
+def _print(session: VerbSession, text: str) -> None:
     session.write("\n" + session.style.paint(text, "bold") + "\n\n")
 
 

@@ -15,6 +15,7 @@ FAILED = 2
 
 def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) -> int:
     """Run the verb; `session_of` makes its session, of a client and the cluster's time. Raises KscheddError."""
+    from kschedd.causes.sampling import sample
     from kschedd.clusters.virtual import VirtualDaemon
     from kschedd.methods import daemon_methods
     from kschedd.printing.terminal.safe import safe
@@ -30,6 +31,8 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
         print(safe(f"error: {', '.join(options.origin)}: no Kubernetes objects found"), file=sys.stderr)
         return FAILED
     cluster = dumped.cluster
+    for text in sample(cluster.engine.store):
+        print(safe(f"assumed: {text}"), file=sys.stderr)
     cluster.engine.run_until_idle()
     client = VirtualDaemon(cluster, daemon_methods)
     return run_words(session_of(client, cluster.engine.now), ["explain", *rest])

@@ -57,7 +57,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _repair(options: argparse.Namespace) -> int:
     from kschedd.store.journal.offline import repaired
 
-    if not repaired(options.path, tell=lambda what: print(safe(what), flush=True)):
+    if not repaired(options.path, report=lambda what: print(safe(what), flush=True)):
         print("whole: there is nothing to repair")
     return 0
 
@@ -106,12 +106,12 @@ def _warn(what: str) -> None:
 
 def _progress(what: str) -> Callable[[int, int], None]:
     """Says how far it has come, on a terminal or not, from the first second on."""
-    said = time.monotonic()
+    shown_at = time.monotonic()
 
-    def tell(done: int, total: int) -> None:
-        nonlocal said
-        if time.monotonic() - said > _PROGRESS_S:
-            said = time.monotonic()
+    def show_progress(done: int, total: int) -> None:
+        nonlocal shown_at
+        if time.monotonic() - shown_at > _PROGRESS_S:
+            shown_at = time.monotonic()
             print(f"{what}: {done:,} of {total:,}", file=sys.stderr, flush=True)
 
-    return tell
+    return show_progress

@@ -181,12 +181,14 @@ def _replay(options: argparse.Namespace) -> int:
             replay.run(stop)
         except ReplayDiverged as fault:
             diverged = str(fault)
-        told = _told(options.recording, replay, diverged, time.perf_counter() - began)
-    print(exact(json.dumps(told, ensure_ascii=False, indent=2)) if options.output == "json" else safe(_text(told)))
+        summary = _summary(options.recording, replay, diverged, time.perf_counter() - began)
+    print(
+        exact(json.dumps(summary, ensure_ascii=False, indent=2)) if options.output == "json" else safe(_text(summary))
+    )
     return DIVERGED if diverged else 0
 
 
-def _told(file: Path, replay: Any, diverged: str, wall_s: float) -> dict[str, Any]:
+def _summary(file: Path, replay: Any, diverged: str, wall_s: float) -> dict[str, Any]:
     player = replay.player
     header = player.recording.header
     return {
@@ -207,17 +209,19 @@ def _told(file: Path, replay: Any, diverged: str, wall_s: float) -> dict[str, An
     }
 
 
-def _text(told: dict[str, Any]) -> str:
+def _text(summary: dict[str, Any]) -> str:
     from kschedd.api.text.times import stamp
 
-    end = stamp(told["start_s"] + told["elapsed_s"])
+    end = stamp(summary["start_s"] + summary["elapsed_s"])
     lines = [
-        f"recorded   by kschedd {told['kschedd'] or '(unknown)'}, Kubernetes {told['kube_version']}, "
-        f"seed {told['seed']}, from {stamp(told['start_s'])}",
-        f"replayed   {told['attempts']:,} attempts, {told['placed']:,} placed, {told['failed']:,} failed, "
-        f"up to {end} ({told['elapsed_s']:.3f} s of the run, in {told['wall_s']:.2f} s)",
+        f"recorded   by kschedd {summary['kschedd'] or '(unknown)'}, Kubernetes {summary['kube_version']}, "
+        f"seed {summary['seed']}, from {stamp(summary['start_s'])}",
+        f"replayed   {summary['attempts']:,} attempts, {summary['placed']:,} placed, {summary['failed']:,} failed, "
+        f"up to {end} ({summary['elapsed_s']:.3f} s of the run, in {summary['wall_s']:.2f} s)",
     ]
-    if told["broken"]:
-        lines.append(f"broken off {told['broken']}; what is whole was replayed")
-    lines.append(f"differs    {told['diverged']}" if told["diverged"] else "same       as recorded, attempt by attempt")
+    if summary["broken"]:
+        lines.append(f"broken off {summary['broken']}; what is whole was replayed")
+    lines.append(
+        f"differs    {summary['diverged']}" if summary["diverged"] else "same       as recorded, attempt by attempt"
+    )
     return "\n".join(lines)

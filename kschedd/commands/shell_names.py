@@ -60,11 +60,11 @@ class ShellNames:
     def plugins_on(self) -> Mapping[str, bool]:
         from kschedd.printing.reports.scheduling import profiles_of
 
-        config: dict[str, Any] = self._ask("scheduler.config", {})
+        config: dict[str, Any] = self._call("scheduler.config", {})
         points = [(profile.get("plugins") or {}).values() for _, profile in (profiles_of(config) if config else ())]
         enabled = {str(plugin["name"]) for each in points for plugins in each for plugin in plugins}
         none: list[dict[str, Any]] = []
-        loaded = {str(plugin["name"]) for plugin in self._ask("plugins.list", none)}
+        loaded = {str(plugin["name"]) for plugin in self._call("plugins.list", none)}
         return {name: name in enabled for name in sorted({*enabled, *loaded})}
 
     @property
@@ -84,7 +84,7 @@ class ShellNames:
                 ]
             case LiveState.WAITING:
                 none: list[dict[str, Any]] = []
-                keys = [str(pod["pod"]).partition("/") for pod in self._ask("waiting.list", none)]
+                keys = [str(pod["pod"]).partition("/") for pod in self._call("waiting.list", none)]
                 return [name for space, _, name in keys if space == namespace]
             case LiveState.CORDONED | LiveState.UNCORDONED:
                 wanted = state == LiveState.CORDONED
@@ -107,7 +107,7 @@ class ShellNames:
     def _pods(self, sign: str, namespace: str | None) -> list[Mapping[str, Any]]:
         """Return the metadata of the pods with a node (sign "!=") or without one ("=")."""
         named = {"namespace": namespace, "field_selector": f"spec.nodeName{sign}"}
-        pods = self._ask("objects.list", _NO_OBJECTS, kind="Pod", metadata_only=True, **named)
+        pods = self._call("objects.list", _NO_OBJECTS, kind="Pod", metadata_only=True, **named)
         return [pod["metadata"] for pod in pods["items"]]
 
     # -- calls to the daemon --------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class ShellNames:
         except KscheddError:
             return None
 
-    def _ask(self, method: str, absent: T, **named: Any) -> T:
+    def _call(self, method: str, absent: T, **named: Any) -> T:
         if self._daemon is None:
             return absent
         try:
@@ -130,22 +130,22 @@ class ShellNames:
 
     @cached_property
     def _kinds(self) -> list[dict[str, Any]]:
-        return self._ask("objects.kinds", [])
+        return self._call("objects.kinds", [])
 
     @cached_property
     def _weights(self) -> Sequence[tuple[str, ...]]:
         from kschedd.printing.reports.scheduling import weights_table
 
-        config: dict[str, Any] = self._ask("scheduler.config", {})
+        config: dict[str, Any] = self._call("scheduler.config", {})
         return weights_table(config).rows if config else ()
 
     @cached_property
     def _nodes(self) -> list[dict[str, Any]]:
         fields = ["spec.unschedulable", "spec.taints"]
-        return self._ask("objects.list", _NO_OBJECTS, kind="Node", fields=fields)["items"]
+        return self._call("objects.list", _NO_OBJECTS, kind="Node", fields=fields)["items"]
 
     def _objects(self, kind: str) -> list[dict[str, Any]]:
-        found: dict[str, Any] = self._ask("objects.list", {"items": []}, kind=kind, metadata_only=True) if kind else {}
+        found: dict[str, Any] = self._call("objects.list", {"items": []}, kind=kind, metadata_only=True) if kind else {}
         return found.get("items") or []
 
     def _labels(self, kind: str) -> list[Mapping[str, str]]:

@@ -149,7 +149,7 @@ IN_TREE: Final = _InTree({})
 
 def default_plugins(rules: Rules, gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:
     """Return the default MultiPoint list: names and weights, in order."""
-    by_rule = dict(said for rule, said in _BY_RULE.items() if getattr(rules, rule))
+    by_rule = dict(moved for rule, moved in _BY_RULE.items() if getattr(rules, rule))
     absent = _NEWER - by_rule.keys()
     if not gates.get("DynamicResourceAllocation", True):
         absent |= {"DynamicResources"}

@@ -71,7 +71,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     }
     gated = _gate(scheduler, pod)
     if gated is not None:
-        outcome["gated"] = _said(gated)
+        outcome["gated"] = _status_raw(gated)
         return outcome
     if remember:
         for _ in range(2):
@@ -143,22 +143,22 @@ def _gate(scheduler: Scheduler, pod: Pod) -> Status | None:
     for plugin in scheduler.profile.at(PRE_ENQUEUE):
         status = plugin.pre_enqueue(pod)
         if status is not None:
-            said: Status = status.by(plugin.name)
-            return said
+            found: Status = status.by(plugin.name)
+            return found
     return None
 
 
-def _said(status: Status) -> Raw:
+def _status_raw(status: Status) -> Raw:
     return {"plugin": status.plugin, "code": status.code.label, "reasons": sorted(status.reasons)}
 
 
 def _filter(verdicts: Verdicts) -> dict[str, Any]:
     """Return each node's Filter status in the record's format; None for a feasible node."""
-    said = {name: None if status is None else _said(status) for name, status in verdicts.by_node()}
+    found = {name: None if status is None else _status_raw(status) for name, status in verdicts.by_node()}
     for name in verdicts.table.row_of:
-        if name not in said:
-            said[name] = _said(verdicts.default_status)
-    return said
+        if name not in found:
+            found[name] = _status_raw(verdicts.default_status)
+    return found
 
 
 def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]]) -> Verdicts:
@@ -241,14 +241,14 @@ def _allocated(state: CycleState, with_config: bool) -> Iterator[Raw]:
     if isinstance(attempt, DeviceAttempt):
         for place, allocation in sorted(attempt.reserved.items()):
             results = [_result(result) for result in allocation["devices"]["results"]]
-            told = {"claim": attempt.claims[place].key, "results": results}
-            yield {**told, "config": allocation["devices"].get("config") or []} if with_config else told
+            written = {"claim": attempt.claims[place].key, "results": results}
+            yield {**written, "config": allocation["devices"].get("config") or []} if with_config else written
 
 
 def _result(result: Raw) -> Raw:
-    told = {field: result[field] for field in ("request", "driver", "pool", "device")}
-    told |= {name: result[field] for field, name in _RESULT.items() if result.get(field)}
-    return {**told, "shared": True} if "shared" in told else told
+    written = {field: result[field] for field in ("request", "driver", "pool", "device")}
+    written |= {name: result[field] for field, name in _RESULT.items() if result.get(field)}
+    return {**written, "shared": True} if "shared" in written else written
 
 
 def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[str], list[str]]:
@@ -262,9 +262,9 @@ def _plugins(scheduler: Scheduler, pod: Pod, verdicts: Verdicts) -> tuple[list[s
 
 
 def _describe_pre_filter_result(outcome: Actual, scheduler: Scheduler, pod: Pod) -> None:
-    said = scheduler.pre_filters.at_once(CycleState(), pod)
-    if said.status is None and said.narrowed is not None:
-        outcome["prefilter_nodes"] = sorted(said.narrowed.node_names)
+    found = scheduler.pre_filters.at_once(CycleState(), pod)
+    if found.status is None and found.narrowed is not None:
+        outcome["prefilter_nodes"] = sorted(found.narrowed.node_names)
 
 
 def _describe_failed(outcome: Actual, scheduler: Scheduler, failed: FitError) -> None:
@@ -281,7 +281,7 @@ def _describe_failed(outcome: Actual, scheduler: Scheduler, failed: FitError) ->
                 "reasons": sorted(failed.status.reasons),
             }
     if diagnosis.pre_filter is not None:
-        outcome["prefilter"] = _said(diagnosis.pre_filter)
+        outcome["prefilter"] = _status_raw(diagnosis.pre_filter)
     if diagnosis.verdicts is not None:
         _describe_pre_filter_result(outcome, scheduler, failed.pod)
         outcome["filter"] = _filter(diagnosis.verdicts)

@@ -35,7 +35,7 @@ from kschedd.devices.rules import DeviceRules
 from kschedd.framework.events import QUEUE, EventResource
 from kschedd.framework.handle import Handle
 from kschedd.framework.status import Code
-from kschedd.plugins.defaultpreemption import DefaultPreemption, told
+from kschedd.plugins.defaultpreemption import DefaultPreemption, found_placement
 from kschedd.plugins.devices.dynamicresources import DynamicResources
 from kschedd.plugins.topology.interpodaffinity import InterPodAffinity, InterPodAffinityArgs
 from kschedd.storage.capacity_score import score
@@ -180,12 +180,12 @@ def _message(raw: Raw, version: KubernetesVersion) -> str:
     if found:
         node, _, victims = placed.partition(", preempting ")
         success = DefaultPreemption.from_args(None, handle).success(node, int(victims.split()[0]))
-        assert success.code == told(node, 0).code == Code.SUCCESS
+        assert success.code == found_placement(node, 0).code == Code.SUCCESS
         return " ".join(filter(None, (fit, success.message)))
     devices = DynamicResources.from_args(None, handle)
     for why in ("no new claims to deallocate", "still not schedulable"):
-        said = devices.did_nothing(why).status.message
-        before = before.replace(f"{why}, ", f"{said}, " if said else "")
+        answer = devices.did_nothing(why).status.message
+        before = before.replace(f"{why}, ", f"{answer}, " if answer else "")
     return before
 
 

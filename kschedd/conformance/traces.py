@@ -213,7 +213,7 @@ class Lockstep:
         """Run the cycle of a PodGroup. Among equally good nodes the first one by name is taken, as in the records."""
         loop, world, key = self.loop, self.environment, first.pod.pod_group
         entries = [first, *(entry for entry in loop.driver.popped.entries if entry.pod.pod_group == key)]
-        attempt, told = loop.queue.groups.in_cycle[key].attempts, dict[str, ScheduleResult | FitError]()
+        attempt, results = loop.queue.groups.in_cycle[key].attempts, dict[str, ScheduleResult | FitError]()
         made: list[Actual] = [
             {"pod": entry.key, "at_ms": world.now_ms, "attempt": attempt, "result": "skipped", "group": key}
             for entry in sorted(entries, key=order_in_group)
@@ -222,13 +222,15 @@ class Lockstep:
         del self._want[: len(made)]
         self._choose.node = self._choose.hint = ""
         names = loop.machine.cluster.table.names
-        deleted = self._deleted_by(lambda: loop.group_cycle(first, lambda one, result: told.update({one.key: result})))
+        deleted = self._deleted_by(
+            lambda: loop.group_cycle(first, lambda one, result: results.update({one.key: result}))
+        )
         loop.resume_bindings()
         tried = loop.driver.groups.latest
         if tried is not None and tried.status.code is Code.ERROR:  # an error leaves the Score result unchanged
-            told |= {member.entry.key: member.result for member in tried.members}
+            results |= {member.entry.key: member.result for member in tried.members}
         for outcome in made:
-            result = told.get(outcome["pod"])
+            result = results.get(outcome["pod"])
             if result is not None:
                 best = best_nodes(result, names) if isinstance(result, ScheduleResult) else None
                 tell_outcome(outcome, result, best, self._failures.get(result.pod.uid), ())

@@ -52,9 +52,9 @@ def _serve(view: View, namespace: str, name: str, now: float) -> list[Write]:
         else:
             others.append(each)
     since = before.get("lastTransitionTime") if before and before.get("status") == "False" else None
-    told = {"type": "Available", "status": "False", "lastTransitionTime": since or stamp(now)}
-    told |= {"reason": reason, "message": message}
-    return [] if before == told else [status_of(found, {"conditions": [*others, told]})]
+    condition = {"type": "Available", "status": "False", "lastTransitionTime": since or stamp(now)}
+    condition |= {"reason": reason, "message": message}
+    return [] if before == condition else [status_of(found, {"conditions": [*others, condition]})]
 
 
 def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:

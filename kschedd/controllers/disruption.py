@@ -43,7 +43,7 @@ class Disruption:
         self._budgets: dict[str, dict[str, BudgetPods]] = {}  # by namespace and name
         self._recheck: Timers[Key] = Timers()  # budgets with disrupted pods
         self._stale: Timers[Key] = Timers()  # pods with a DisruptionTarget condition
-        self._told: dict[Key, str] = {}  # by budget: the last event written
+        self._reported: dict[Key, str] = {}  # by budget: the last event written
         # By namespace: sets of budgets already reported as covering the same pod.
         self._shared: dict[str, dict[frozenset[str], None]] = {}
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -81,7 +81,7 @@ class Disruption:
         if event.type == DELETED:
             space.pop(budget.name, None)
             self._recheck.clear((budget.namespace, budget.name))
-            self._told.pop((budget.namespace, budget.name), None)
+            self._reported.pop((budget.namespace, budget.name), None)
             if not space:
                 del self._budgets[budget.namespace]
             return []
@@ -98,7 +98,7 @@ class Disruption:
             return []
         shared = next((name for name in sorted(index.pods) if self._covering(budget.namespace, name)[1:]), None)
         found = None if shared is None else view.find("Pod", budget.namespace, shared)
-        return self._tell_shared(found, now) if isinstance(found, Pod) else []
+        return self._shared_event(found, now) if isinstance(found, Pod) else []
 
     def _covering(self, namespace: str, pod_name: str) -> list[str]:
         """Return the names of the budgets that cover the pod."""
@@ -123,20 +123,20 @@ class Disruption:
                 continue
             if index.put(pod.name, counted(there) if covers and there is not None else None):
                 changed[pod.namespace, name] = None
-        return [] if there is None or len(space) < 2 else self._tell_shared(there, now)
+        return [] if there is None or len(space) < 2 else self._shared_event(there, now)
 
-    def _tell_shared(self, pod: Pod, now: float) -> list[Write]:
+    def _shared_event(self, pod: Pod, now: float) -> list[Write]:
         """Return an event about a pod that several budgets cover, unless these budgets were reported already."""
         covering = self._covering(pod.namespace, pod.name)
         shared = self._shared.setdefault(pod.namespace, {})
         if len(covering) < 2 or frozenset(covering) in shared:
             return []
         shared[frozenset(covering)] = None
-        said = (
+        message = (
             f'Pod "{pod.namespace}"/"{pod.name}" matches multiple PodDisruptionBudgets.  '
             f'Chose "{min(covering)}" arbitrarily.'
         )
-        return [object_event(pod, "MultiplePodDisruptionBudgets", said, COMPONENT, now, warning=True)]
+        return [object_event(pod, "MultiplePodDisruptionBudgets", message, COMPONENT, now, warning=True)]
 
     # stale conditions
 
@@ -167,22 +167,22 @@ class Disruption:
         if budget is None or index is None:
             return []
         if index.fault is not None:
-            told = self._tell(budget, "NoPods", f"Failed to get pods: {index.fault}", now, warning=True)
-            return [*told, *self._fail_safe(budget, index.fault, now)]
+            event = self._event(budget, "NoPods", f"Failed to get pods: {index.fault}", now, warning=True)
+            return [*event, *self._fail_safe(budget, index.fault, now)]
         writes: list[Write] = []
         if not index.pods:
-            writes += self._tell(budget, "NoPods", "No matching pods found", now)
+            writes += self._event(budget, "NoPods", "No matching pods found", now)
         try:
             expected, desired = expected_counts(budget, index, view)
         except ScaleError as failure:
             why = str(failure)
-            said = f"Failed to calculate the number of expected pods: {why}"
-            writes += self._tell(budget, "CalculateExpectedPodCountFailed", said, now, warning=True)
+            message = f"Failed to calculate the number of expected pods: {why}"
+            writes += self._event(budget, "CalculateExpectedPodCountFailed", message, now, warning=True)
             return writes + self._fail_safe(budget, why, now)
         if "" in index.by_controller and by_scale(budget):
-            writes += self._tell(budget, "UnmanagedPods", unmanaged_text(budget), now, warning=True)
+            writes += self._event(budget, "UnmanagedPods", unmanaged_text(budget), now, warning=True)
         elif index.pods:
-            self._told.pop((namespace, name), None)
+            self._reported.pop((namespace, name), None)
         return writes + self._update(budget, index, expected, desired, now)
 
     def _update(self, budget: Object, index: BudgetPods, expected: int, desired: int, now: float) -> list[Write]:
@@ -225,12 +225,12 @@ class Disruption:
             return []
         return [status_of(budget, {"disruptionsAllowed": 0, "conditions": conditions})]
 
-    def _tell(self, budget: Object, reason: str, message: str, now: float, *, warning: bool = False) -> list[Write]:
+    def _event(self, budget: Object, reason: str, message: str, now: float, *, warning: bool = False) -> list[Write]:
         """Return an event about the budget, unless it equals the last one."""
         key = (budget.namespace, budget.name)
-        if self._told.get(key) == message:
+        if self._reported.get(key) == message:
             return []
-        self._told[key] = message
+        self._reported[key] = message
         return [object_event(budget, reason, message, COMPONENT, now, warning=warning)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:

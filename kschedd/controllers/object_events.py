@@ -53,16 +53,16 @@ class FailedCreations:
     def __init__(self, component: str) -> None:
         self._component = component
         # The last reported error, by kind, namespace and name of the owner.
-        self._told: dict[tuple[str, str, str], str] = {}
+        self._reported: dict[tuple[str, str, str], str] = {}
 
     def events(self, owner: Object, error: ApiError, now: float, *messages: str) -> list[Write]:
         """Return the writes of one event for each message that was not reported already."""
         key = (owner.kind, owner.namespace, owner.name)
         gist = str(getattr(error, "why", error))  # without the object's name: a generated name differs at each attempt
-        if self._told.get(key) == gist:
+        if self._reported.get(key) == gist:
             return []
-        self._told[key] = gist
+        self._reported[key] = gist
         return [object_event(owner, "FailedCreate", each, self._component, now, warning=True) for each in messages]
 
     def forget(self, key: tuple[str, str, str]) -> None:
-        self._told.pop(key, None)
+        self._reported.pop(key, None)

@@ -9,7 +9,7 @@ from kschedd.controllers.running.controller import Controller
 
 Part = Literal["scheduler", "kubelets", "controllers"]
 PARTS: Final[tuple[Part, ...]] = ("scheduler", "kubelets", "controllers")
-_TELLS_OF_NODES: Final[frozenset[Part]] = frozenset(("kubelets", "controllers"))
+_WATCHES_NODES: Final[frozenset[Part]] = frozenset(("kubelets", "controllers"))
 _OF_KUBELETS: Final = (Kubelets, Heartbeats)
 
 
@@ -20,7 +20,7 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
     simulated here, that would happen at once, so the taint is not added. If another program takes either role, the
     taint is added.
     """
-    return {"TaintNodesByCondition": True} if not _TELLS_OF_NODES.isdisjoint(without) else {}
+    return {"TaintNodesByCondition": True} if not _WATCHES_NODES.isdisjoint(without) else {}
 
 
 def without_parts(controllers: Iterable[Controller], without: Collection[str]) -> list[Controller]:

@@ -31,9 +31,9 @@ def selector_faults(raw: Raw, *, shares: bool = False) -> list[FieldError]:
 def admin_faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
     """Return an error for the first request for admin access if the namespace with these labels does not allow it."""
     requests = (_spec_of(raw)[0].get("devices") or {}).get("requests") or ()
-    asked = [(request.get("exactly") or {}).get("adminAccess") for request in requests]
+    requested = [(request.get("exactly") or {}).get("adminAccess") for request in requests]
     # Errors in templates have the path of a claim's.
-    return _admin_faults("spec.devices.requests", asked, namespace_labels)
+    return _admin_faults("spec.devices.requests", requested, namespace_labels)
 
 
 def admin_status_faults(old: Raw, new: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
@@ -47,10 +47,10 @@ def _allocated_to_admins(status: Raw) -> list[Any]:
     return [result.get("adminAccess") for result in results]
 
 
-def _admin_faults(path: str, asked: Sequence[Any], namespace_labels: Mapping[str, str]) -> list[FieldError]:
-    if not any(asked) or namespace_labels.get(ADMIN_LABEL) == "true":
+def _admin_faults(path: str, requested: Sequence[Any], namespace_labels: Mapping[str, str]) -> list[FieldError]:
+    if not any(requested) or namespace_labels.get(ADMIN_LABEL) == "true":
         return []
-    return [forbidden(f"{path}[{asked.index(True)}].adminAccess", _NOT_ADMIN)]
+    return [forbidden(f"{path}[{requested.index(True)}].adminAccess", _NOT_ADMIN)]
 
 
 def _spec_of(raw: Raw) -> tuple[Raw, str]:

@@ -28,7 +28,12 @@ _Total = tuple[int, int]  # devices, and allocated ones among them
 
 
 def with_devices(
-    fractions: Fractions, names: Sequence[str], asked: Sequence[int], table: NodeTable, rows: Rows, manager: DRAManager
+    fractions: Fractions,
+    names: Sequence[str],
+    requested: Sequence[int],
+    table: NodeTable,
+    rows: Rows,
+    manager: DRAManager,
 ) -> Fractions:
     """Return the utilization with devices counted for resources that the node's device plugins do not provide."""
     classes = manager.resolver.classes()
@@ -45,7 +50,7 @@ def with_devices(
                 node = table.nodes[int(rows[at])]
                 devices, allocated = (0, 0) if node is None else totals.of(device_class, node)
                 if devices:
-                    used[at], capacity[at] = allocated + asked[place], devices
+                    used[at], capacity[at] = allocated + requested[place], devices
     return fractions
 
 

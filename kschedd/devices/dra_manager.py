@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.devices.allocation.known_allocations import AskedFor, KnownAllocations
+from kschedd.devices.allocation.known_allocations import ClaimRequests, KnownAllocations
 from kschedd.devices.claims import Claim
 from kschedd.devices.extended_resources import CreatedClaims, DeviceClassResolver
 from kschedd.devices.in_flight import ClaimsInFlight
@@ -81,7 +81,7 @@ class DRAManager:
         self.catch_up()
         return self._created.of(pod)
 
-    def asked_for(self, claims: tuple[Claim, ...], most_steps: int, rules: DeviceRules) -> AskedFor:
+    def requests_of(self, claims: tuple[Claim, ...], most_steps: int, rules: DeviceRules) -> ClaimRequests:
         """Return the cached allocations for claims with these requests, found in at most `most_steps` steps."""
         mixed = self.inventory(rules).mixes_counters(apart=rules.pool_counters_apart)
         stamp = (self._cluster.versions.latest("ResourceSlice", "DeviceClass", KIND), rules)

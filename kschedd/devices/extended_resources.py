@@ -118,10 +118,10 @@ def extended_resource_claim(
     classes = resolver.classes()
     if not classes:
         return None
-    asked = {name: amount for name, amount in pod.pod_spec.requests.items() if amount and may_be_devices(name)}
-    if not any(name in classes for name in asked):
+    requested = {name: amount for name, amount in pod.pod_spec.requests.items() if amount and may_be_devices(name)}
+    if not any(name in classes for name in requested):
         return None
-    return ExtendedResourceClaim(find(pod) or _in_memory(pod), asked)
+    return ExtendedResourceClaim(find(pod) or _in_memory(pod), requested)
 
 
 class CreatedClaims:

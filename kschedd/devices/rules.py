@@ -9,9 +9,9 @@ import attrs
 @attrs.frozen(kw_only=True, cache_hash=True)  # part of a key for each node
 class DeviceRules:
     admin_access: bool = True
-    """Requests may use admin access to devices that others use."""
+    """ClaimRequests may use admin access to devices that others use."""
     prioritized_list: bool = True
-    """Requests may list alternatives (`firstAvailable`)."""
+    """ClaimRequests may list alternatives (`firstAvailable`)."""
 
     incomplete_pools_passed_over: bool = False
     """Devices of a pool whose newest generation is incomplete are not allocated; if False, only mode All rejects them.
@@ -26,7 +26,7 @@ class DeviceRules:
     consumable_capacity: bool = False
     """Several claims may share a device up to its capacity; requests may require distinct attribute values."""
     device_taints: bool = False
-    """Requests must tolerate the taints of devices."""
+    """ClaimRequests must tolerate the taints of devices."""
     binding_conditions: bool = False
     """Devices may have to become ready before the pod is bound."""
     device_taint_rules: bool = False

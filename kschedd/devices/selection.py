@@ -38,7 +38,7 @@ def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
     known = device.verdicts.get(expression)
     if known is None:
         try:
-            known = _ask(expression, device, shares)
+            known = _evaluate(expression, device, shares)
         except SelectorFailure as failure:
             known = failure
         device.verdicts[expression] = known
@@ -56,7 +56,7 @@ def compile_error(expression: str, *, shares: bool = False) -> str | None:
     return str(failure) if isinstance(failure, SelectorFailure) else None
 
 
-def _ask(expression: str, device: Device, shares: bool) -> bool:
+def _evaluate(expression: str, device: Device, shares: bool) -> bool:
     program = _compiled(expression, True)
     if isinstance(program, SelectorFailure):
         raise program

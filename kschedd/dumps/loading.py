@@ -23,6 +23,7 @@ from kschedd.dumps.completion import KUBELET, SECRET_FIELDS, Key, completed
 from kschedd.dumps.conversion import current
 from kschedd.dumps.dumped_condition import REFUSED_KINDS, refusal_told, with_condition
 from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
+from kschedd.dumps.rebinding import claims_without_uid, to_bind
 from kschedd.dumps.sources import DumpedObject, Sources, read_sources
 from kschedd.store.built_in import BUILT_IN_NAMESPACES
 from kschedd.store.cluster_api import ClusterWriter
@@ -129,8 +130,8 @@ def prepare(
     manifests: list[DumpedObject] = []
     refusals: dict[Key, str] = {}
     for found in sources.found:
-        if found.raw.get("kind") == "Event" and (told := refusal_told(found.raw)) is not None:
-            refusals[told[0]] = told[1]
+        if found.raw.get("kind") == "Event" and (refused := refusal_told(found.raw)) is not None:
+            refusals[refused[0]] = refused[1]
         raw = _usable(found, assumptions, faults, options)
         if raw is None:
             continue
@@ -142,12 +143,15 @@ def prepare(
         other = standing.get(key)
         here = found if raw is found.raw else attrs.evolve(found, raw=raw)
         standing[key] = here if other is None else _newer(other, here, assumptions)
+    if claims := claims_without_uid(manifests):
+        manifests = [to_bind(found, claims) for found in manifests]
+        standing = {key: to_bind(found, claims) for key, found in standing.items()}
     taken_at = _latest(found.raw for found in standing.values())
     for key, found in standing.items():
         if key[0] == "Pod" or key[0] in REFUSED_KINDS:
-            said = with_condition(found.raw, taken_at, refusals)
-            if said is not found.raw:
-                standing[key] = DumpedObject(said, found.place)
+            conditioned = with_condition(found.raw, taken_at, refusals)
+            if conditioned is not found.raw:
+                standing[key] = DumpedObject(conditioned, found.place)
     in_order = sorted(standing.values(), key=_version)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:

@@ -381,8 +381,8 @@ def redacted(objects: Iterable[Raw]) -> tuple[list[dict[str, Any]], list[str]]:
             left_out[kind.plural] = left_out.get(kind.plural, 0) + 1
         else:
             done.append(redaction.redacted(raw))
-    told = redaction.kept
+    kept = redaction.kept
     if left_out:
         counted = ", ".join(f"{count:,} {plural}" for plural, count in sorted(left_out.items()))
-        told.append(f"left out, since no decision reads them: {counted}")
-    return done, told
+        kept.append(f"left out, since no decision reads them: {counted}")
+    return done, kept

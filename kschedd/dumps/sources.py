@@ -13,13 +13,14 @@ import json
 import os
 import re
 import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import attrs
 
-from kschedd.api.manifests import read_bytes
+from kschedd.api.manifests import ManifestError, ManifestReading, read_bytes
 from kschedd.api.text.json_text import without_lone_surrogates
 from kschedd.dumps import sktrace
 from kschedd.dumps.assumptions import Assumptions, LoadErrors
@@ -38,8 +39,10 @@ _GZIP: Final = b"\x1f\x8b"
 _DEEPEST_LIST: Final = 5
 _JSON: Final = re.compile(rb"\s*[{\[]")
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
+_YAML_END: Final = re.compile(r"^\S", re.MULTILINE)  # of an item
 _YAML_KIND: Final = re.compile(r"^kind:", re.MULTILINE)
-_LONGEST_TOLD: Final = 1 << 26  # bytes of a file in which the line of an error is searched
+_LONGEST_SHOWN: Final = 1 << 26  # bytes of a file in which the line of an error is searched
+_MOST_LEFT_OUT: Final = 16  # items of one list that cannot be read
 _PART_BYTES: Final = 1 << 24
 
 
@@ -116,8 +119,8 @@ def most_bytes() -> int:
     """
     available = 0
     try:
-        with open("/proc/meminfo", encoding="ascii") as told:
-            available = next(int(line.split()[1]) << 10 for line in told if line.startswith("MemAvailable:"))
+        with open("/proc/meminfo", encoding="ascii") as mentioned:
+            available = next(int(line.split()[1]) << 10 for line in mentioned if line.startswith("MemAvailable:"))
     except (OSError, ValueError, StopIteration):
         available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     return min(MAX_UNPACKED_BYTES, available // _MEMORY_FOR_A_FILE)
@@ -190,7 +193,7 @@ def _add_json(data: Data, source: str, sources: Sources) -> None:
 def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> None:
     around = found.around
     if around is None:
-        for error in read_bytes(bytes(data[:_LONGEST_TOLD]), source).errors[:1]:
+        for error in read_bytes(bytes(data[:_LONGEST_SHOWN]), source).errors[:1]:
             sources.faults.add(str(error))
         sources.assumptions.note("the complete objects of a truncated file were taken", source)
         around = {"apiVersion": "v1", "kind": "List"}
@@ -209,20 +212,46 @@ def _add_list(found: "JsonList", data: Data, source: str, sources: Sources) -> N
 
 
 def _add_yaml(data: Data, source: str, sources: Sources) -> None:
-    if not _add_reading(data, source, sources):
-        cut = _last_whole(data)
-        if cut is not None and (reading := read_bytes(cut, source)).manifests:
-            sources.assumptions.note("the complete objects of a truncated file were taken", source)
+    reading = _add_reading(data, source, sources)
+    for _ in range(_MOST_LEFT_OUT):
+        if reading.manifests or not reading.errors:
+            return
+        faulty = _without_faulty(data, reading.errors[0])
+        cut = _last_whole(data) if faulty is None else faulty
+        if cut is None:
+            return
+        what = "the complete objects of a truncated file were taken"
+        if faulty is not None:
+            what = "the objects of a list beside one that cannot be read were taken"
+        reading, data = read_bytes(cut, source), cut
+        if reading.manifests:
+            sources.assumptions.note(what, source)
             sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
+        elif faulty is None:
+            return
 
 
-def _add_reading(data: Data, source: str, sources: Sources) -> bool:
-    """Add the objects that the manifest reader finds; return whether it found any, or no errors."""
+def _add_reading(data: Data, source: str, sources: Sources) -> ManifestReading:
+    """Add the objects that the manifest reader finds."""
     reading = read_bytes(bytes(data), source)
     for error in reading.errors:
         sources.faults.add(str(error))
     sources.found += [DumpedObject(manifest.raw, source) for manifest in reading.manifests]
-    return bool(reading.manifests) or not reading.errors
+    return reading
+
+
+def _without_faulty(data: Data, error: ManifestError) -> bytes | None:
+    """Return a YAML list without the item that has this error; None if the error is not within one."""
+    if not error.path.startswith("items["):
+        return None
+    text = data.decode("utf-8", "replace")
+    at = sum(map(len, text.splitlines(keepends=True)[: error.line - 1]))
+    items = [match.start() for match in _YAML_ITEM.finditer(text)]
+    place = bisect_right(items, at) - 1
+    if len(items) < 2 or place < 0:
+        return None
+    rest = _YAML_END.search(text, items[place] + 1)
+    return f"{text[: items[place]]}{text[rest.start() :] if rest else ''}".encode()
 
 
 def _last_whole(data: Data) -> bytes | None:
@@ -291,16 +320,16 @@ def _snapshot_objects(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, dict[s
 
     Source: kubernetes/autoscaler, cluster-autoscaler/debuggingsnapshot.
     """
-    told: set[str] = set()
+    mentioned: set[str] = set()
 
     def pods(place: str, found: Any) -> Iterator[tuple[str, dict[str, Any]]]:
         for number, pod in enumerate(found if isinstance(found, list) else ()):
             raw = pod.get("Pod", pod) if isinstance(pod, dict) else None  # newer versions wrap it
             meta = raw.get("metadata") if isinstance(raw, dict) else None
             uid = meta.get("uid") if isinstance(meta, dict) else None
-            if isinstance(raw, dict) and uid not in told:
+            if isinstance(raw, dict) and uid not in mentioned:
                 if isinstance(uid, str):
-                    told.add(uid)
+                    mentioned.add(uid)
                 yield f"{place}[{number}]", {**raw, "apiVersion": "v1", "kind": "Pod"}
 
     for number, entry in enumerate(snapshot["NodeList"]):

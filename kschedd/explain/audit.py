@@ -67,8 +67,8 @@ class MissedWakeUp:
         plugins = ", ".join(self.rejected_by) or "no plugin"
         lines = [f"{self.pod} fits on {self.node} and sleeps since {self.asleep_since / SECOND:.3f} s ({plugins})"]
         for heard in self.events:
-            said = ", ".join(f"{plugin}: {answer}" for plugin, answer in heard.answers)
-            lines.append(f"  {heard.when / SECOND:.3f} s {heard.event} {heard.subject}: {said}")
+            answers = ", ".join(f"{plugin}: {answer}" for plugin, answer in heard.answers)
+            lines.append(f"  {heard.when / SECOND:.3f} s {heard.event} {heard.subject}: {answers}")
         if self.events_missing:
             lines.insert(1, "  (earlier events are not shown)")
         if self.upstream_gap:

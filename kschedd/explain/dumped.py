@@ -17,7 +17,9 @@ _PREEMPTION: Final = re.compile(r"\.? (?:no new claims [a-z ]+, |still not sched
 _LONGEST_ATTEMPT_S: Final = 60.0  # between the latest time in a dump and a condition that is as young as the dump
 
 
-def told(pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, version: KubernetesVersion) -> Dumped | None:
+def dumped_message(
+    pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, version: KubernetesVersion
+) -> Dumped | None:
     """Return what the dump has; None if the pod comes from no dump, or was not pending in it.
 
     `message` is what the explanation says, without regard to a gate.

@@ -146,7 +146,7 @@ def finish(
     if was_there and found.chosen is None and pod.node_name in found.ties:
         found.chosen = pod.node_name
     gated = found.gated_by is not None
-    found.dumped = dumped.told(pod, nodes, found.message, gated=gated, version=fork.config.version)
+    found.dumped = dumped.dumped_message(pod, nodes, found.message, gated=gated, version=fork.config.version)
     found.attempt = None if fork.past is None else _attempt(fork.past, found)
     found.decision = recorded
     return found
@@ -198,16 +198,16 @@ class _Explaining:
 
     def run(self) -> Explanation:
         judgment = self._judgment
-        asked, outcome = judgment.asked, judgment.outcome
+        extenders, outcome = judgment.extenders, judgment.outcome
         gated = judgment.gated
         self._begin()
         verdicts = judgment.verdicts
-        self._notes += asked.failures()
-        if asked.lose_pods:
+        self._notes += extenders.failures()
+        if extenders.lose_pods:
             self._notes.append(_WITHOUT_PODS)
         feasible = np.array([v.row for v in verdicts if not v.rejections], dtype=np.int64)
         scores, failure = self._scores(judgment.state, feasible)
-        by_extender = asked.scores(self._named(feasible))
+        by_extender = extenders.scores(self._named(feasible))
         if scores is not None and by_extender:
             more = [sum(one[name].weighted for one in by_extender.values()) for name in self._named(feasible)]
             scores = attrs.evolve(scores, total=scores.total + np.array(more, dtype=np.int64))
@@ -230,7 +230,7 @@ class _Explaining:
             if scores is None
             else {names[row]: total for row, total in zip(feasible.tolist(), scores.total.tolist(), strict=True)}
         )
-        told = self._told(verdicts)
+        verdict_answers = self._verdict_answers(verdicts)
         return Explanation(
             pod=self._pod.key,
             node=None,
@@ -238,13 +238,13 @@ class _Explaining:
             as_if_absent=False,
             reserved=None,
             profile=self._pod.scheduler_name,
-            gated_by=_said(gated),
-            pre_filter=_said(judgment.pre_filtered.status),
-            verdicts=told,
+            gated_by=_rejected_by(gated),
+            pre_filter=_rejected_by(judgment.pre_filtered.status),
+            verdicts=verdict_answers,
             filters=[each.name for each in self._profile.filters],
             skipped=Skipped(sorted(judgment.state.skip_filter), sorted(judgment.state.skip_score)),
             scores={**self._by_plugin(scores), **by_extender},
-            weights={**{score.name: score.weight for score in self._profile.scores}, **asked.weights(by_extender)},
+            weights={**{score.name: score.weight for score in self._profile.scores}, **extenders.weights(by_extender)},
             totals=totals,
             chosen=chosen,
             ties=ties,
@@ -323,19 +323,21 @@ class _Explaining:
 
     # -- words --------------------------------------------------------------------------------------------------
 
-    def _told(self, verdicts: list[NodeVerdict]) -> list[VerdictAnswer]:
+    def _verdict_answers(self, verdicts: list[NodeVerdict]) -> list[VerdictAnswer]:
         names = self._table.names
         known: dict[tuple[Status, ...], list[Rejection]] = {}  # nodes that are rejected alike share what is said
-        told = []
+        verdict_answers = []
         for verdict in verdicts:
-            said = known.get(verdict.rejections)
-            if said is None:
-                said = known[verdict.rejections] = [_rejection(status) for status in verdict.rejections]
-            first = said[0] if said else _FITS
-            plugin = first.plugin if said else None
+            reasons = known.get(verdict.rejections)
+            if reasons is None:
+                reasons = known[verdict.rejections] = [_rejection(status) for status in verdict.rejections]
+            first = reasons[0] if reasons else _FITS
+            plugin = first.plugin if reasons else None
             nominated = [other.key for other in verdict.nominated] if verdict.nominated else []
-            told.append(VerdictAnswer(names[verdict.row], plugin, first.code, first.reasons, said[1:], nominated))
-        return told
+            verdict_answers.append(
+                VerdictAnswer(names[verdict.row], plugin, first.code, first.reasons, reasons[1:], nominated)
+            )
+        return verdict_answers
 
     def _by_plugin(self, scores: Scores | None) -> dict[str, dict[str, Score]]:
         if scores is None:
@@ -359,7 +361,7 @@ class _Explaining:
         return found
 
 
-def _said(status: Status | None) -> Rejection | None:
+def _rejected_by(status: Status | None) -> Rejection | None:
     return None if status is None else _rejection(status)
 
 

@@ -1,4 +1,4 @@
-"""ExtendersAsked: what the extenders of an attempt were asked and answered, as an explanation shows it.
+"""CalledExtenders: what the extenders of an attempt were asked and answered, as an explanation shows it.
 
 The attempt that is made for an explanation asks them as any attempt does; here is noted what each said, so that none is
 asked twice. In verdicts and scores an extender has its URL where a plugin has its name.
@@ -26,12 +26,12 @@ Scored = Mapping[str, Mapping[str, Score]]
 UNSAID = "the extender did not answer with this node"
 
 
-class ExtendersAsked:
+class CalledExtenders:
     """See the module; an attempt is driven through `attempt`."""
 
     def __init__(self, extenders: Sequence[HTTPExtender], pod: Pod) -> None:
         self._extenders = [extender for extender in extenders if extender.is_interested(pod)]
-        self._said: dict[tuple[str, str], Any] = {}  # by URL and verb: the last answer
+        self._answers: dict[tuple[str, str], Any] = {}  # by URL and verb: the last answer
 
     def attempt(self, work: Work[T]) -> T:
         """Run an attempt to its end. Extenders that it calls together are called at the same time, as by the daemon."""
@@ -41,13 +41,17 @@ class ExtendersAsked:
         answers: list[Any] | None = None
         try:
             while True:
-                asked = next(work) if answers is None else work.send(answers)
-                if isinstance(asked, list) and len(asked) > 1 and all(isinstance(one, ExtenderCall) for one in asked):
-                    with ThreadPoolExecutor(len(asked)) as pool:
-                        answers = list(pool.map(self._answer, asked))
+                yielded = next(work) if answers is None else work.send(answers)
+                if (
+                    isinstance(yielded, list)
+                    and len(yielded) > 1
+                    and all(isinstance(one, ExtenderCall) for one in yielded)
+                ):
+                    with ThreadPoolExecutor(len(yielded)) as pool:
+                        answers = list(pool.map(self._answer, yielded))
                     continue
                 try:
-                    answers = yield asked
+                    answers = yield yielded
                 except PluginError as fault:
                     work.throw(fault)
         except StopIteration as end:
@@ -57,27 +61,27 @@ class ExtendersAsked:
     @property
     def lose_pods(self) -> bool:
         """Return whether nodes are scored without their pods, as an extender answered with Node objects."""
-        return any(extender.loses_pods(said) for extender, said in self._filtered())
+        return any(extender.loses_pods(answer) for extender, answer in self._filtered())
 
     def _answer(self, shard: Callable[[], Any]) -> Any:
-        said = shard()
+        answer = shard()
         if isinstance(shard, ExtenderCall):
-            self._said[shard.extender.url_prefix, shard.action] = said
-        return said
+            self._answers[shard.extender.url_prefix, shard.action] = answer
+        return answer
 
     def _filtered(self) -> list[tuple[HTTPExtender, FilterResult]]:
-        found = [(one, self._said.get((one.url, one.config.filter_verb))) for one in self._extenders if one.filters]
-        return [(one, said) for one, said in found if isinstance(said, FilterResult) and not said.error]
+        found = [(one, self._answers.get((one.url, one.config.filter_verb))) for one in self._extenders if one.filters]
+        return [(one, answer) for one, answer in found if isinstance(answer, FilterResult) and not answer.error]
 
     def rejections(self, table: NodeTable) -> Mapping[int, list[Status]]:
         """Return the verdict of the first extender that rejected each node, by row."""
         found: dict[int, list[Status]] = {}
-        for extender, said in self._filtered():
-            for name, status in rejections(said):
+        for extender, answer in self._filtered():
+            for name, status in rejections(answer):
                 row = table.row_of.get(name)
                 if row is not None:
                     found.setdefault(row, [status.by(extender.url)])
-            passed = set(said.names or ())
+            passed = set(answer.names or ())
             for row in table.order.tolist():
                 if table.names[row] not in passed:
                     found.setdefault(row, [unschedulable(UNSAID).by(extender.url)])
@@ -86,11 +90,13 @@ class ExtendersAsked:
     def scores(self, nodes: Sequence[str]) -> Scored:
         found = {}
         for extender in self._extenders:
-            said = self._said.get((extender.url, extender.config.prioritize_verb)) if extender.prioritizes else None
-            if not isinstance(said, list):
+            answer = (
+                self._answers.get((extender.url, extender.config.prioritize_verb)) if extender.prioritizes else None
+            )
+            if not isinstance(answer, list):
                 continue
             raw = dict.fromkeys(nodes, 0)
-            for name, score in said:
+            for name, score in answer:
                 if name in raw:
                     raw[name] += score
             found[extender.url] = {
@@ -106,8 +112,8 @@ class ExtendersAsked:
         notes = []
         for extender in self._extenders:
             for verb in (extender.config.filter_verb, extender.config.prioritize_verb):
-                said = self._said.get((extender.url, verb)) if verb else None
-                why = said.why if isinstance(said, ExtenderFailure) else getattr(said, "error", "")
+                answer = self._answers.get((extender.url, verb)) if verb else None
+                why = answer.why if isinstance(answer, ExtenderFailure) else getattr(answer, "error", "")
                 if why:
                     ends = verb == extender.config.filter_verb and not extender.ignorable
                     notes.append(f"extender {extender.url}, {verb}: {why}" + ("" if ends else "; it is left out"))

@@ -43,7 +43,7 @@ def judge(
     for filter_ in filters.profile.filters:
         if filter_.name in state.skip_filter:
             continue
-        column = _ask(filter_, state, pod, table, rows)
+        column = _call_filter(filter_, state, pod, table, rows)
         if column is not None:
             columns.append(column)
         tick("Filter", filter_.name)
@@ -70,7 +70,7 @@ def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status
         yield found
 
 
-def _ask(
+def _call_filter(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
 ) -> Sequence[Status | None] | None:
     """Return the filter's verdict on each row; None if it rejects none."""
@@ -105,6 +105,6 @@ def _with_nominated(
     except Exception as fault:  # a plugin's fault ends here, not in the daemon
         return (error(fault_text(fault)),)
     only = np.zeros(1, dtype=np.int64)
-    asked = [f for f in filters.profile.filters if f.name not in own.skip_filter]
-    said = [(_ask(f, own, pod, copy, only) or (None,))[0] for f in asked]
-    return tuple([status for status in said if status is not None])
+    called = [f for f in filters.profile.filters if f.name not in own.skip_filter]
+    statuses = [(_call_filter(f, own, pod, copy, only) or (None,))[0] for f in called]
+    return tuple([status for status in statuses if status is not None])

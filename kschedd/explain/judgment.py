@@ -9,7 +9,7 @@ import numpy as np
 from kschedd.cache.table import Rows
 from kschedd.explain import preempting
 from kschedd.explain.answers import PreemptionAnswer
-from kschedd.explain.extenders import ExtendersAsked
+from kschedd.explain.extenders import CalledExtenders
 from kschedd.explain.fork import Fork, scheduler_on
 from kschedd.explain.judging import NodeVerdict, Tick, judge
 from kschedd.framework.cycle_state import CycleState
@@ -41,13 +41,13 @@ class Judgment:
     # -- the attempt ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def asked(self) -> ExtendersAsked:
-        return ExtendersAsked(self._scheduler.extenders, self._pod)
+    def extenders(self) -> CalledExtenders:
+        return CalledExtenders(self._scheduler.extenders, self._pod)
 
     @cached_property
     def outcome(self) -> ScheduleResult | FitError:
         """The result of an attempt that looks at every node."""
-        return self.asked.attempt(self._scheduler.attempt(self._pod, self._nominated, every_node=True))
+        return self.extenders.attempt(self._scheduler.attempt(self._pod, self._nominated, every_node=True))
 
     @property
     def message(self) -> str:
@@ -63,7 +63,7 @@ class Judgment:
         if post.status.code != Code.SUCCESS or not post.nominated_node:
             return None
         details = post.details if isinstance(post.details, Preemption) else None
-        return preempting.told(post.nominated_node, [victim.key for victim in post.victims], details)
+        return preempting.preemption_answer(post.nominated_node, [victim.key for victim in post.victims], details)
 
     # -- the filters ----------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Judgment:
         """The state that the filters share. With extenders the attempt comes first: its answers may change it."""
         if self._scheduler.extenders:
             assert self.outcome is not None
-        return CycleState(scores_without_pods=self.asked.lose_pods)
+        return CycleState(scores_without_pods=self.extenders.lose_pods)
 
     @cached_property
     def pre_filtered(self) -> PreFiltered:
@@ -101,7 +101,7 @@ class Judgment:
     def verdicts(self) -> list[NodeVerdict]:
         """The verdict of every plugin on every node, in the order in which the next search would visit them."""
         verdicts = self._verdicts()
-        rejected = self.asked.rejections(self._table)
+        rejected = self.extenders.rejections(self._table)
         if rejected:
             for verdict in verdicts:
                 if not verdict.rejections:
@@ -120,7 +120,7 @@ class Judgment:
                 last = verdict.rejections
                 group = groups.setdefault(last, [])
             group.append(names[verdict.row])
-        return [({each.plugin: tuple(each.reasons) for each in said}, nodes) for said, nodes in groups.items()]
+        return [({each.plugin: tuple(each.reasons) for each in statuses}, nodes) for statuses, nodes in groups.items()]
 
     @cached_property
     def fits(self) -> bool:
@@ -135,13 +135,13 @@ class Judgment:
         if pre_filtered.status is not None:
             everywhere = (pre_filtered.status.by(_joined(narrowed_by)),)
             return [NodeVerdict(row, everywhere) for row in order.tolist()]
-        asked = order
+        requested = order
         if narrowed is not None:
             # The nominated node is looked at anyway.
             wished = {*narrowed.node_names, self._pod.nominated_node_name}
-            asked = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
+            requested = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
         counted = NominatedPods(self._table, self._pod, self._nominated).everywhere
-        verdicts = judge(self._scheduler.filters, self.state, self._pod, asked, counted, self._tick)
+        verdicts = judge(self._scheduler.filters, self.state, self._pod, requested, counted, self._tick)
         if narrowed is not None:
             by_row = {verdict.row: verdict for verdict in verdicts}
             nominee = by_row.get(self._table.row_of.get(self._pod.nominated_node_name, -1))

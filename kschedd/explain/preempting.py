@@ -11,7 +11,7 @@ from kschedd.framework.postfilter import Candidate
 from kschedd.framework.postfilter import Preemption as Details
 from kschedd.scheduling.preemption.dry_run import earliest_start
 
-_TOLD: Final = 20  # candidates
+_SHOWN: Final = 20  # candidates
 _LIFT: Final = 1 << 31  # makes every priority positive, as upstream does: more victims never weigh less than fewer
 
 _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
@@ -23,7 +23,7 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 )
 
 
-def told(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
+def preemption_answer(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
     """Return the description of a preemption on this node; None for an out-of-tree plugin's, without reasons."""
     candidates: Sequence[Candidate] = () if details is None else details.candidates
     valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]
@@ -42,7 +42,7 @@ def told(node: str, victims: list[str], details: Details | None) -> PreemptionAn
     return PreemptionAnswer(
         node,
         victims,
-        [_candidate(each) for _, each in ranked[:_TOLD]],
+        [_candidate(each) for _, each in ranked[:_SHOWN]],
         len(candidates),
         decided_by,
         steps,

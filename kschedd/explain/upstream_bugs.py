@@ -119,11 +119,11 @@ def _claims_to_provision(pod: Pod, cluster: SchedulerCache) -> Iterator[Object]:
 
 
 def _classes_without_resource(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
-    asked = [name for name, amount in pod.pod_spec.requests.items() if amount and name.startswith(IMPLICIT)]
-    if not asked:
+    requested = [name for name, amount in pod.pod_spec.requests.items() if amount and name.startswith(IMPLICIT)]
+    if not requested:
         return
     known = DeviceClassResolver(cluster).classes()
-    for name in sorted(asked):
+    for name in sorted(requested):
         device_class = cluster.get("DeviceClass", name.removeprefix(IMPLICIT))
         if device_class is not None and name not in known:
             yield (

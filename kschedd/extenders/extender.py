@@ -113,16 +113,16 @@ class HTTPExtender:
 
     # -- what answers mean --------------------------------------------------------------------------------------
 
-    def passed(self, said: FilterResult, row_of: Mapping[str, int]) -> list[int]:
+    def passed(self, answer: FilterResult, row_of: Mapping[str, int]) -> list[int]:
         """Return the rows of the feasible nodes in the order of the response; `row_of` has the rows that were sent.
 
         Raises ExtenderFailure. Upstream accepts whole node objects that it did not send. Here an unknown node cannot be
         scheduled to, so it is rejected in both formats.
         """
-        if said.error:
-            raise ExtenderFailure(said.error)
+        if answer.error:
+            raise ExtenderFailure(answer.error)
         rows = []
-        for name in said.names or ():
+        for name in answer.names or ():
             row = row_of.get(name)
             if row is None:
                 why = f'extender "{self.url}" claims a filtered node "{name}" which is not found in the input node list'
@@ -130,9 +130,9 @@ class HTTPExtender:
             rows.append(row)
         return list(dict.fromkeys(rows))
 
-    def loses_pods(self, said: FilterResult) -> bool:
+    def loses_pods(self, answer: FilterResult) -> bool:
         """Return whether the nodes of this result are scored without their pods."""
-        return said.whole and self.config.nodes_lose_pods
+        return answer.whole and self.config.nodes_lose_pods
 
     def weighted(self, score: int) -> int:
         """Return a score weighted for the total, with Go's int64 overflow."""

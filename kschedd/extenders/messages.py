@@ -98,9 +98,9 @@ class MetaVictims:
 
 def filter_result(body: bytes, *, names: bool) -> FilterResult:
     """Return the filter result; with `names`, the extender caches nodes and returns their names."""
-    said = _Struct(first_value(body), "ExtenderFilterResult")
-    given = said.texts("NodeNames")
-    nodes = said.optional("Nodes", "v1.NodeList")
+    fields = _Struct(first_value(body), "ExtenderFilterResult")
+    given = fields.texts("NodeNames")
+    nodes = fields.optional("Nodes", "v1.NodeList")
     whole = nodes is not None and not (names and given is not None)
     if names and given is not None:
         passed: tuple[str, ...] | None = given
@@ -109,8 +109,8 @@ def filter_result(body: bytes, *, names: bool) -> FilterResult:
         passed = tuple([_name_of(item) for item in items])
     else:
         passed = None
-    failed, unresolvable = said.text_map("FailedNodes"), said.text_map("FailedAndUnresolvableNodes")
-    return FilterResult(passed, failed, unresolvable, said.text("Error"), whole)
+    failed, unresolvable = fields.text_map("FailedNodes"), fields.text_map("FailedAndUnresolvableNodes")
+    return FilterResult(passed, failed, unresolvable, fields.text("Error"), whole)
 
 
 def _name_of(node: "_Struct") -> str:
@@ -134,12 +134,12 @@ def binding_error(body: bytes) -> str:
 
 
 def preemption_result(body: bytes) -> dict[str, MetaVictims]:
-    said = _Struct(first_value(body), "ExtenderPreemptionResult")
-    by_node = said.get("NodeNameToMetaVictims")
+    fields = _Struct(first_value(body), "ExtenderPreemptionResult")
+    by_node = fields.get("NodeNameToMetaVictims")
     if by_node is None:
         return {}
     if not isinstance(by_node, dict):
-        raise said.wrong("NodeNameToMetaVictims", by_node, "map[string]*v1.MetaVictims")
+        raise fields.wrong("NodeNameToMetaVictims", by_node, "map[string]*v1.MetaVictims")
     found = {}
     for node_name, value in by_node.items():
         victims = _Struct(value, "MetaVictims")

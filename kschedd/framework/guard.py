@@ -296,9 +296,9 @@ class PluginGuard:
         current.calling, current.method, current.args = self, name, args
         started, failed = perf_counter(), True
         try:
-            said = work(*args)
+            result = work(*args)
             failed = False
-            return said
+            return result
         except BaseException as fault:
             if not current.limited and isinstance(fault, KeyboardInterrupt):
                 raise
@@ -337,10 +337,10 @@ class PluginGuard:
 
 def _trace(fault: BaseException) -> str:
     """Return the exception's traceback without the frames of kschedd."""
-    told = traceback.TracebackException.from_exception(fault)
-    told.stack = traceback.StackSummary.from_list([frame for frame in told.stack if not is_ours(frame.filename)])
+    trace = traceback.TracebackException.from_exception(fault)
+    trace.stack = traceback.StackSummary.from_list([frame for frame in trace.stack if not is_ours(frame.filename)])
     try:
-        return "".join(told.format())
+        return "".join(trace.format())
     except Exception as broken:  # its __str__ is plugin code
         return f"{type(fault).__name__}, whose traceback cannot be shown: {type(broken).__name__}\n"
 

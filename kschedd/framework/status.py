@@ -86,8 +86,8 @@ def fault_text(fault: BaseException) -> str:
     if isinstance(fault, PluginError):
         return fault.why
     try:
-        said = plain_text(str(fault.msg if isinstance(fault, SyntaxError) else fault))
-        text = f"{type(fault).__name__}: {said}" if said else type(fault).__name__
+        raw_text = plain_text(str(fault.msg if isinstance(fault, SyntaxError) else fault))
+        text = f"{type(fault).__name__}: {raw_text}" if raw_text else type(fault).__name__
     except BaseException:  # its __str__ is plugin code
         text = type(fault).__name__
     if isinstance(fault, SyntaxError) and fault.filename:

@@ -45,24 +45,24 @@ def validating_plugin(
     def ask(operation: str, new: Raw | None, old: Raw | None) -> tuple[str, ...]:
         return _reasons(plugin.validate(operation, new, old))
 
-    def validate(asked: Attributes, new: Raw | None, old: Raw | None) -> None:
+    def validate(attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
         seen = [None if each is None else frozen(each) for each in (new, old)]
         try:
-            reasons = guard.call("validate", ask, asked.operation, *seen)
+            reasons = guard.call("validate", ask, attributes.operation, *seen)
         except PluginError as fault:
             raise AdmissionPluginFailed(name, fault.why) from None
         if reasons:
             why = f'admission plugin "{name}" denied the request: {", ".join(reasons)}'
-            raise Forbidden(asked.kind, asked.name, why)
+            raise Forbidden(attributes.kind, attributes.name, why)
 
     return ValidatingPlugin(validate, frozenset(getattr(cls, "kinds", ())), on)
 
 
-def _reasons(said: Any) -> tuple[str, ...]:
+def _reasons(answer: Any) -> tuple[str, ...]:
     """Return the reasons in an answer. Called in the plugin's thread: the returned value may have its own methods."""
-    if said is None:
+    if answer is None:
         return ()
-    texts = (said,) if isinstance(said, str) else said
+    texts = (answer,) if isinstance(answer, str) else answer
     if not isinstance(texts, list | tuple) or not all(isinstance(text, str) and text for text in texts):
-        raise BadAnswer(f"validate returned {shown(said)}; {_ALLOWED}")
+        raise BadAnswer(f"validate returned {shown(answer)}; {_ALLOWED}")
     return tuple(plain_text(text) for text in texts)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from os.path import dirname
 from typing import Final
 
 import attrs
@@ -78,8 +79,8 @@ def lint(
     """Return what the rules find in the objects.
 
     `target`: the release of an upgrade, whose differences are findings as well. `beside`: further objects of the
-    cluster, which are looked up and not judged. `complete`: objects and `beside` are a whole cluster; otherwise nodes
-    belong to the objects of their own file.
+    cluster, which are looked up and not judged. `complete`: objects and `beside` are a whole cluster; otherwise the
+    objects of a folder belong together, and nodes only to the objects of their own file.
     """
     findings: list[LintFinding] = []
     faults: list[str] = []
@@ -88,7 +89,7 @@ def lint(
         known = KnownObjects([*cluster, *beside], complete=complete)
         for each in cluster:
             for found in _findings(each, known, release, target, faults) if not known.is_made(each) else ():
-                if found.rule.code in ignored or found.rule.code in _ignored_by_comment(found):
+                if found.rule.code in ignored or found.rule.code in _ignored_by_comment(found, known):
                     skipped += 1
                 else:
                     findings.append(found)
@@ -102,7 +103,7 @@ def _findings(
     """Yield what the rules find in an object. A rule that fails is a fault, and the others go on."""
     for rule, subject in _subjects(each):
         try:
-            hits = list(rule.hits(subject, known))
+            hits = rule.hits(subject, known)
         except Exception as fault:  # of a rule, with an object unlike those it was written for
             faults.append(f"{each.source}: {each.shown}: the rule {rule.code} failed: {fault!r}")
             continue
@@ -113,11 +114,12 @@ def _findings(
 
 
 def _clusters(objects: Sequence[LintedObject]) -> list[list[LintedObject]]:
-    """Return the objects of each file with nodes, and all others together."""
+    """Return the objects of each file with nodes, and the others of each folder: they may be unrelated examples."""
     with_nodes = {each.source for each in objects if each.kind == "Node"}
-    clusters: dict[str, list[LintedObject]] = {"": []}
+    clusters: dict[str, list[LintedObject]] = {}
     for each in objects:
-        clusters.setdefault(each.source if each.source in with_nodes else "", []).append(each)
+        place = each.source if each.source in with_nodes else f"{dirname(each.source)}/"
+        clusters.setdefault(place, []).append(each)
     return list(clusters.values())
 
 
@@ -126,7 +128,8 @@ def _subjects(each: LintedObject) -> Iterator[tuple[LintRule, LintedObject | Pod
         yield rule, each
     if each.pod is not None:
         for rule in BY_KIND[PODS]:
-            yield rule, each.pod
+            if rule.applies_to(each.pod):
+                yield rule, each.pod
 
 
 def _finding(
@@ -143,12 +146,13 @@ def _finding(
     return LintFinding(rule, hit.object or each, hit.path, level, sentence(rule, hit, release, target))
 
 
-def _ignored_by_comment(finding: LintFinding) -> frozenset[str]:
+def _ignored_by_comment(finding: LintFinding, known: KnownObjects) -> frozenset[str]:
     """Return the codes that comments ignore: on the line of the finding or above it, or before the object's fields."""
     found = finding.object
-    if "kschedd:" not in found.text:
+    # Many objects of a list have one text.
+    lines = known.once(f"lines of {id(found.text)}", lambda: found.text.split("\n") if "kschedd:" in found.text else [])
+    if not lines:
         return frozenset()
-    lines = found.text.split("\n")
     place = finding.line - found.first_line
     codes = {code for line in _head(lines) for code in _codes(line)}
     if 0 <= place < len(lines):

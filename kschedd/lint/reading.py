@@ -1,23 +1,27 @@
 """The input of `kschedd lint`: manifests, scripts, and the objects of a dump.
 
 Helm values, kustomizations and other YAML files without a kind are not Kubernetes objects and are passed over, as are
-templates that are no YAML. A file that is named itself must be readable.
+templates that are no YAML, and the patches of a kustomization in the same folders. A file that is named itself must be
+readable.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import attrs
 
 from kschedd.api.manifests import SUFFIXES, read_bytes
-from kschedd.api.text.text_files import NotText, text_of
+from kschedd.api.text import text_files
+from kschedd.api.text.documents import read_documents
+from kschedd.api.text.text_files import NotText
 from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
 from kschedd.dumps.sources import STDIN, read_sources
 from kschedd.input_files import open_input
 from kschedd.lint.catalogue.texts import SCRIPT
-from kschedd.lint.subjects import LintedObject
+from kschedd.lint.subjects import LintedObject, at, entries, strings, text_of
 
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml")
 _SCRIPTS: Final = (".sh", ".bash", ".py", ".promql", ".rules", ".tf", ".go", ".md")
 _MOST_BYTES: Final = 64 << 20  # of one file
 
@@ -44,9 +48,24 @@ def read_files(paths: Iterable[str], stdin: BinaryIO) -> LintInput:
         except OSError as wrong:
             read.errors.append(f"{name}: cannot be read: {wrong.strerror or wrong}")
             continue
+        patches = {patch for file in files if file.name in _KUSTOMIZATIONS for patch in _patches(file)}
         for file in files:
-            _read_file(read, file, is_named=file == path)
+            if file.resolve() not in patches:
+                _read_file(read, file, is_named=file == path)
     return read
+
+
+def _patches(kustomization: Path) -> Iterator[Path]:
+    """Yield the files that a kustomization uses as patches: they hold parts of objects."""
+    try:
+        documents = list(read_documents(text_files.text_of(kustomization.read_bytes())))
+    except (OSError, NotText):
+        return  # reading the file itself reports it
+    for document in documents:
+        names = strings(at(document.value, "patchesStrategicMerge"))
+        for field in ("patches", "patchesJson6902"):
+            names += [text_of(patch.get("path")) for _, patch in entries(document.value, field)]
+        yield from ((kustomization.parent / name).resolve() for name in names if name and "\n" not in name)
 
 
 def _is_read(path: Path) -> bool:
@@ -84,7 +103,7 @@ def _take(read: LintInput, data: bytes, source: str, *, is_named: bool) -> None:
 def _take_script(read: LintInput, data: bytes, source: str) -> None:
     """Add a file without objects, whose text some rules look at."""
     try:
-        lines = text_of(data).split("\n")
+        lines = text_files.text_of(data).split("\n")
     except NotText as wrong:
         read.passed_over.setdefault(source, f"{source}: {wrong.why}")
         return

@@ -5,7 +5,7 @@ object. Its eras tell what happens from which release on. A rule has a finding i
 has a level, and in an upgrade also if the two releases lie in different eras.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -46,7 +46,10 @@ Check = Callable[[Any, KnownObjects], Iterable[Hit]]
 
 @attrs.frozen(eq=False)
 class LintRule:
-    """One rule; see the module. `fix`: what to do, as a sentence. `source`: where the facts come from."""
+    """One rule; see the module. `fix`: what to do, as a sentence. `source`: where the facts come from.
+
+    `fields`: the fields of a pod's spec that the rule looks at; without any of them it finds nothing. ``()``: others.
+    """
 
     code: str
     kinds: tuple[str, ...]
@@ -54,6 +57,7 @@ class LintRule:
     fix: str
     source: str
     check: Check
+    fields: tuple[str, ...] = ()
 
     def era(self, release: Release) -> Era:
         """Return the era of this release."""
@@ -70,11 +74,16 @@ class LintRule:
         """The most serious level of any era."""
         return min((era.level for era in self.eras), key=LEVELS.index)
 
-    def hits(self, subject: "LintedObject | PodPart", known: KnownObjects) -> Iterator[Hit]:
+    def applies_to(self, pod: PodPart) -> bool:
+        """Return whether the pod has a field that the rule looks at."""
+        return not self.fields or any(field in pod.spec for field in self.fields)
+
+    def hits(self, subject: "LintedObject | PodPart", known: KnownObjects) -> list[Hit]:
         """Return what the rule finds in an object, or in its pod."""
-        for hit in self.check(subject, known):
-            inside = subject.path if isinstance(subject, PodPart) and hit.object is None else ()
-            yield attrs.evolve(hit, path=(*inside, *hit.path))
+        found = list(self.check(subject, known))
+        if isinstance(subject, PodPart):
+            return [hit if hit.object else attrs.evolve(hit, path=(*subject.path, *hit.path)) for hit in found]
+        return found
 
 
 @attrs.define
@@ -84,7 +93,13 @@ class RuleSet:
     rules: list[LintRule] = attrs.field(factory=list)
 
     def add(
-        self, code: str, kinds: str | Sequence[str], *eras: tuple[str, Level, str], fix: str, source: str = ""
+        self,
+        code: str,
+        kinds: str | Sequence[str],
+        *eras: tuple[str, Level, str],
+        fix: str,
+        source: str = "",
+        fields: str | tuple[str, ...] = (),
     ) -> Callable[[Check], Check]:
         """Declare a rule, whose check is the decorated function.
 
@@ -94,7 +109,8 @@ class RuleSet:
         def declare(check: Check) -> Check:
             known = tuple(Era(Release.of(since) if since else None, level, says) for since, level, says in eras)
             of = (kinds,) if isinstance(kinds, str) else tuple(kinds)
-            self.rules.append(LintRule(code, of, known, fix, source, check))
+            within = (fields,) if isinstance(fields, str) else fields
+            self.rules.append(LintRule(code, of, known, fix, source, check, within))
             return check
 
         return declare

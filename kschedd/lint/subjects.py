@@ -57,7 +57,9 @@ def strings(value: object) -> list[str]:
 def at(value: object, *path: str) -> Any:
     """Return the value at this path within mappings; None if there is none."""
     for step in path:
-        value = as_map(value).get(step)
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
     return value
 
 
@@ -150,8 +152,17 @@ class LintedObject:
 
     @cached_property
     def all_text(self) -> str:
-        """All texts within the object, one after the other."""
-        return "\n".join(text for _, text in self.texts)
+        """All texts within the object but its status, in any order."""
+        found: list[str] = []
+        within: list[Any] = [{field: value for field, value in self.raw.items() if field != "status"}]
+        while within:
+            value = within.pop()
+            for inside in value.values() if isinstance(value, dict) else value:
+                if isinstance(inside, str):
+                    found.append(inside)
+                elif isinstance(inside, dict | list):
+                    within.append(inside)
+        return "\n".join(found)
 
     @property
     def shown(self) -> str:
@@ -213,10 +224,21 @@ class PodPart:
             return number if isinstance(number, int) else None
         return None
 
-    def containers(self) -> Iterator[tuple[Steps, Raw]]:
-        """Yield the containers and init containers, each with its path from the pod's spec."""
-        yield from entries(self.spec, "containers")
-        yield from entries(self.spec, "initContainers")
+    @cached_property
+    def containers(self) -> Sequence[tuple[Steps, Raw]]:
+        """The containers and init containers, each with its path from the pod's spec."""
+        return [*entries(self.spec, "containers"), *entries(self.spec, "initContainers")]
+
+    @cached_property
+    def words(self) -> Sequence[tuple[Steps, str]]:
+        """The words of the containers' commands and arguments, each with its path from the pod's spec."""
+        return [
+            ((*path, field, place), word)
+            for path, container in self.containers
+            for field in ("command", "args")
+            for place, word in enumerate(items(container.get(field)))
+            if isinstance(word, str)
+        ]
 
 
 class KnownObjects:

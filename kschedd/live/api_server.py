@@ -100,17 +100,17 @@ class ApiServer:
                 return _page(body, resource)
             return await trio.to_thread.run_sync(_page, body, resource)
 
-    async def ask(self, asked: ServerRequest) -> Raw:
+    async def ask(self, request: ServerRequest) -> Raw:
         """Send a request for a single object and return the object in the response."""
         body, until = bytearray(), trio.current_time() + SILENCE_S
-        async with self._connection.request(asked) as pieces:
+        async with self._connection.request(request) as pieces:
             while (piece := await _next(pieces, until)) is not None:
                 body += piece
                 if len(body) > _LONGEST_EVENT:
                     raise ValueError(
-                        f"the response to {asked.method} {asked.path} is longer than {_LONGEST_EVENT} bytes"
+                        f"the response to {request.method} {request.path} is longer than {_LONGEST_EVENT} bytes"
                     )
-        with faults_of(self.url, f"unusable response to {asked.method} {asked.path}: "):
+        with faults_of(self.url, f"unusable response to {request.method} {request.path}: "):
             return msgspec.json.decode(body, type=dict[str, Any])
 
     async def watch(self, resource: ServedResource, since: str) -> AsyncGenerator[list[Raw], None]:
@@ -176,14 +176,14 @@ def _events(text: bytes, resource: ServedResource, server: str) -> list[Raw]:
 def _event(event: Any, resource: ServedResource, server: str) -> Raw:
     if not isinstance(event, dict):
         raise ValueError("an event is not an object")
-    told = event.get("object")
+    obj = event.get("object")
     if event.get("type") == "ERROR":
-        status = told if isinstance(told, dict) else {}
+        status = obj if isinstance(obj, dict) else {}
         failure = HistoryLost if status.get("code") == 410 else LiveError
         raise failure(server, str(status.get("message") or "the watch has failed"))
     if event.get("type") not in EVENTS:
         raise ValueError(f"unknown event type {str(event.get('type'))[:60]!r}")
-    _whole(told, resource)
+    _whole(obj, resource)
     return event
 
 

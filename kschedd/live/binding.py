@@ -206,7 +206,7 @@ class RemoteBindingActor:
         except LiveError as failure:
             why = failure.message or str(failure)
             if failure.code == _FORBIDDEN:
-                self._tell_forbidden(write, why)
+                self._log_forbidden(write, why)
             log.debug("write_refused", write=type(write).__name__, why=why)
             return error(why)
         except Exception as failure:
@@ -225,7 +225,7 @@ class RemoteBindingActor:
             await trio.sleep(pause_s)
         await self._writer.write(write, written)
 
-    def _tell_forbidden(self, write: Write, why: str) -> None:
+    def _log_forbidden(self, write: Write, why: str) -> None:
         what = f"{type(write).__name__} {key_written(write)[0]}"
         if what not in self._forbidden:
             self._forbidden.add(what)

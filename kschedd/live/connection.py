@@ -18,7 +18,7 @@ import attrs
 import msgspec
 import trio
 
-from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, faults_of, said
+from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, answer, faults_of
 
 JSON: Final = "application/json"
 SILENCE_S: Final = 30  # seconds to wait for a server or a credentials plugin
@@ -146,7 +146,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
     except (AttributeError, IndexError, KeyError, TypeError) as fault:
         raise LiveError(where, f"is not a usable kubeconfig ({type(fault).__name__}: {fault})") from None
     except Exception as fault:  # errors in the file, or of a credentials plugin
-        raise LiveError(where, said(fault)) from None
+        raise LiveError(where, answer(fault)) from None
     extensions = {} if auth.tls_server_name is None else {"sni_hostname": auth.tls_server_name}
     return _Session(str(auth.server), str(auth.active_context), client, extensions)
 

@@ -51,10 +51,10 @@ class faults_of:
     def __exit__(self, sort: Any, fault: BaseException | None, trace: Any) -> None:
         if isinstance(fault, LiveError) or not isinstance(fault, Exception):
             return
-        why = "no answer in time" if isinstance(fault, trio.TooSlowError) else said(fault)
+        why = "no answer in time" if isinstance(fault, trio.TooSlowError) else answer(fault)
         raise LiveError(self.server, f"{self.hint}{why}") from None
 
 
-def said(fault: Exception) -> str:
+def answer(fault: Exception) -> str:
     """Return the exception's message in one line; its type if the message is empty."""
     return " ".join(str(fault).split()) or type(fault).__name__

@@ -95,11 +95,11 @@ class RemoteEventsActor:
                     request = event.anew  # the Event has expired on the server
                     continue
                 if 0 < failure.code < _SERVER_FAILED and failure.code != _TOO_MANY:
-                    self._tell(failure)
+                    self._log_failure(failure)
                     return
             await trio.sleep(_PAUSE_S * random.uniform(0.75, 1.25))
 
-    def _tell(self, failure: LiveError) -> None:
+    def _log_failure(self, failure: LiveError) -> None:
         if failure.code not in self._refused:
             self._refused.add(failure.code)
             log.warning("event_refused", why=failure.message or failure.why)

@@ -45,7 +45,7 @@ class LeaderActor:
     _server: ApiServer
     _clock: Clock
     election: Election
-    _said: str = attrs.field(default="", init=False)  # the last logged reason why the Lease could not be obtained
+    _logged: str = attrs.field(default="", init=False)  # the last logged reason why the Lease could not be obtained
 
     @classmethod
     def of(cls, server: ApiServer, clock: Clock, settings: LeaderElection) -> "LeaderActor":
@@ -117,9 +117,9 @@ class LeaderActor:
             if election.may_take(now):
                 await self._take(now)
         except LiveError as failure:
-            self._tell(failure.message or failure.why)
+            self._log_reason(failure.message or failure.why)
         else:
-            self._said = ""
+            self._logged = ""
 
     async def _renewed(self, now: float) -> bool:
         """Renew the Lease without reading it first; return whether that succeeded."""
@@ -156,9 +156,9 @@ class LeaderActor:
     def _at(self) -> str:
         return micro_stamp(round(self._clock.now() * SECOND))
 
-    def _tell(self, why: str) -> None:
-        if why != self._said:
-            self._said = why
+    def _log_reason(self, why: str) -> None:
+        if why != self._logged:
+            self._logged = why
             log.warning("lease", lease=self._name, why=why)
 
 

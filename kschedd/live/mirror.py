@@ -65,7 +65,7 @@ _MOST_PAGES: Final = 1 << 13  # of one list: four million objects
 _AT_ONCE: Final = 4  # concurrent page requests
 _FIRST_TRIES: Final = 3  # attempts to list a resource at start-up
 _PART: Final = 1000  # objects processed between two pauses: less than a millisecond
-_MOST_TOLD: Final = 1000  # distinct messages, each logged once
+_MOST_LOGGED: Final = 1000  # distinct messages, each logged once
 _LONGEST_TOLD: Final = 500  # characters of each message
 
 Raw = dict[str, Any]
@@ -81,7 +81,7 @@ class MirrorActor:
     heard_at: float | None = attrs.field(default=None, init=False)  # time of the last received data, on Trio's clock
     # error messages of resources whose requests are being retried
     _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)
-    _told: set[str] = attrs.field(factory=set, init=False)
+    _logged: set[str] = attrs.field(factory=set, init=False)
     _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
     _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the server responds again after an error
 
@@ -228,12 +228,12 @@ class MirrorActor:
 
     def _as_held(self, standing: Standing, raws: Iterable[Raw]) -> list[Object]:
         """Return the objects in the form held here, without those that cannot be held. Runs in a thread."""
-        return as_held(raws, self._tell, self._own, standing)
+        return as_held(raws, self._log_once, self._own, standing)
 
-    def _tell(self, what: str) -> None:
+    def _log_once(self, what: str) -> None:
         what = what[:_LONGEST_TOLD]
-        if what not in self._told and len(self._told) < _MOST_TOLD:
-            self._told.add(what)
+        if what not in self._logged and len(self._logged) < _MOST_LOGGED:
+            self._logged.add(what)
             log.warning("mirror", what=what)
 
 

@@ -43,18 +43,18 @@ class RemoteWriter:
         """Perform the write; record the server's response in `written`."""
         key = key_written(write)
         if isinstance(write, Bind):  # does not depend on an object held here
-            await self._ask(request_of(write, None))
+            await self._request(request_of(write, None))
             return
         held = await self._store.find(*key)
         version = await self._version(write, key, held, written)
-        answer = await self._ask(request_of(write, held, version))
+        answer = await self._request(request_of(write, held, version))
         if _version_in(answer):
             written[key] = answer
 
     async def uid_of(self, namespace: str, name: str) -> str | None:
         """Return the uid of the pod that has this name on the server; None if there is none."""
         try:
-            found = await self._ask(read_request(("Pod", namespace, name), None))
+            found = await self._request(read_request(("Pod", namespace, name), None))
         except LiveError as failure:
             if failure.code == _GONE:
                 return None
@@ -70,16 +70,16 @@ class RemoteWriter:
             return _version_in(written[key])
         if held is None or own != str(held.resource_version):
             raise Conflict(key[0], key[2])
-        there = await self._ask(read_request(key, held))
+        there = await self._request(read_request(key, held))
         there |= {"kind": held.kind, "apiVersion": held.raw["apiVersion"]}
         found = as_held([there], lambda what: None, (), new_standing())
         if not found or found[0].at_version(held.resource_version).raw != held.raw:
             raise Conflict(key[0], key[2])
         return _version_in(there)
 
-    async def _ask(self, asked: ServerRequest) -> dict[str, Any]:
+    async def _request(self, request: ServerRequest) -> dict[str, Any]:
         async with self._open:
-            return await ask_at_pace(self.server, self._rate, asked)
+            return await ask_at_pace(self.server, self._rate, request)
 
 
 def _version_in(answer: Raw) -> str:

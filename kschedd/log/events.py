@@ -64,8 +64,8 @@ def event_of(entry: Happened) -> SchedulerEvent | None:
 
 
 def _cut(message: str) -> str:
-    said = message.encode()
-    return message if len(said) <= _LONGEST else said[: _LONGEST - len(_CUT)].decode(errors="ignore") + _CUT
+    encoded = message.encode()
+    return message if len(encoded) <= _LONGEST else encoded[: _LONGEST - len(_CUT)].decode(errors="ignore") + _CUT
 
 
 @attrs.frozen(eq=False)
@@ -104,7 +104,7 @@ class SeriesByEvent:
     def __len__(self) -> int:
         return len(self._series)
 
-    def told(self, entry: Happened) -> None:
+    def note(self, entry: Happened) -> None:
         """Count an entry for which users see an event."""
         key: tuple[object, ...]
         if isinstance(entry, PodBound):

@@ -184,7 +184,7 @@ class Log:
         self._chunks.append(_Chunk())
 
     def _count_all(self, entries: Iterable[Entry]) -> None:
-        seconds, told, moves = self._attempts, self._series.told, []
+        seconds, noted, moves = self._attempts, self._series.note, []
         for entry in entries:
             if isinstance(entry, Move):
                 moves.append(entry)
@@ -200,5 +200,5 @@ class Log:
                 if entry.node:
                     continue
                 self._failed += 1
-            told(entry)
+            noted(entry)
         self._moves.moved(moves)

@@ -8,7 +8,7 @@ writes are done, PreEnqueue holds the pod back. The plugin returns writes as dat
 
 A victim that waits at Permit is rejected there instead of being deleted.
 
-Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_told, groups_preempt.
+Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_in_message, groups_preempt.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go;
 v1.36, scheduler/framework/preemption/executor.go.
@@ -86,7 +86,7 @@ class DefaultPreemption:
             (lambda: _undecided(handle)) if handle.rules.victims_preempted_in_memory else lambda: handle.waiting_pods(),
             (lambda uid: handle.in_pre_bind(uid)) if handle.rules.victims_preempted_in_memory else lambda uid: False,
             lambda pod: pod if handle.current_pod is None else handle.current_pod(pod.key),
-            told if handle.rules.placement_told else untold,
+            found_placement if handle.rules.placement_in_message else plain_success,
             handle.shared(PodGroups) if handle.rules.groups_preempt else None,
         )
 
@@ -159,12 +159,12 @@ def _undecided(handle: Handle) -> list[tuple[Pod, str]]:
     return [one for one in handle.waiting_pods() if not handle.decided_at_permit(one[0].uid)]
 
 
-def told(node_name: str, victims: int) -> Status:
+def found_placement(node_name: str, victims: int) -> Status:
     text = f"found a potential placement for pod on node {node_name}, preempting {victims} victims"
     return Status(Code.SUCCESS, (f"preemption: {text}",))
 
 
-def untold(node_name: str, victims: int) -> Status:
+def plain_success(node_name: str, victims: int) -> Status:
     return _SUCCESS
 
 

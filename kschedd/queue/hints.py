@@ -152,50 +152,50 @@ class HintTable:
         """Call the hints of one matched event. `answers` caches results that hold for the whole pod signature."""
         pending = entry.pending_plugins
         decision = SKIP
-        for number, asked in enumerate(relevant):
-            if asked.hint is None:
+        for number, registration in enumerate(relevant):
+            if registration.hint is None:
                 hint = QUEUE
-            elif asked.by_signature and answers is not None:
+            elif registration.by_signature and answers is not None:
                 which = (number, entry.pod.signature)
                 known = answers.get(which)
                 if known is None:
-                    known = answers[which] = self._ask(asked, entry, event, old, new)
+                    known = answers[which] = self._call(registration, entry, event, old, new)
                 hint = known
             else:
-                hint = self._ask(asked, entry, event, old, new)
+                hint = self._call(registration, entry, event, old, new)
             if hint is QUEUE_SKIP:
                 continue
-            if asked.plugin in pending:
-                return RequeueDecision(Strategy.IMMEDIATELY, asked.plugin)
+            if registration.plugin in pending:
+                return RequeueDecision(Strategy.IMMEDIATELY, registration.plugin)
             if decision is SKIP:
-                decision = RequeueDecision(Strategy.AFTER_BACKOFF, asked.plugin)
+                decision = RequeueDecision(Strategy.AFTER_BACKOFF, registration.plugin)
             if not pending:
                 break
         return decision
 
     def answers(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> list[tuple[str, str]]:
         """Return each rejecting plugin's hint result for the event, to explain why the pod was not requeued."""
-        said: dict[str, QueueingHint] = {}
-        for asked in self.matching(entry.pod.scheduler_name, event) or ():
-            hint = QUEUE if asked.hint is None else self._ask(asked, entry, event, old, new)
-            if said.get(asked.plugin) is not QUEUE:
-                said[asked.plugin] = hint
+        answer: dict[str, QueueingHint] = {}
+        for registration in self.matching(entry.pod.scheduler_name, event) or ():
+            hint = QUEUE if registration.hint is None else self._call(registration, entry, event, old, new)
+            if answer.get(registration.plugin) is not QUEUE:
+                answer[registration.plugin] = hint
         rejecting = sorted(entry.unschedulable_plugins | entry.pending_plugins)
-        return [(plugin, said[plugin].value if plugin in said else "not registered") for plugin in rejecting]
+        return [(plugin, answer[plugin].value if plugin in answer else "not registered") for plugin in rejecting]
 
-    def _ask(
-        self, asked: MatchedRegistration, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any
+    def _call(
+        self, registration: MatchedRegistration, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any
     ) -> QueueingHint:
-        assert asked.hint is not None
+        assert registration.hint is not None
         times = self.times
         began_s = 0.0 if times is None else times.start()
         try:
-            hint = asked.hint(entry.pod, old, new)
+            hint = registration.hint(entry.pod, old, new)
             label = hint.value
         except Exception as fault:  # a plugin's exception is contained here
             hint, label = QUEUE, "Error"
             if self.on_fault is not None:
-                self.on_fault(asked.plugin, entry.key, fault)
+                self.on_fault(registration.plugin, entry.key, fault)
         if times is not None:
-            times.hint(asked.plugin, event.label, label, began_s)
+            times.hint(registration.plugin, event.label, label, began_s)
         return hint

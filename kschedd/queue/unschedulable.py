@@ -192,7 +192,7 @@ class UnschedulablePods:
             if relevant is None:
                 for pods in signatures.values():
                     moved.extend((entry, AFTER_BACKOFF) for entry in pods.values() if entry is not own)
-            elif all(asked.by_signature or asked.hint is None for asked in relevant):
+            elif all(registration.by_signature or registration.hint is None for registration in relevant):
                 for pods in signatures.values():
                     some = next(iter(pods.values()))
                     if some is own:
@@ -234,8 +234,8 @@ def _concerned(
 ) -> Collection[QueuedPod]:
     """Return the pods of the signature, in order, for which some hint may return Queue."""
     keys: set[str] = set()
-    for asked in relevant:
-        concerned = asked.concerned(signature, old, new)
+    for registration in relevant:
+        concerned = registration.concerned(signature, old, new)
         if concerned is None:
             return pods.values()
         keys.update(concerned)

@@ -118,7 +118,7 @@ class DriverNotes:
         return self._noted(note(given, now), given, now, step)
 
     def completing(self, work: Work[T], now: float, took_s: float) -> Work[T]:
-        outcome = yield from self._run(work, lambda asked, answers: None)
+        outcome = yield from self._run(work, lambda yielded, answers: None)
         self._recorder.note((NoteKind.COMPLETE, max(now, self._driver.debugger.now_s), took_s))
         return outcome
 
@@ -160,26 +160,26 @@ class DriverNotes:
 
         return self._run(step(attrs.evolve(given, clock=noted_clock), now), self._sent)
 
-    def _sent(self, asked: Any, answers: Any) -> None:
+    def _sent(self, yielded: Any, answers: Any) -> None:
         """Record the results that are sent to an attempt, except when it only resumes from a stop."""
-        if not isinstance(asked, StopPoint):
-            self._recorder.note((NoteKind.SEND, _from_outside(asked, answers)))
+        if not isinstance(yielded, StopPoint):
+            self._recorder.note((NoteKind.SEND, _from_outside(yielded, answers)))
 
     def _run(self, work: Work[T], sent: Callable[[Any, Any], None]) -> Work[T]:
         """Run the work. Before each continuation, call `sent` with the work's request and the results for it."""
         answers: Any = None
-        asked: Any = None
+        yielded: Any = None
         while True:
-            sent(asked, answers)
+            sent(yielded, answers)
             before = enter(DRIVER)
             try:
-                asked = work.send(answers)
+                yielded = work.send(answers)
             except StopIteration as end:
                 ended: T = end.value
                 return ended
             finally:
                 leave(before)
-            answers = yield asked
+            answers = yield yielded
 
     def _break_off(self, given: BreakOff, now: float, step: Step) -> Any:
         result = step(given, now)
@@ -277,9 +277,9 @@ def _packed(value: Any) -> bytes | None:
     return None if value is None else pack(value)
 
 
-def _from_outside(asked: Any, answers: Any) -> bytes | None:
+def _from_outside(yielded: Any, answers: Any) -> bytes | None:
     """Return the results of out-of-tree plugins and extenders; a replay calls in-tree plugins itself."""
-    outside = [isinstance(shard, PluginBatch | ExtenderCall) for shard in asked or ()]
+    outside = [isinstance(shard, PluginBatch | ExtenderCall) for shard in yielded or ()]
     if not any(outside):
         return None
     return pack([answer if out else None for answer, out in zip(answers, outside, strict=True)])

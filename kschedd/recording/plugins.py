@@ -49,17 +49,17 @@ class PluginNotes:
             return call(*args)
         enter(None)  # calls from the plugin's own code belong to no machine
         try:
-            said = call(*args)
+            answer = call(*args)
         except PluginError as fault:
             late = isinstance(fault, PluginTimeout)
             recorder.note((NoteKind.FAULT, machine, plugin, fault.plugin, fault.method, fault.why, late))
             raise
         finally:
             leave(machine)
-        if isinstance(said, np.ndarray):
-            said = said.copy()  # the caller may write into the original array
-        recorder.note((NoteKind.ANSWER, machine, plugin, method, pack(said)))
-        return said
+        if isinstance(answer, np.ndarray):
+            answer = answer.copy()  # the caller may write into the original array
+        recorder.note((NoteKind.ANSWER, machine, plugin, method, pack(answer)))
+        return answer
 
 
 def made(plugin: GuardedPlugin) -> Note:

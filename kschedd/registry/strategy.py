@@ -36,7 +36,7 @@ Old = Mapping[str, Any]
 _LAST_GENERATION: Final = 2**63 - 1
 TEMPLATE_GENERATION: Final = "deprecated.daemonset.template.generation"
 
-_SAID_OF_ALL: Final = frozenset(("apiVersion", "kind", "metadata"))
+_OF_ALL_KINDS: Final = frozenset(("apiVersion", "kind", "metadata"))
 
 
 @attrs.frozen
@@ -97,7 +97,7 @@ def prepare_update(kind: str, raw: Raw, old: Old, at: str, features: frozenset[s
         strategy.on_update(new, old)
     if strategy.on_write is not None:
         strategy.on_write(new, at)
-    counts = strategy.counts if strategy is not _CUSTOM else (new.keys() | old.keys()) - _SAID_OF_ALL
+    counts = strategy.counts if strategy is not _CUSTOM else (new.keys() | old.keys()) - _OF_ALL_KINDS
     if any(not _same(kind, new, old, part) for part in counts) or (
         (described := _COUNTED_METADATA.get(kind)) is not None
         and ((new.get("metadata") or {}).get(described) or {}) != ((old.get("metadata") or {}).get(described) or {})

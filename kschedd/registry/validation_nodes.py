@@ -71,8 +71,8 @@ def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
         if 0 in families:
             wrong = quoted(ranges[families.index(0)])
             why = f"failed to parse cidr value:{wrong} with error:invalid CIDR address: {ranges[families.index(0)]}"
-            told = f"Internal error: invalid PodCIDRs. failed to check with dual stack with error:{why}"
-            faults.append(FieldError(path, None, told))
+            message = f"Internal error: invalid PodCIDRs. failed to check with dual stack with error:{why}"
+            faults.append(FieldError(path, None, message))
         if set(families) != {4, 6} or len(ranges) > 2:
             faults.append(invalid(path, ranges, "may specify no more than one CIDR for each IP family"))
 

@@ -126,9 +126,9 @@ def validate_requirements(
     limits = resources.get("limits") or {}
     requests = resources.get("requests") or {}
     for name, quantity in limits.items():
-        _validate_asked(name, quantity, f"{path}.limits", rule, faults)
+        _validate_requested(name, quantity, f"{path}.limits", rule, faults)
     for name, quantity in requests.items():
-        _validate_asked(name, quantity, f"{path}.requests", rule, faults)
+        _validate_requested(name, quantity, f"{path}.requests", rule, faults)
         limit = limits.get(name)
         if limit is None:
             if not may_overcommit(name):
@@ -139,13 +139,13 @@ def validate_requirements(
         elif nanos(quantity) > nanos(limit):
             why = f"must be less than or equal to {name} limit of {as_stored(limit)}"
             faults.append(invalid(f"{path}.requests", as_stored(quantity), why))
-    asked = {**limits, **requests}
-    if any(map(is_huge_page, asked)) and not any(name in asked for name in ("cpu", "memory")):
+    requested = {**limits, **requests}
+    if any(map(is_huge_page, requested)) and not any(name in requested for name in ("cpu", "memory")):
         faults.append(forbidden(path, "HugePages require cpu or memory"))
     _validate_claims(resources, path, faults, claims)
 
 
-def _validate_asked(name: str, quantity: Any, path: str, rule: NameRule, faults: Faults) -> None:
+def _validate_requested(name: str, quantity: Any, path: str, rule: NameRule, faults: Faults) -> None:
     here = f"{path}[{name}]"
     faults += rule(name, here)
     amount = nanos(quantity)

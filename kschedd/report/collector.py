@@ -166,13 +166,13 @@ class ReportCollector:
         table = self.engine.machine.cluster.table
         fullest = np.zeros(len(rows))
         for name, number in table.resources.items():
-            asked = table.requested[number, rows]
+            requested = table.requested[number, rows]
             if name not in self.use:
-                if not asked.any() or len(self.use) >= MOST_RESOURCES:
+                if not requested.any() or len(self.use) >= MOST_RESOURCES:
                     continue
                 self.use[name] = Levels(self.axis)
             there = table.allocatable[number, rows]
-            share = np.where(there > 0, asked / np.maximum(there, 1), 0.0)
+            share = np.where(there > 0, requested / np.maximum(there, 1), 0.0)
             self.use[name].set(slots, share.tolist(), now)
             fullest = np.maximum(fullest, share)
         self.fullest.set(slots, fullest.tolist(), now)
@@ -180,9 +180,9 @@ class ReportCollector:
     def _note_cluster(self, now: float) -> None:
         """Rows without a node have nothing, and nothing is asked of them."""
         table = self.engine.machine.cluster.table
-        asked, there = table.requested.sum(axis=1).tolist(), table.allocatable.sum(axis=1).tolist()
+        requested, there = table.requested.sum(axis=1).tolist(), table.allocatable.sum(axis=1).tolist()
         used = {"pods": (int(table.pod_count.sum()), int(table.allowed_pods.sum()))}
-        used.update((name, (asked[number], there[number])) for name, number in table.resources.items())
+        used.update((name, (requested[number], there[number])) for name, number in table.resources.items())
         for name, (some, all_there) in used.items():
             number = self.resources.setdefault(name, len(self.resources))
             self.totals.set_one(number, some / all_there if all_there else 0.0, now)

@@ -96,10 +96,10 @@ def funnel_of(result: ScheduleResult | FitError, table: NodeTable) -> Funnel:
         elif feasible:
             left -= unseen
             steps.append(FunnelStep("not looked at", unseen, left, ((unseen, "enough nodes were found before"),)))
-    for plugin, told in _by_plugin(verdicts):
-        lost = sum(count for _, count in told)
+    for plugin, reasons in _by_plugin(verdicts):
+        lost = sum(count for _, count in reasons)
         left -= lost
-        steps.append(FunnelStep(plugin, lost, left, _reasons(told)))
+        steps.append(FunnelStep(plugin, lost, left, _reasons(reasons)))
     return Funnel(nodes, tuple(steps))
 
 
@@ -115,9 +115,9 @@ def _named(status: Status, otherwise: str) -> str:
     return status.plugin or ("error" if status.code == Code.ERROR else otherwise)
 
 
-def _reasons(told: Sequence[tuple[Status, int]]) -> tuple[tuple[int, str], ...]:
+def _reasons(reasons: Sequence[tuple[Status, int]]) -> tuple[tuple[int, str], ...]:
     counts: dict[str, int] = {}
-    for status, count in told:
+    for status, count in reasons:
         counts[status.message] = counts.get(status.message, 0) + count
     ordered = sorted(((count, why) for why, count in counts.items()), key=lambda each: (-each[0], each[1]))
     if len(ordered) <= _MOST_REASONS:

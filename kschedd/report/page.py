@@ -184,11 +184,11 @@ def _pending(report: Report) -> Iterator[Child]:
             for each in shown
         ]
         yield table("Pending at the end, by cause", ("pods", "code", "cause", "workloads"), groups, numbers=(0,))
-    for told in report.explained:
+    for explained in report.explained:
         yield el(
             "details",
-            el("summary", "What is wrong with ", el("b", told.workload), ", and what would help"),
-            el("pre", told.text, tabindex="0"),
+            el("summary", "What is wrong with ", el("b", explained.workload), ", and what would help"),
+            el("pre", explained.text, tabindex="0"),
         )
 
 
@@ -256,7 +256,7 @@ def _columns(report: Report) -> Iterator[Child]:
 
 def _rules(report: Report) -> Iterator[Child]:
     columns = report.columns
-    said = [
+    lines = [
         f"Time is drawn in {columns.count} columns of {lasting(columns.width_s)}: a run begins with columns of one "
         "second, and whenever 300 are used up neighbouring ones are merged. What a column shows of an amount is its "
         "mean over the time of that column.",
@@ -268,10 +268,10 @@ def _rules(report: Report) -> Iterator[Child]:
         "those whose pods waited longest, and some whose scores were worked out.",
     ]
     if columns.virtual:
-        said.append(
+        lines.append(
             "Time is virtual: an attempt takes none. The same input and seed give the same file, byte for byte."
         )
-    yield el("ul", (el("li", each) for each in (*said, *report.notes)))
+    yield el("ul", (el("li", each) for each in (*lines, *report.notes)))
 
 
 # -- for the script -------------------------------------------------------------------------------------------------

@@ -32,24 +32,24 @@ def _funnel(decision: Decision, funnel: Funnel) -> Markup:
             el("span", f"{count:,} {TIMES} {reason}", cls="reason") if reason else None
             for count, reason in step.reasons
         )
-        told = joined(el("span", f"{MINUS}{step.lost:,} ", cls="minus"), why)
-        rows.append(_step(step.what, step.left, step.left / funnel.nodes, before / funnel.nodes, told))
+        because = joined(el("span", f"{MINUS}{step.lost:,} ", cls="minus"), why)
+        rows.append(_step(step.what, step.left, step.left / funnel.nodes, before / funnel.nodes, because))
         before = step.left
     if decision.node and before > 1:
-        told = joined(el("span", f"{MINUS}{before - 1:,} ", cls="minus"), _why_best(decision))
-        rows.append(_step("Score", 1, 1 / funnel.nodes, before / funnel.nodes, told))
+        because = joined(el("span", f"{MINUS}{before - 1:,} ", cls="minus"), _why_best(decision))
+        rows.append(_step("Score", 1, 1 / funnel.nodes, before / funnel.nodes, because))
     heads = ("", "left", "", "turned away")
     head = el("tr", (el("th", each, scope="col", cls="n" if n == 1 else None) for n, each in enumerate(heads)))
     return el("div", el("table", el("thead", head), el("tbody", rows), cls="funnel"), cls="wide")
 
 
-def _step(what: str, left: int, share: float, before: float, told: Markup | None) -> Markup:
+def _step(what: str, left: int, share: float, before: float, reason: Markup | None) -> Markup:
     return el(
         "tr",
         el("td", what),
         el("td", f"{left:,}", cls="n"),
         el("td", bar(share, before, f"{what}: {left:,} left"), cls="bars"),
-        el("td", told),
+        el("td", reason),
     )
 
 

@@ -98,8 +98,10 @@ def scores(report: Report) -> Iterator[Child]:
     for n, plugin in enumerate(found.plugins):
         known = found.cells[:, n]
         known = known[~np.isnan(known)]
-        said = (f"{known.min():.1f}", f"{known.mean():.1f}", f"{known.max():.1f}") if len(known) else (NONE, NONE, NONE)
-        rows.append((plugin, str(found.weights[n]), *said))
+        figures = (
+            (f"{known.min():.1f}", f"{known.mean():.1f}", f"{known.max():.1f}") if len(known) else (NONE, NONE, NONE)
+        )
+        rows.append((plugin, str(found.weights[n]), *figures))
     heads = ("plugin", "weight", "least", "mean", "most")
     yield table("Weighted scores over the rows of nodes", heads, rows, numbers=range(1, 5))
     if found.left_out:
@@ -137,10 +139,10 @@ def _scores_of(report: Report, row: int) -> Markup | None:
     found = report.scores
     if found is None or np.isnan(found.cells[row]).all():
         return None
-    told = " · ".join(
+    figures = " · ".join(
         f"{plugin} {value:.0f}" for plugin, value in zip(found.plugins, found.cells[row], strict=True) if value == value
     )
-    return el("small", f"mean scores: {told}")
+    return el("small", f"mean scores: {figures}")
 
 
 def cells(report: Report) -> dict[str, Any]:

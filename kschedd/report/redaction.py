@@ -18,7 +18,7 @@ _MASKED: Final = "xxx"
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 _UNITS: Final = re.compile(r"\d+[A-Za-z]{0,2}")
 #: words of the scheduler's own messages, its plugins' reasons and this report's
-_SAID: Final = frozenset(
+_KEPT_WORDS: Final = frozenset(
     """
     a about active affinity after all allocate allocated already an and another any anti are as at available be been
     before being beyond binding bound by cannot ceil claim claims class cluster conflict constraints controller could
@@ -54,12 +54,12 @@ class _Names:
     def name(self, text: str) -> str:
         return self._redaction.text(text)
 
-    def said(self, text: str) -> str:
+    def prose(self, text: str) -> str:
         return _WORD.sub(self._word, text)
 
     def _word(self, found: re.Match[str]) -> str:
         word = found[0]
-        if word.lower() in _SAID or _UNITS.fullmatch(word):
+        if word.lower() in _KEPT_WORDS or _UNITS.fullmatch(word):
             return word
         replaced = self._redaction.text(word)
         return _MASKED if replaced == word and not self._redaction.keeps(word) else replaced
@@ -68,56 +68,56 @@ class _Names:
 def redacted(report: Report, objects: Iterable[Any]) -> Report:
     """`objects`: all manifests of the cluster. Names of plugins and resources stay."""
     names = _Names(report, objects)
-    told: Report = _rewritten(report, names.name, names.said)
+    answer: Report = _rewritten(report, names.name, names.prose)
     note = (
         "Names are made up, the same one for the same; words of messages that may be names are masked; "
         "explanations are left out."
     )
-    return attrs.evolve(told, explained=(), notes=(*report.notes, note))
+    return attrs.evolve(answer, explained=(), notes=(*report.notes, note))
 
 
 Rewrite = Callable[[str], str]
-#: by field of a class of the report: what it is, `name` or `said`, or what each part of its tuples is
+#: by field of a class of the report: what it is, `name` or `prose`, or what each part of its tuples is
 _FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
     "NodeGroup.label": "name",
     "NodeGroup.zone": "name",
     "NodeAtEnd.name": "name",
-    "PendingBand.reason": "said",
+    "PendingBand.reason": "prose",
     "PendingBand.pods": "name",
-    "CauseGroup.cause": "said",
+    "CauseGroup.cause": "prose",
     "CauseGroup.workloads": "name",
     "ZoneUse.name": "name",
     "Spread.workload": "workload",
     "Decision.pod": "name",
     "Decision.node": "name",
-    "Decision.message": "said",
+    "Decision.message": "prose",
     "Decision.nominated": "name",
     "Decision.victims": "name",
     "NodeScore.node": "name",
-    "FunnelStep.reasons": ("", "said"),
+    "FunnelStep.reasons": ("", "prose"),
     "UnplacedHere.pod": "name",
-    "UnplacedHere.why": "said",
-    "UnplacedHere.remedy": "said",
-    "Checked.displaced": ("name", "", "said"),
-    "Checked.troubles": "said",
+    "UnplacedHere.why": "prose",
+    "UnplacedHere.remedy": "prose",
+    "Checked.displaced": ("name", "", "prose"),
+    "Checked.troubles": "prose",
 }
 
 
-def _rewritten(value: Any, name: Rewrite, said: Rewrite, what: str | tuple[str, ...] = "") -> Any:
-    """Return the part of a report with each name as `name` returns it, and each message as `said` does."""
+def _rewritten(value: Any, name: Rewrite, prose: Rewrite, what: str | tuple[str, ...] = "") -> Any:
+    """Return the part of a report with each name as `name` returns it, and each message as `prose` does."""
     if isinstance(value, str):
         if what == "workload":
             kind, _, own = value.partition(" ")
-            return f"{kind} {name(own)}" if kind[:1].isupper() else said(value)
-        return {"name": name, "said": said}.get(str(what), str)(value)
+            return f"{kind} {name(own)}" if kind[:1].isupper() else prose(value)
+        return {"name": name, "prose": prose}.get(str(what), str)(value)
     if attrs.has(type(value)):
         fields = [(field.name, f"{type(value).__name__}.{field.name}") for field in attrs.fields(type(value))]
-        made = {field: _rewritten(getattr(value, field), name, said, _FIELDS.get(key, "")) for field, key in fields}
+        made = {field: _rewritten(getattr(value, field), name, prose, _FIELDS.get(key, "")) for field, key in fields}
         return attrs.evolve(value, **made)
     if isinstance(value, Mapping):
-        return {key: _rewritten(each, name, said) for key, each in value.items()}
+        return {key: _rewritten(each, name, prose) for key, each in value.items()}
     if isinstance(value, list | tuple):
         if isinstance(what, tuple) and value and not isinstance(value[0], tuple):
-            return tuple(_rewritten(each, name, said, part) for each, part in zip(value, what, strict=True))
-        return type(value)(_rewritten(each, name, said, what) for each in value)
+            return tuple(_rewritten(each, name, prose, part) for each, part in zip(value, what, strict=True))
+        return type(value)(_rewritten(each, name, prose, what) for each in value)
     return value

@@ -82,7 +82,7 @@ class Timeline:
     def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
         at = begin = max(self._now, self._free)
         points = [(point, parts) for point, parts in self._points(entry, result) if parts]
-        whole = max(sum(_length(asked) for _, parts in points for _, asked in parts), _PLUGIN_NS)
+        whole = max(sum(_length(duration) for _, parts in points for _, duration in parts), _PLUGIN_NS)
         facts: dict[str, str | int] = {
             "attempt": entry.attempts,
             "nodes": self._engine.machine.cluster.table.node_count,
@@ -97,9 +97,9 @@ class Timeline:
         self._file.begin(self._attempts, begin, f"{entry.key} → {outcome}", facts, ends=arrow)
         for point, parts in points:
             self._file.begin(self._attempts, at, point)
-            for plugin, asked in parts:
-                self._file.begin(self._attempts, at, plugin, {"nodes": asked} if asked else {})
-                at += _length(asked)
+            for plugin, duration in parts:
+                self._file.begin(self._attempts, at, plugin, {"nodes": duration} if duration else {})
+                at += _length(duration)
                 self._file.end(self._attempts, at)
             self._file.end(self._attempts, at)
         self._free = begin + whole
@@ -210,5 +210,5 @@ class Timeline:
             self._file.count(track, now, value)
 
 
-def _length(asked: int) -> int:
-    return _PLUGIN_NS + asked
+def _length(duration: int) -> int:
+    return _PLUGIN_NS + duration

@@ -30,19 +30,19 @@ class Limits:
     # None: only the unpacker's own limit, about 1,000.
     depth: int | None = 64
     trusted: bool = False  # unpack messages as they arrive, before they are complete
-    told: int = MAX_REQUEST_BYTES  # the limit stated in the error for a message that is too large
+    stated: int = MAX_REQUEST_BYTES  # the limit stated in the error for a message that is too large
 
     @classmethod
     def of_requests(cls, max_bytes: int) -> Limits:
         """Return the limits for requests of at most `max_bytes`."""
         whole = max_bytes + _ENVELOPE
-        return cls(whole, whole, whole, max_bytes, max_bytes // 2, told=max_bytes)
+        return cls(whole, whole, whole, max_bytes, max_bytes // 2, stated=max_bytes)
 
 
 #: For a server, whose clients are untrusted.
 FROM_CLIENTS = Limits()
 #: For a client, which trusts its daemon and may request a hundred thousand pods.
-FROM_DAEMON = Limits(1024 * _MIB, 256 * _MIB, 1024 * _MIB, 1 << 24, 1 << 24, None, trusted=True, told=1024 * _MIB)
+FROM_DAEMON = Limits(1024 * _MIB, 256 * _MIB, 1024 * _MIB, 1 << 24, 1 << 24, None, trusted=True, stated=1024 * _MIB)
 
 
 #: Limit on arrays and maps in one message: freeing more would block the event loop.

@@ -319,7 +319,7 @@ def _no_messagepack(error: Exception) -> str:
 
 
 def _too_large(limits: Limits, msgid: int | None, why: str = "") -> ProtocolFault:
-    words = f"Request entity too large: limit is {limits.told}"  # kube-apiserver's message
+    words = f"Request entity too large: limit is {limits.stated}"  # kube-apiserver's message
     return ProtocolFault(f"{words}: {why}" if why else words, msgid, True, "too_large")
 
 

@@ -272,14 +272,16 @@ def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
     for plugin in reversed(result.framework.at(RESERVE)):
         if hasattr(plugin, "unreserve"):
             unreserve = cast(UnreservePlugin, plugin).unreserve
-            said = contained(result.framework, points.UNRESERVE, plugin, unreserve, result.state, pod, result.node_name)
-            if isinstance(said, Plan):
-                writes += said.writes
+            answer = contained(
+                result.framework, points.UNRESERVE, plugin, unreserve, result.state, pod, result.node_name
+            )
+            if isinstance(answer, Plan):
+                writes += answer.writes
     return writes
 
 
 def _permit(
     framework: Framework, plugin: PermitPlugin, state: CycleState, pod: Pod, node_name: str
 ) -> tuple[Status | None, float]:
-    said = contained(framework, points.PERMIT, plugin, plugin.permit, state, pod, node_name)
-    return said if isinstance(said, tuple) else (said, 0.0)
+    answer = contained(framework, points.PERMIT, plugin, plugin.permit, state, pod, node_name)
+    return answer if isinstance(answer, tuple) else (answer, 0.0)

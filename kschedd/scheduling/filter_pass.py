@@ -22,12 +22,12 @@ class FilterPass:
 
     rows: Rows
     places: Ints | None = None
-    _said: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (filter, its places, its codes)
+    _codes: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (filter, its places, its codes)
     _passing: Rows | None = attrs.field(default=None, init=False)  # None until requested
 
     def copy(self) -> Self:
         """Return a copy of the current state; the original pass continues independently."""
-        return attrs.evolve(self, said=list(self._said))
+        return attrs.evolve(self, codes=list(self._codes))
 
     @property
     def passing(self) -> Rows:
@@ -36,13 +36,13 @@ class FilterPass:
             self._passing = self.rows if self.places is None else self.rows[self.places]
         return self._passing
 
-    def reject(self, who: int, said: Ints) -> None:
+    def reject(self, who: int, codes: Ints) -> None:
         """Apply a filter's codes on the passing rows; 0 lets a row pass."""
-        passed = said == 0
+        passed = codes == 0
         count = count_nonzero(passed)
-        if count == len(said):
+        if count == len(codes):
             return
-        self._said.append((who, self.places, said))
+        self._codes.append((who, self.places, codes))
         places = passed.nonzero()[0]
         self.places = places if self.places is None else self.places[places]
         self._passing = None
@@ -51,9 +51,9 @@ class FilterPass:
         """Return for each row the index of the filter that rejected it (PASSED: none), and that filter's code."""
         failed = np.full(len(self.rows), PASSED, dtype=np.int16)
         codes = np.zeros(len(failed), dtype=np.int64)
-        for who, places, said in self._said:
-            rejected = said.nonzero()[0]
+        for who, places, found in self._codes:
+            rejected = found.nonzero()[0]
             where = rejected if places is None else places[rejected]
             failed[where] = who
-            codes[where] = said[rejected]
+            codes[where] = found[rejected]
         return failed, codes

@@ -63,9 +63,9 @@ class GroupCycles:
 
     def begin(self, given: BeginGroupCycle, now: float) -> Work[None]:
         """Return the cycle of all popped pods of the PodGroup, to be run. Yields what attempts yield."""
-        return self._cycle(given.entry, given.clock, given.told)
+        return self._cycle(given.entry, given.clock, given.on_result)
 
-    def _cycle(self, entry: QueuedPod, clock: Callable[[], float], told: MemberDone) -> Work[None]:
+    def _cycle(self, entry: QueuedPod, clock: Callable[[], float], on_result: MemberDone) -> Work[None]:
         machine, attempts = self._machine, self._attempts
         group = entry.pod.pod_group
         entries = [entry, *self._popped.take_group(group)]
@@ -89,7 +89,7 @@ class GroupCycles:
                 attempts.keep_choices()
             pause, attempt = self._before_member, try_counted if counted else try_group
             tried = yield from attempt(machine, self._nominator, entries, clock(), attempts.broken, pause=pause)
-        self._complete(group, entries, tried, clock(), told)
+        self._complete(group, entries, tried, clock(), on_result)
 
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
         """Return where the cycle of a PodGroup stops before one of its pods; None if it continues."""
@@ -106,7 +106,7 @@ class GroupCycles:
         return at
 
     def _complete(
-        self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float, told: MemberDone
+        self, key: str, entries: Sequence[QueuedPod], tried: TriedGroup, now: float, on_result: MemberDone
     ) -> None:
         attempts, rules = self._attempts, self._machine.handle.rules
         placed = tried.status.code is Code.SUCCESS
@@ -115,12 +115,12 @@ class GroupCycles:
         for at, entry in enumerate(entries):
             member = tried.members[at] if at < len(tried.members) else None
             if placed and member is not None and member.failed is None:
-                told(entry, member.result)
+                on_result(entry, member.result)
                 attempts.complete(entry, member.result, now)
                 continue
             failed = failed_in_group(tried, entry, member)
             result = FitError(entry.pod, tried.status, Diagnosis(0), CycleState()) if member is None else member.result
-            told(entry, result if isinstance(result, FitError) else not_placed(entry, failed))
+            on_result(entry, result if isinstance(result, FitError) else not_placed(entry, failed))
             attempts.fail(entry, result, failed, now, 0.0)
         attempts.undo_failed(now)
         group = self._machine.groups.object(key)

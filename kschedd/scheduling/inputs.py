@@ -75,7 +75,7 @@ class BeginGroupCycle:
 
     entry: QueuedPod
     clock: Callable[[], float]
-    told: MemberDone = lambda entry, result: None
+    on_result: MemberDone = lambda entry, result: None
 
 
 @fast_frozen(eq=False)

@@ -126,19 +126,19 @@ class SchedulingLoop:
                 self.driver.step(PodsPopped(others))
         return popped
 
-    def group_cycle(self, entry: QueuedPod, told: MemberDone) -> None:
+    def group_cycle(self, entry: QueuedPod, on_result: MemberDone) -> None:
         """Run the cycle of a popped pod's PodGroup and apply all results; `told` gets each result before that."""
-        drive(self._begun_group(entry, told))
+        drive(self._begun_group(entry, on_result))
         self.apply_effects()
 
-    def stepped_group(self, entry: QueuedPod, told: MemberDone) -> Generator[StopPoint, None, None]:
+    def stepped_group(self, entry: QueuedPod, on_result: MemberDone) -> Generator[StopPoint, None, None]:
         """Run the cycle of a PodGroup as `group_cycle` does; yield where the debugger stops it."""
-        yield from _stops_of(self._begun_group(entry, told))
+        yield from _stops_of(self._begun_group(entry, on_result))
         self.apply_effects()
 
-    def _begun_group(self, entry: QueuedPod, told: MemberDone) -> Work[None]:
+    def _begun_group(self, entry: QueuedPod, on_result: MemberDone) -> Work[None]:
         cycle: Work[None] = self.driver.step(
-            BeginGroupCycle(entry, lambda: self.environment.now_s, told), self.environment.now_s
+            BeginGroupCycle(entry, lambda: self.environment.now_s, on_result), self.environment.now_s
         )
         return cycle
 
@@ -158,7 +158,7 @@ class SchedulingLoop:
         return None
 
     def stepped_cycle(
-        self, entry: QueuedPod, told: Callable[[ScheduleResult | FitError], None]
+        self, entry: QueuedPod, on_result: Callable[[ScheduleResult | FitError], None]
     ) -> Generator[StopPoint, None, None]:
         """Run the scheduling cycle of a popped pod; yield where the debugger stops it. `told` gets the result."""
         driver, attempt = self.driver, None
@@ -172,7 +172,7 @@ class SchedulingLoop:
             if attempt is not None:
                 attempt.close()
             result = self._broken_off(entry, fault)
-        told(result)
+        on_result(result)
         yield from _stops_of(driver.completing(entry, result, self.environment.now_s))
         self.apply_effects()
 
@@ -279,13 +279,13 @@ class SchedulingLoop:
 def _stops_of(work: Work[T]) -> Generator[StopPoint, None, T]:
     """Run this work; yield where it is stopped."""
     try:
-        asked = next(work)
+        yielded = next(work)
         while True:
-            if isinstance(asked, StopPoint):
-                yield asked
-                asked = work.send([])
+            if isinstance(yielded, StopPoint):
+                yield yielded
+                yielded = work.send([])
             else:
-                asked = work.send(answered(work, asked))
+                yielded = work.send(answered(work, yielded))
     except StopIteration as end:
         value: T = end.value
         return value

@@ -79,9 +79,9 @@ class Verdicts:
         code = int(self.codes[place])
         if code == EXPLICIT:
             return self.explicit_status[int(self.rows[place])]
-        return self._say(failed, code)
+        return self._reason(failed, code)
 
-    def _say(self, failed: int, code: int) -> Status:
+    def _reason(self, failed: int, code: int) -> Status:
         words = self._words.get((failed, code))
         if words is None:
             plugin = self.filters[failed].vector
@@ -108,7 +108,9 @@ class Verdicts:
         """Return (status, number of nodes, key) of each distinct rejection given as a code."""
         if self._of_codes is None:
             width = len(self.filters)
-            self._of_codes = [(self._say(key % width, key // width), count, key) for key, count in self._key_counts()]
+            self._of_codes = [
+                (self._reason(key % width, key // width), count, key) for key, count in self._key_counts()
+            ]
         return self._of_codes
 
     def _key_counts(self) -> list[tuple[int, int]]:
@@ -196,8 +198,8 @@ class Verdicts:
         rows = np.concatenate((self.rows, more))
         failed = np.concatenate((self.failed, np.full(len(more), PASSED, dtype=np.int16)))
         codes = np.concatenate((self.codes, np.zeros(len(more), dtype=np.int64)))
-        said = np.isin(rows, list(statuses))
-        failed[said], codes[said] = 0, EXPLICIT
+        is_explicit = np.isin(rows, list(statuses))
+        failed[is_explicit], codes[is_explicit] = 0, EXPLICIT
         return attrs.evolve(
             self,
             rows=rows,
@@ -251,8 +253,8 @@ class Diagnosis:
     def message(self) -> str:
         """The fit error's text for the PodScheduled condition."""
         if self.pre_filter is not None:
-            said = self.pre_filter.message
-            text = f"{_none_of(self.node_count)} {said}." if said else _none_of(self.node_count)
+            is_explicit = self.pre_filter.message
+            text = f"{_none_of(self.node_count)} {is_explicit}." if is_explicit else _none_of(self.node_count)
         elif self.verdicts is not None:
             reasons = self.verdicts.reasons()
             others = self.node_count - len(self.verdicts)

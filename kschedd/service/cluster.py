@@ -82,7 +82,7 @@ class ClusterClock(Protocol):
 class ClusterTime(Protocol):
     async def set_speed(self, speed: float) -> None: ...
 
-    async def advance(self, until_s: float | None, told: Callable[[], Awaitable[None]]) -> Moved:
+    async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         """Advance the time; see `kschedd.actors.time_control`."""
 
     async def until_idle(self) -> None:
@@ -155,7 +155,7 @@ class ClusterBackend(Protocol):
     async def run_controllers(self) -> None:
         """Wait until the controllers have handled all writes so far and the resulting writes."""
 
-    async def ask_in_turn(
+    async def query_in_turn(
         self,
         of_queue: Callable[[Queue], Any],
         of_scheduler: Callable[[SchedulingDriver], Any],

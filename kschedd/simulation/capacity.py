@@ -1,13 +1,13 @@
-"""How many more pods of a spec fit, and how many nodes of given shapes it takes for all to fit: by scheduling them.
+"""Capacity: the number of pods that still fit, and the number of nodes that a set of pods needs.
 
-Nothing is estimated from sums: each number comes from attempts of the scheduler itself, with every filter of the pod's
-profile, on a fork. So affinity, spreading, ports, volumes and taints count; preemption does not.
+Each number comes from scheduling attempts on a fork, with every filter of the pod's profile, and not from sums. So
+affinity, spreading, ports, volumes and taints count. Preemption does not.
 
-`fit_count` asks the scheduler for one pod after the other, each assumed where it went, until one fits nowhere.
-`nodes_needed` adds nodes to a fork with all its controllers (so DaemonSets take their share), lets time pass until
-nothing is left to do, and counts who is pending. For one shape the smallest number is found by bisection; for several
-the counts are lowered one after the other, by bisection each, in several orders, and the cheapest result is taken: no
-node of it can be left out, but another mixture may be cheaper still.
+`fit_count` schedules one pod after the other until one fits on no node. `nodes_needed` adds nodes to a fork with all
+its controllers (so DaemonSets take their share), advances time until nothing is left to do, and counts the pending
+pods. For one shape it finds the smallest number by bisection. For several shapes it lowers their counts one after the
+other, each by bisection, in several orders, and takes the cheapest result. No node of that result can be omitted, but
+another mixture may be cheaper.
 """
 
 import copy
@@ -121,9 +121,11 @@ class ScaledPod:
 
 
 def sized_by(pod: Pod) -> str:
-    """Return the resource by which such a pod is sized: an extended one, else cpu or memory; "" if it requests none."""
-    asked = [name for name, number in pod.requests.items() if number]
-    return next((name for name in asked if name not in _USUAL), next((name for name in _USUAL if name in asked), ""))
+    """Return the resource that decides the pod's size: an extended one, else cpu or memory; "" if it requests none."""
+    requested = [name for name, number in pod.requests.items() if number]
+    return next(
+        (name for name in requested if name not in _USUAL), next((name for name in _USUAL if name in requested), "")
+    )
 
 
 def scaled(pod: Pod, largest: int) -> Iterator[ScaledPod]:
@@ -170,7 +172,7 @@ class NodeShape:
 
 @attrs.frozen
 class NodesNeeded:
-    """`counts` by shape; `unplaced` are pods that have no place however many nodes there are, with the reason."""
+    """The number of nodes by shape. `unplaced`: pods that no number of nodes helps, with the reason."""
 
     counts: Mapping[str, int]
     price: float
@@ -189,7 +191,7 @@ class _Search:
         return len(self._known)
 
     def unplaced(self, counts: Sequence[int]) -> list[tuple[str, str]]:
-        """Which of the wanted pods are pending with so many nodes of each shape, and why."""
+        """Return the wanted pods that are pending with these numbers of nodes by shape, each with the reason."""
         key = tuple(counts)
         known = self._known.get(key)
         if known is None:
@@ -246,7 +248,7 @@ def nodes_needed(
             return NodesNeeded({}, 0.0, search.trials, True, left)
         enough = [min(2 * count, most) for count in enough]
     best: list[int] | None = None
-    # What is dear is lowered first, to begin with; then the other orders.
+    # The most expensive shape is lowered first, then other orders are tried.
     by_price = sorted(range(len(shapes)), key=lambda place: -shapes[place].price)
     for order in list(permutations(by_price))[:_ORDERS]:
         counts = enough

@@ -103,16 +103,18 @@ class DiffAnswer:
 
     pods: Sequence[PodChange]
     nodes: Sequence[NodeChange]
-    objects: Annotated[Sequence[ObjectChange], "without those that controllers own"]
-    config: Annotated[Sequence[Text], "the changes of the configuration in words"]
+    objects: Annotated[Sequence[ObjectChange], "objects that controllers own are omitted"]
+    config: Annotated[Sequence[Text], "descriptions of the configuration changes"]
     usage: Annotated[Sequence[UsageChange], "the share of the nodes' resources that is requested"]
-    budgets: Annotated[Sequence[BlockingBudget], "those that keep these pods on nodes which were cordoned in the fork"]
+    budgets: Annotated[
+        Sequence[BlockingBudget], "PodDisruptionBudgets that keep these pods on nodes cordoned in the fork"
+    ]
     elapsed_s: float
     summary: Annotated[PlacementSummary, "counts of the pods in `pods`, before and after"]
 
 
 class ForkStart:
-    """What a fork was like when it was made."""
+    """The state of a fork at its creation."""
 
     def __init__(self, engine: Engine) -> None:
         engine.driver.record_leads()
@@ -124,14 +126,14 @@ class ForkStart:
 def usage(table: NodeTable) -> dict[str, float]:
     """Return the requested share of the nodes' allocatable amounts, 0 to 1, by resource."""
     alive = table.alive
-    asked = {
+    requested = {
         "cpu": (table.requested[CPU], table.allocatable[CPU]),
         "memory": (table.requested[MEMORY], table.allocatable[MEMORY]),
         "pods": (table.pod_count, table.allowed_pods),
     }
     return {
         name: float(used[alive].sum()) / total if (total := float(there[alive].sum())) else 0.0
-        for name, (used, there) in asked.items()
+        for name, (used, there) in requested.items()
     }
 
 

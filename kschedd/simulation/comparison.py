@@ -1,9 +1,8 @@
-"""The placements of pods in two ways: by two configurations, or by two versions of Kubernetes (`upgrade.py`).
+"""Comparison of pod placements under two configurations, or under two Kubernetes versions (`upgrade.py`).
 
-For two configurations, each pod whose node differs is scheduled once more by each: the plugin whose scores changed
-most between the two, for the one node against the other, is the one that decided. Where the pods of a workload are
-created in the cluster one after the other, the two clusters diverge from the first difference on, so that later pods
-may differ for that reason alone.
+For two configurations, each pod whose node differs is scheduled once more by both. The deciding plugin is the one whose
+score difference between the two nodes changed most. If the pods of a workload are created one after the other, the two
+clusters diverge from the first difference on, and later pods may differ for that reason alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -28,17 +27,16 @@ Decision = ScheduleResult | FitError | str
 
 
 class ReadDecision(Protocol[T_co]):
-    """A function that extracts what is needed of a decision, while the cluster is still as it was for the decision."""
+    """A function that extracts data from a decision, while the cluster is still as it was for that decision."""
 
     def __call__(self, machine: SchedulingMachine, pod: Pod, decision: Decision) -> T_co: ...
 
 
 class Decide(Protocol[S_contra]):
-    """A function that schedules the pods of a side, all or at least those with these keys, and returns what is read.
+    """A function that schedules the pods of one side (a configuration, or a run with one) and returns the read data.
 
-    A side is a configuration, or a run with one.
-
-    The result is by the key of the pod, in the order of the attempts. For a pod of several attempts it is of the last.
+    It schedules all pods, or at least those with these keys. The result is indexed by the pod's key, in the order of
+    the attempts. For a pod with several attempts it comes from the last one.
     """
 
     def __call__(self, side: S_contra, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]: ...
@@ -84,9 +82,7 @@ class ChangedPod:
     change: Annotated[str, "moved, placed, pending, or message: another reason for no node"]
     rules: Annotated[Sequence[str], "for versions: the responsible rules, found by turning them on one at a time"] = ()
     together: Annotated[bool, "true if only all rules together make the difference (no rules: not found)"] = False
-    plugin: Annotated[str, "for configurations: the plugin whose scores changed most for b against a; may be empty"] = (
-        ""
-    )
+    plugin: Annotated[str, "for configurations: the plugin whose scores changed most from a to b; may be empty"] = ""
     on_a: Annotated[int, "by how much the plugin prefers b to a first, and `on_b` then"] = 0
     on_b: int = 0
 

@@ -25,7 +25,7 @@ class DecisionLog:
         self._path = path
         self._file: IO[str] | None = None
         if path is not None:
-            with self._told():
+            with self._appended():
                 self._file = path.open("w", encoding="utf-8", newline="\n")
 
     def __enter__(self) -> "DecisionLog":
@@ -33,16 +33,16 @@ class DecisionLog:
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            with self._told():
+            with self._appended():
                 self._file.close()
 
     def write(self, decision: LoggedAttempt) -> None:
         if self._file is not None:
-            with self._told():
+            with self._appended():
                 self._file.write(line(decision))
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _appended(self) -> Iterator[None]:
         """Report an error of the disk as one of this file, whenever it occurs."""
         try:
             yield

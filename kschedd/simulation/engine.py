@@ -72,7 +72,7 @@ class LivelockError(KscheddError):
     def __str__(self) -> str:
         return (
             f"at {self.elapsed_s:g} s of virtual time pods are tried again and again ({self.pod} among them): "
-            "a plugin wakes what it has just turned away"
+            "a plugin wakes a pod that it has just rejected"
         )
 
 
@@ -152,7 +152,7 @@ class Engine:
         audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
         on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
         start_s: float = EPOCH,
-        resumed: ClusterSnapshot | None = None,  # go on from there; then `config` to `controllers` are not given
+        resumed: ClusterSnapshot | None = None,  # start from there; then `config` to `controllers` are omitted
     ) -> None:
         self._on_decision = on_decision
         self._on_happened = on_happened
@@ -189,7 +189,7 @@ class Engine:
         self.queue = self.loop.queue
         self.auditor = _auditor_of(self.queue, self.driver) if audit else None
         if resumed is not None:
-            self.loop.apply_effects()  # of binding cycles that go on
+            self.loop.apply_effects()  # of binding cycles that continue
             reconciled(self.driver, self.queue, self.now_ns)
 
     def observe(self, observer: RunObserver) -> None:
@@ -235,7 +235,7 @@ class Engine:
         return with_version(config, version, IN_TREE | self.machine.registry.catalogue(), feature_gates)
 
     def close(self) -> None:
-        """Give back what it holds at once: its parts refer to each other, and the garbage collector runs seldom."""
+        """Release its memory at once: its parts refer to each other, and the garbage collector runs seldom."""
         for part in (self.loop, self.driver, self.driver.bindings, self.machine, self.queue, self.store, self):
             vars(part).clear()
 
@@ -257,7 +257,7 @@ class Engine:
     def next_moment(self, *, retries: bool = True, cron_jobs: bool = True) -> float | None:
         """Return the next deadline; None if there is none.
 
-        `retries`: including the periodic retry of unschedulable pods. `cron_jobs`: including the times of CronJobs.
+        `retries`: include the periodic retry of unschedulable pods. `cron_jobs`: include the times of CronJobs.
         """
         driver = self.driver
         moments = list(driver.bindings.deadlines()) if driver.bindings.cycles else []
@@ -344,7 +344,7 @@ class Engine:
         before = self.decisions
         while True:
             if self._stopped is not None:
-                # The cluster does not change within a cycle: the scheduler is told of what happens when it is over.
+                # The cluster does not change within a cycle: the scheduler observes events after it.
                 if self._go_on() or (self._runner is not None and self._runner.run_until_idle()):
                     continue
                 return
@@ -372,7 +372,7 @@ class Engine:
         if self._on_events is not None:
             self._on_events(events)
         if len(events) > 1 and self._on_happened is None and not self.queue.heeds_events:
-            # As of a cluster that is there from the start: nothing waits for these events.
+            # These objects exist from the start, so nothing waits for their events.
             together = tuple(takewhile(_waits_for_no_node, events))
             if together:
                 self.loop.observe_all(together)
@@ -444,11 +444,11 @@ class Engine:
 def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) -> None:
     """Put each pending pod in exactly one place after the parts of a fork's snapshot are joined.
 
-    A snapshot has a part for each owner of state: driver, queue, controllers, store. Each part may be a little newer
-    than the one before: the driver and every controller go on from the version of the store that each had seen, with
-    the events since then. A pod that was on its way from one owner to another is put where it was going. While nothing
-    happens in the cluster, the parts are of one moment, and the fork decides what the cluster itself would decide. An
-    engine's own snapshot is of one moment always, so a fork can be forked.
+    A snapshot has a part for each owner of state: driver, queue, controllers, store. Each part may be slightly newer
+    than the previous one. The driver and every controller continue from the store version that each had observed, with
+    the events since then. A pod in transit between two owners is put at its destination. While nothing happens in the
+    cluster, all parts have the same time, and the fork makes the cluster's own decisions. All parts of an engine's own
+    snapshot always have the same time, so a fork can be forked.
     """
     attempted = {entry.uid for entry in driver.popped.entries}
     for entry in driver.popped.entries:

@@ -1,8 +1,8 @@
-"""What was changed in a fork by hand, as manifests: to be applied to the cluster itself.
+"""Export of a user's changes in a fork as manifests, to be applied to the cluster itself.
 
-Only what calls wrote counts (`written`: after which version, up to which), not what controllers and the scheduler made
-of it. An object is told as it was written last, without what the API server fills in; what was deleted or evicted is
-told as a command.
+Only writes of API calls are exported (`written`: the range of versions), not those of controllers and the scheduler. An
+object is exported as last written, without fields that the API server fills in. Deletions and evictions are exported as
+commands.
 """
 
 from collections.abc import Mapping, Sequence

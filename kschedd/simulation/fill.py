@@ -1,7 +1,7 @@
-"""Filling a cluster: the pods of a trace arrive in random order and stay, until they ask for so much of a resource.
+"""Fill a cluster: the pods of a trace arrive in random order and stay, up to a total request of one resource.
 
-First every pod of the trace, then pods drawn from it again, all in one random order. It shows how far a policy gets
-before nothing fits any more, whatever times were recorded.
+Each pod of the trace arrives once, then pods are drawn from it again, all in one random order. This shows how much a
+policy places before nothing fits any more. The recorded times are ignored.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from kschedd.errors import KscheddError
 from kschedd.simulation.trace import Trace, TracePod
 
 BETWEEN_S: Final = 0.001  # one pod after another; far less than any backoff
-_MOST: Final = 100.0  # times what there is
+_MOST: Final = 100.0  # multiple of the capacity
 
 
 @attrs.define(eq=False)
@@ -54,9 +54,9 @@ def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
     there = sum(Node.from_raw(raw).allocatable.get(fill.resource, 0) for raw in trace.nodes)
     if not there:
         raise FillError(f"--fill: no node of the trace has {fill.resource}")
-    asked = list(_asked(trace, fill.resource))
-    if not any(asked):
-        raise FillError(f"--fill: no pod of the trace asks for {fill.resource}")
+    requested = list(_requests(trace, fill.resource))
+    if not any(requested):
+        raise FillError(f"--fill: no pod of the trace requests {fill.resource}")
     random = Random(seed)
     chosen: list[int] = []
     left = there * fill.share
@@ -64,7 +64,7 @@ def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
         if left <= 0:
             break
         chosen.append(number)
-        left -= asked[number]
+        left -= requested[number]
     random.shuffle(chosen)
     times: dict[int, int] = {}
     pods = []
@@ -74,7 +74,7 @@ def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
     return Trace(trace.nodes, tuple(pods))
 
 
-def _asked(trace: Trace, resource: str) -> Iterator[int]:
+def _requests(trace: Trace, resource: str) -> Iterator[int]:
     """Return each pod's request for the resource; pods that share a spec have the same request."""
     by_spec: dict[int, int] = {}
     for pod in trace.pods:

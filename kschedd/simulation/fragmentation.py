@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 @attrs.define(eq=False)
 class TargetSet:
-    """Pods by what they request and which nodes they select, with their number or weight."""
+    """Pods grouped by requests and selected nodes, with their number or weight."""
 
     _weights: Counter[Any] = attrs.field(factory=Counter)
     _specs: dict[Any, PodSpec] = attrs.field(factory=dict)
@@ -77,7 +77,7 @@ class Fragmentation:
         numbers = [table.resources[name] for name in names]
         weights = np.array([weight for _, weight in pods], dtype=np.float64)
         weights /= weights.sum()
-        asked = np.array([[spec.requests.get(name, 0) or _NOTHING for name in names] for spec, _ in pods])
+        requested = np.array([[spec.requests.get(name, 0) or _NOTHING for name in names] for spec, _ in pods])
         # A resource that no node offers is requested in vain.
         offered = np.array([all(name in names or name == "pods" for name in spec.requests) for spec, _ in pods])
         lost, unusable = np.zeros(len(names)), 0
@@ -86,8 +86,8 @@ class Fragmentation:
             fits = _selected(table, some, [spec for spec, _ in pods]) & offered[:, None]
             fits &= (table.pod_count[some] < table.allowed_pods[some])[None, :]
             for place in range(len(names)):
-                fits &= asked[:, place, None] <= free[place][None, :]
-            usable = ((asked > 0) * weights[:, None]).T @ fits
+                fits &= requested[:, place, None] <= free[place][None, :]
+            usable = ((requested > 0) * weights[:, None]).T @ fits
             lost += (np.maximum(free, 0) * (1 - usable)).sum(axis=1)
             unusable += int((~fits.any(axis=0)).sum())
         there = table.allocatable[numbers][:, rows].sum(axis=1)

@@ -1,11 +1,11 @@
-"""A workload that is made up: pods that arrive at random, run for a while and leave, on nodes that are all alike.
+"""A synthetic workload: pods arrive at random times, run and leave, on identical nodes.
 
-Arrivals are a Poisson process, lifetimes exponential; the seed decides both, so a run can be repeated. Pods are made
-when their time has come and nothing is kept of those that left: a run of a million pods takes the memory of those that
-are there at one time, which are as many as arrive in a lifetime.
+Arrivals are a Poisson process, and lifetimes are exponential. The seed decides both, so a run can be repeated. Pods are
+created at their arrival and dropped when they leave, so the memory of a run depends on the number of pods present at a
+time (arrivals per lifetime), not on the total.
 
-    pods      cpu=500m,memory=1Gi,weight=3,priority=100     what a kind of pod requests, and how often it comes
-    nodes     cpu=32,memory=128Gi,pods=110,zones=3          what a node has, and over how many zones they are spread
+    pods      cpu=500m,memory=1Gi,weight=3,priority=100     requests and relative frequency of a kind of pod
+    nodes     cpu=32,memory=128Gi,pods=110,zones=3          capacity of a node, and the number of zones
 
 Units: seconds of virtual time.
 """
@@ -99,7 +99,7 @@ def generated_nodes(count: int, text: str, flag: str = "--node-shape") -> list[R
 
 @attrs.frozen
 class GeneratedWorkload:
-    """So many pods of these kinds on these nodes; see the module."""
+    """A number of pods of these kinds on these nodes; see the module."""
 
     nodes: Sequence[Raw]
     pods: int
@@ -146,7 +146,7 @@ def _departure(time_s: float, _: int, key: str) -> TraceEvent:
 
 
 def _parsed(flag: str, text: str, known: Mapping[str, int]) -> tuple[dict[str, str], dict[str, int]]:
-    """Quantities by resource, and the whole numbers among `known`, whose values are the defaults."""
+    """Return the quantities by resource, and the integers by key of `known`, which has their defaults."""
     resources: dict[str, str] = {}
     numbers = dict(known)
     for part in text.split(","):

@@ -2,7 +2,7 @@
 
 Manifests are applied in their given order, except that kinds which others depend on come first. An invalid manifest is
 reported with file, line and field, and the others are applied. Objects dumped from a live cluster (they have uids) keep
-their status, so pods that were running there are running here.
+their status, so pods that were running there also run here.
 """
 
 from collections.abc import Callable, Iterable
@@ -50,9 +50,9 @@ def apply_all(
 ) -> Applied:
     """Apply every valid object. `make_namespaces` creates the namespaces that are used but not in the manifests.
 
-    `validation` says how unknown fields are treated; in a cluster dump they only cause a warning, since the dump may
-    come from a later Kubernetes version. `run_controllers` is called where the next object depends on
-    a status that they write.
+    `validation` sets the treatment of unknown fields. In a cluster dump they only cause a warning, since the dump may
+    come from a later Kubernetes version. `run_controllers` is called before an object that depends on a status which
+    controllers write.
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
@@ -70,7 +70,7 @@ def apply_all(
         manifest, refusal = outcome.manifest, outcome.refusal
         where = f"{manifest.source}:{manifest.line}"
         if isinstance(refusal, Invalid | StrictDecodingError):
-            applied.errors += [_told(manifest, fault) for fault in refusal.faults]
+            applied.errors += [_fault_text(manifest, fault) for fault in refusal.faults]
         elif refusal is not None:
             applied.errors.append(f"{where}: {refusal}")
         elif (made := outcome.object) is not None:
@@ -81,7 +81,7 @@ def apply_all(
     return applied
 
 
-def _told(manifest: Manifest, fault: FieldError) -> str:
+def _fault_text(manifest: Manifest, fault: FieldError) -> str:
     """Return a fault with its file, line and object, as `kschedd apply` prints it."""
     error = manifest.error(fault)
     meta = manifest.raw.get("metadata")

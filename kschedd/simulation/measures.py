@@ -34,7 +34,7 @@ from kschedd.simulation.fragmentation import Fragmentation, TargetSet
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import DELETED, WatchEvent
 
-#: the measures whose names do not depend on resources
+#: measures whose names contain no resource
 FIXED: Final = (
     *("placed", "pending", "attempts", "preempted", "evicted", "queue_moves"),
     *(f"{what}_{of}" for what in ("wait_s", "slowdown") for of in ("mean", "p50", "p90", "p99", "max")),
@@ -75,7 +75,7 @@ class RunMeasures:
         self.targets = TargetSet() if targets is None else targets
         self._counts_targets = targets is None
         self._on_end = on_end
-        self.pods: dict[str, PodTimes] = {}  # by uid, those that have not ended
+        self.pods: dict[str, PodTimes] = {}  # by uid; those that run
         self.running = 0  # those of them that have a node
         self._waits, self._slowdowns = array("d"), array("d")
         self._evicted = self._queue_moves = self._unplaced = 0
@@ -106,7 +106,7 @@ class RunMeasures:
                 times = self.pods[pod.uid] = PodTimes(pod, now_s)
                 if self._counts_targets:
                     self.targets.add(pod.pod_spec)
-                if pod.node_name:  # it was there before the run
+                if pod.node_name:  # it existed before the run
                     times.scheduled_s = now_s
                     self.running += 1
                     continue

@@ -38,7 +38,7 @@ _WORKLOADS: Final = ("ReplicationController", "ReplicaSet", "Deployment", "State
 _NEVER: Final = "deleted before a scheduling attempt was made"
 
 Progress = Callable[[float, int, int], None]
-"""Told now and then: share done (0 to 1), pods placed, pods pending."""
+"""A function called now and then with the share done (0 to 1), the pods placed and the pods pending."""
 
 
 class Arrivals(Protocol):
@@ -52,7 +52,7 @@ class Arrivals(Protocol):
     def event_count(self) -> int: ...
 
     def events(self) -> Iterable[TraceEvent]:
-        """In order of time. Each may be made when it is asked for, and is not kept."""
+        """Yield the arrivals in order of time. Each may be created when needed, and is not kept."""
 
 
 class Simulation(Engine):
@@ -106,7 +106,7 @@ class Simulation(Engine):
                 continue
             if event.type == DELETED:
                 if not pod.node_name and not pod.finished:
-                    self._gone.append(Pending(pod.key, _told(pod) or _NEVER, gone=True))
+                    self._gone.append(Pending(pod.key, _pod_text(pod) or _NEVER, gone=True))
             elif old is not None and pod.node_name and not (isinstance(old, Pod) and old.node_name):
                 self.placed += 1
 
@@ -135,7 +135,7 @@ class Simulation(Engine):
 
         All work that an event causes is done before the next event, also between events of the same time.
         """
-        with self.store.one_request():  # whose nodes and pods are mostly alike
+        with self.store.one_request():  # most of its nodes and pods are alike
             for raw in arrivals.objects:
                 self._put(raw)
             self.run_until_idle()
@@ -168,7 +168,7 @@ class Simulation(Engine):
             self.advance(until_s)
 
     def _put(self, raw: Raw) -> None:
-        """Create the object, or apply the manifest to the one that is there."""
+        """Create the object, or apply the manifest to the existing one."""
         meta = raw["metadata"]
         there = self.store.find(raw["kind"], meta.get("namespace") or "", meta["name"])
         if there is None:
@@ -242,13 +242,13 @@ class Simulation(Engine):
         for pod in self.store.list("Pod"):
             assert isinstance(pod, Pod)
             if not pod.node_name and not pod.finished and not pod.deletion_timestamp:
-                found.append(Pending(pod.key, _told(pod) or self._why(pod)))
+                found.append(Pending(pod.key, _pod_text(pod) or self._why(pod)))
         return found
 
     def _why(self, pod: Pod) -> str:
         """Return the reason why a pod is pending, for a pod whose PodScheduled condition does not give it."""
         if not self.machine.responsible(pod.scheduler_name):
-            return f'asks for scheduler "{pod.scheduler_name}", which no profile has'
+            return f'requests scheduler "{pod.scheduler_name}", which no profile has'
         entry = self.queue.entry(pod.key)
         if entry is not None and entry.gating_status is not None:
             return f"{entry.gating_plugin}: {entry.gating_status.message}"
@@ -286,7 +286,7 @@ def _wanted(workload: Object) -> bool:
     return replicas is None or replicas > 0
 
 
-def _told(pod: Pod) -> str:
+def _pod_text(pod: Pod) -> str:
     for condition in pod.status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return str(condition.get("message") or condition.get("reason") or "")

@@ -1,7 +1,7 @@
-"""Each pod of a cluster as if it were to be scheduled now, by itself: with all others where they are, and without it.
+"""Scheduling of each running pod of a cluster anew, one at a time, with all others on their nodes.
 
-Among nodes that are equally good the first by name is taken, so that a difference between two configurations is one
-of their decisions. Nothing of an attempt stays: the cluster is afterwards as it was.
+Among nodes of equal score the first by name is taken, so a difference between two configurations comes from their
+decisions alone. The cluster is unchanged afterwards.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -28,13 +28,13 @@ class StandingPod:
     pod: Pod
     pending: Pod
     alike: Hashable
-    """The same for pods that fare the same, one on the node of the other; None for one that is like no other."""
+    """A key that pods share if each would fare the same on the other's node; None for a pod without equals."""
 
 
 def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
-    """Return the schedulable pods of these, for any number of judgments.
+    """Return the schedulable pods among these, for any number of judgments.
 
-    Alike pods one after the other: what is known of the nodes for one of them holds for the next but on two nodes.
+    Equal pods follow each other: cached evaluations for one are valid for the next, except on two nodes.
     """
     decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
     decided.sort(key=lambda pod: (pod.signature.id, pod.node_name))

@@ -2,7 +2,7 @@
 
 `Utilisation` samples the cluster whenever it is idle and weights each sample by its duration.
 `Summary` is printed as a table or as JSON; programs read the JSON, so fields are only ever added.
-Units: shares are 0 to 1; seconds are virtual unless the name says `wall`.
+Units: shares are 0 to 1; seconds are virtual, except in names with `wall`.
 """
 
 import json
@@ -93,7 +93,7 @@ class Utilisation:
                 most[place] = share
 
     def _count_all(self) -> None:
-        """Count every row, with a place for every resource that a node has, whether a pod asks for it or not."""
+        """Count every row, with a column for every resource of a node, requested or not."""
         table = self._table
         table.make_every_resource()
         self._numbering = table.numbering
@@ -126,7 +126,7 @@ class Utilisation:
 
 @attrs.frozen
 class Pending:
-    """A pod that is not bound, or was deleted unbound; or a workload whose pods cannot be created."""
+    """A pod that is not bound or was deleted unbound, or a workload whose pods cannot be created."""
 
     key: str
     message: str
@@ -139,7 +139,7 @@ class Audit:
     """The auditor's findings: pods left unschedulable though a node fits (missed wake-ups); requeue statistics."""
 
     missed: "Sequence[MissedWakeUp]"
-    known: "Sequence[MissedWakeUp]"  # those that kube-scheduler 1.34 also misses
+    known: "Sequence[MissedWakeUp]"  # missed by kube-scheduler 1.34 as well
     wakeups: "RequeueStats"
     tried: int
 
@@ -243,7 +243,7 @@ class Summary:
     def _lines(self) -> Iterator[str]:
         yield f"{self.nodes:,} nodes, {span(self.virtual_s)} of virtual time, seed {self.seed}"
         if not self.at_rest:
-            yield "something still goes on by itself at the end; --until says how long to run"
+            yield "work was still in progress at the end; --until sets how long to run"
         yield f"{self.placed:,} pods placed, {len(self.pending):,} pending, {self.preempted:,} preempted"
         rate = f"{self.decisions_per_second:,.0f} a second"
         yield f"{self.decisions:,} decisions in {self.wall_s:.2f} s ({rate})"

@@ -3,8 +3,8 @@
     with TableFile(folder / "pods", {"pod": "text", "created_s": "real"}) as table:
         table.append({"pod": "default/a", "created_s": 0.0})
 
-A table's columns have a type each: text, whole or real; each value may be null. pandas, Polars and DuckDB read both
-formats directly. Rows are written in order, in blocks; a table without rows has the columns all the same (Parquet).
+Each column of a table has a type: text, whole or real. Each value may be null. pandas, Polars and DuckDB read both
+formats directly. Rows are written in order, in blocks. A Parquet table without rows still has its columns.
 """
 
 import json

@@ -59,7 +59,7 @@ class RunFolderError(KscheddError):
 
 
 def made_folder(folder: Path) -> Path:
-    """Create the folder unless it is there. Raises RunFolderError."""
+    """Create the folder unless it exists. Raises RunFolderError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as fault:
@@ -77,7 +77,7 @@ class RunTables:
         self._folder = made_folder(folder)
         self._simulation = simulation
         self._resource = resource
-        self._asked = 0  # of the resource, by all pods created so far
+        self._requested = 0  # of the resource, by all pods created so far
         self._opened = ExitStack()
         self._attempts = self._table("attempts", {})
         self._pods: TableFile | None = None  # opened when the resources are known
@@ -121,14 +121,14 @@ class RunTables:
         if self._resource:
             for event in events:
                 if event.old is None and isinstance(event.new, Pod):
-                    self._asked += event.new.requests.get(self._resource, 0)
+                    self._requested += event.new.requests.get(self._resource, 0)
 
     @property
     def _load(self) -> float | None:
         table = self._simulation.machine.cluster.table
         number = table.resources.get(self._resource)
         there = 0 if number is None else int(table.allocatable[number].sum())
-        return round(self._asked / there, 6) if there else None
+        return round(self._requested / there, 6) if there else None
 
     def _sample(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         simulation = self._simulation

@@ -143,15 +143,15 @@ def _pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
 
 
 def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...], Raw]) -> TracePod:
-    """`specs`: what the rows before it ask for, by their cells; most rows ask for the same as another."""
+    """Return the pod of a row. `specs`: cached specs by their cells, because most rows repeat another's requests."""
     name = _name(record, "name", seen)
-    asked = _cells_of_spec(record.cells)
-    spec = specs.get(asked)
+    requested = _cells_of_spec(record.cells)
+    spec = specs.get(requested)
     if spec is None:
         known_faults = len(record.faults)
         spec = _spec_of(record)
         if len(record.faults) == known_faults:
-            specs[asked] = spec
+            specs[requested] = spec
     created, deleted = record.seconds("creation_time"), record.seconds_or_empty("deletion_time")
     if created is not None and deleted is not None and deleted < created:
         allowed = f"must not be before creation_time ({record.cells['creation_time']}); empty: never deleted"

@@ -53,7 +53,7 @@ def _short(value: str) -> str:
     return text if len(text) <= 80 else f"{text[:60]}... ({len(value)} characters)"
 
 
-@lru_cache(4096)  # most pods are of one of a few templates
+@lru_cache(4096)  # most pods have one of a few templates
 def _whole(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
@@ -153,7 +153,7 @@ def _heading_faults(file: str, line: int, heading: list[str], columns: Collectio
         if column not in heading
     ]
     twice = [
-        TraceFault(file, line, column, None, "stands in the heading more than once")
+        TraceFault(file, line, column, None, "appears in the heading more than once")
         for column in columns
         if heading.count(column) > 1
     ]

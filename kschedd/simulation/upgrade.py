@@ -1,11 +1,10 @@
-"""What another version of Kubernetes would decide, pod by pod, and which of its rules makes the difference.
+"""Comparison of two Kubernetes versions pod by pod, with the rule that causes each difference.
 
-A `Judge` decides about all pods by the rules of a version. Which rule a difference comes from is found by trying on the
-pods that differ: the older version is given the rules of the newer one, those that matter most often one by one, all
-others at once; then half of these, and so on, on the pods that fared otherwise under them. What remains are rules that
-change something by themselves. A pod whose outcome no single rule explains differs through several together: which, is
-found by giving the older version all rules of the newer one and taking them away again, more and more, as long as the
-outcome stays. (Two rules that undo each other for a pod are not found to matter for it.)
+A `Judge` schedules all pods by the rules of a version. The rule behind a difference is found by trial on the pods that
+differ. The older version gets rules of the newer one: first the most frequent causes one by one, then all others at
+once, then half of these, and so on, each time on the pods that changed. This finds every rule that changes a pod by
+itself. If no single rule explains a pod, several act together: the older version gets all rules of the newer one, and
+they are removed again, more and more, as long as the outcome stays. Two rules that cancel out are not found.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -105,7 +104,7 @@ class _Blame:
         return {name: outcomes for half in halves for name, outcomes in half.items()}
 
     def responsible(self, key: str, alone: Mapping[str, PodOutcomes]) -> list[str]:
-        """Return the rules that alone produce the outcome, else those that change it; none if several act together."""
+        """Return the rules that each produce the outcome alone, else those that change it; none if several must act."""
         whole = [name for name, outcomes in alone.items() if outcomes.get(key) == self.second.get(key)]
         return whole or [name for name, outcomes in alone.items() if key in outcomes]
 
@@ -124,7 +123,7 @@ class _Blame:
         return found
 
     def _least(self, key: str) -> list[str]:
-        """Rules with which the pod fares as in the newer version, and without any one of which it does not."""
+        """Return a minimal set of rules with which the pod has the outcome of the newer version."""
         kept, step = list(self.rules), max(1, len(self.rules) // 2)
         while True:
             for start in range(0, len(kept), step):

@@ -79,7 +79,7 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
         leave_out=options.leave_out,
         disk=options.disk,
         progress=_log_progress(),
-        tell=lambda what: log.warning("journal_damaged", what=what),
+        report=lambda what: log.warning("journal_damaged", what=what),
     )
     aside = () if opened.store is None else opened.store.set_aside
     for each in aside:
@@ -104,15 +104,15 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
 
 def _log_progress() -> Callable[[int, int], None]:
     """Return a function that logs once a second how far the journal has been read."""
-    said = time.monotonic()
+    shown_at = time.monotonic()
 
-    def tell(done: int, total: int) -> None:
-        nonlocal said
-        if time.monotonic() - said > 1:
-            said = time.monotonic()
+    def show_progress(done: int, total: int) -> None:
+        nonlocal shown_at
+        if time.monotonic() - shown_at > 1:
+            shown_at = time.monotonic()
             log.info("journal", read=f"{done:,} of {total:,} objects and writes")
 
-    return tell
+    return show_progress
 
 
 @attrs.define(eq=False)

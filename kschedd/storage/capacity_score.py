@@ -25,18 +25,18 @@ def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]
     if volumes.bindings or not of_pools:
         for binding in volumes.bindings:
             name = binding.volume.spec.get("storageClassName") or ""
-            asked, there = found.get(name, (0, 0))
+            requested, there = found.get(name, (0, 0))
             size = value((binding.volume.spec.get("capacity") or {}).get("storage") or 0)
-            found[name] = (asked + (requested_bytes(binding.claim) or 0), there + size)
+            found[name] = (requested + (requested_bytes(binding.claim) or 0), there + size)
         return found
     for provision in volumes.provisions:
         if provision.capacity is None:
             continue
         name = class_of(provision.claim)
-        asked, _ = found.get(name, (0, 0))
+        requested, _ = found.get(name, (0, 0))
         # Claims of one class share a pool, so its capacity is not added up.
         size = value(provision.capacity.obj.raw.get("capacity") or 0)
-        found[name] = (asked + (requested_bytes(provision.claim) or 0), size)
+        found[name] = (requested + (requested_bytes(provision.claim) or 0), size)
     return found
 
 
@@ -44,9 +44,9 @@ def score(shape: Sequence[ShapePoint], classes: dict[str, tuple[int, int]]) -> i
     """Return the mean score over the classes, rounded half up; 0 if there are none."""
     if not classes:
         return 0
-    total = sum(piecewise_linear(shape, _utilization(asked, there)) for asked, there in classes.values())
+    total = sum(piecewise_linear(shape, _utilization(requested, there)) for requested, there in classes.values())
     return (2 * total + len(classes)) // (2 * len(classes))
 
 
-def _utilization(asked: int, there: int) -> int:
-    return _FULL if there == 0 or asked > there else asked * _FULL // there
+def _utilization(requested: int, there: int) -> int:
+    return _FULL if there == 0 or requested > there else requested * _FULL // there

@@ -40,18 +40,18 @@ def check_delete_preconditions(obj: Object, uid: str | None, resource_version: i
         raise PreconditionFailed(obj.kind, obj.name, why)
 
 
-def check_grace_period(asked: int | None) -> None:
+def check_grace_period(requested: int | None) -> None:
     """Raise Invalid if the grace period of a delete request is not a 64-bit integer."""
-    if asked is not None and not -(2**63) <= asked < 2**63:
-        wrong = invalid("gracePeriodSeconds", asked, "must be a 64-bit integer")
+    if requested is not None and not -(2**63) <= requested < 2**63:
+        wrong = invalid("gracePeriodSeconds", requested, "must be a 64-bit integer")
         raise Invalid("DeleteOptions", "", (wrong,))
 
 
-def grace_of(obj: Object, asked: int | None) -> int:
+def grace_of(obj: Object, requested: int | None) -> int:
     """Return the object's grace period in seconds; `asked` is the one in the delete request, if any."""
     if not isinstance(obj, Pod) or not obj.node_name or obj.finished:
         return 0
-    grace = asked if asked is not None else obj.pod_spec.raw.get("terminationGracePeriodSeconds")
+    grace = requested if requested is not None else obj.pod_spec.raw.get("terminationGracePeriodSeconds")
     if grace is None:
         return 0
     return int(grace) if grace >= 0 else 1
@@ -88,17 +88,17 @@ def marked_pod(pod: Pod, now: float, version: int) -> Pod:
     )
 
 
-def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
+def begin_deletion(obj: Object, requested: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
     """Return the object with its deletionTimestamp set, or None if it can be removed at once.
 
     An object that is being deleted already may be returned unchanged, or with a shorter grace period.
     """
     raw = obj.raw
-    grace = grace_of(obj, asked)
+    grace = grace_of(obj, requested)
     if not (grace or obj.deleting or obj.kind == "Namespace" or _finalizers(obj, propagation)):
         return None  # fast path for most pods; the code below gives the same result
     meta = dict(obj.metadata)
-    if not _pending(obj, asked, grace):
+    if not _pending(obj, requested, grace):
         finalizers = _finalizers(obj, propagation)
         if set(finalizers) != set(meta.get("finalizers") or ()):
             meta["finalizers"] = finalizers
@@ -106,7 +106,7 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
                 del meta["finalizers"]
     if "deletionTimestamp" in meta:
         before = meta.get("deletionGracePeriodSeconds") or 0
-        if asked is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
+        if requested is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
             grace = before
         if grace < before:
             # The grace period is shortened; it counts from the beginning of the deletion.
@@ -125,14 +125,14 @@ def begin_deletion(obj: Object, asked: int | None, propagation: Propagation, now
     return None if finished(obj.kind, changed) else changed
 
 
-def _pending(obj: Object, asked: int | None, grace: int) -> bool:
+def _pending(obj: Object, requested: int | None, grace: int) -> bool:
     """Return whether a pending deletion is not shortened by this request. If so, the finalizers do not change."""
     if not obj.deleting:
         return False
     if obj.kind == "Namespace":
         return bool((obj.raw.get("spec") or {}).get("finalizers"))
     left = obj.metadata.get("deletionGracePeriodSeconds")
-    return isinstance(obj, Pod) and left is not None and (asked is None or grace >= left)
+    return isinstance(obj, Pod) and left is not None and (requested is None or grace >= left)
 
 
 def _finalizers(obj: Object, propagation: Propagation) -> list[str]:

@@ -201,10 +201,10 @@ class KeptStore(StoreReader):
         self, kind: str, meta: dict[str, Any], raw: Raw, managing: Managing, dry_run: bool, restore: bool
     ) -> Object:
         name, namespace = meta["name"], meta.get("namespace") or ""
-        asked = Attributes("CREATE", kind, namespace, name)
+        attributes = Attributes("CREATE", kind, namespace, name)
         self._admission.check_namespace(kind, namespace, name)
         if self._admission.depends_on_user(kind) and not (kind in BY_NAME and check_schema(dict(raw))):
-            self._admission.authorize(asked, raw, None)
+            self._admission.authorize(attributes, raw, None)
         created = self._creation.new(kind, raw, meta, managing, restore=restore, dry_run=dry_run)
         if (there := self._objects.find(kind, namespace, name)) is not None:
             other = str(there.raw.get("apiVersion") or "")
@@ -212,8 +212,8 @@ class KeptStore(StoreReader):
             raise AlreadyExists(kind, name, deleting=there.deleting, other="" if alike else other)
         if not restore:
             if not self._seeding:
-                self._admission.validate_whole(asked, created.raw, None)
-            charges = self._admission.charges(asked, created.raw, None)
+                self._admission.validate_whole(attributes, created.raw, None)
+            charges = self._admission.charges(attributes, created.raw, None)
             if charges and not dry_run:
                 self._charge(charges)
                 created = created.at_version(self.log.version + 1)
@@ -232,8 +232,8 @@ class KeptStore(StoreReader):
     ) -> Object:
         wanted, requested = self._replacement.checked(old, raw, subresource, with_status, dry_run)
         if subresource not in updates.OF_STATUS:
-            asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
-            charges = self._admission.charges(asked, wanted, old.raw)
+            attributes = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+            charges = self._admission.charges(attributes, wanted, old.raw)
             if not dry_run:
                 self._charge(charges)
         wanted = self._replacement.managed(old, wanted, requested, subresource, managing)

@@ -362,11 +362,11 @@ class Store(KeptStore):
         old = self._objects.get(kind, namespace, name)
         check_grace_period(grace_period_s)
         check_delete_preconditions(old, uid, resource_version)
-        asked = Attributes("DELETE", kind, namespace, name)
-        self._admission.authorize(asked, None, old.raw)
+        attributes = Attributes("DELETE", kind, namespace, name)
+        self._admission.authorize(attributes, None, old.raw)
         if kind == "Namespace" and name in UNDELETABLE:
             raise Forbidden(kind, name, "this namespace may not be deleted")
-        self._admission.validate_whole(asked, None, old.raw)
+        self._admission.validate_whole(attributes, None, old.raw)
         left = begin_deletion(old, grace_period_s, propagation, self._now())
         if dry_run:
             if left is None and isinstance(old, Pod):

@@ -50,5 +50,5 @@ def _outcome(scheduler: Scheduler, pod: Pod) -> object:
         return result.message, sorted(result.diagnosis.unschedulable_plugins)
     totals = None if result.totals is None else result.totals.tolist()
     assert result.verdicts is not None, "of a whole attempt"
-    said = [(name, status) for name, status in result.verdicts.by_node() if status is not None]
-    return result.node_name, result.feasible.tolist(), totals, said
+    statuses = [(name, status) for name, status in result.verdicts.by_node() if status is not None]
+    return result.node_name, result.feasible.tolist(), totals, statuses

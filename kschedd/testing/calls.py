@@ -63,9 +63,9 @@ class PluginCalls:
         state = CycleState()
         if not self.has("pre_filter"):
             return state, None
-        said = self.plugin.pre_filter(state, pod, self.cluster)
-        answers.pre_filter("pre_filter", said, self.plugin.name)
-        return state, said
+        answer = self.plugin.pre_filter(state, pod, self.cluster)
+        answers.pre_filter("pre_filter", answer, self.plugin.name)
+        return state, answer
 
     def verdicts(self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None) -> list[Status | None]:
         """Return the filter's verdict on each row; `table`: a copy of the cluster's."""
@@ -81,17 +81,17 @@ class PluginCalls:
         self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None
     ) -> list[Status | None]:
         table = self.cluster.table if table is None else table
-        said = [self.plugin.filter(state, pod, NodeInfo(table, row)) for row in rows.tolist()]
-        for status in said:
+        answer = [self.plugin.filter(state, pod, NodeInfo(table, row)) for row in rows.tolist()]
+        for status in answer:
             answers.status("filter", status, self.plugin.name)
-        return [None if status is None or status.code is Code.SUCCESS else status for status in said]
+        return [None if status is None or status.code is Code.SUCCESS else status for status in answer]
 
     def filtered(self, pod: Pod) -> list[Status | None] | None:
         """Return the verdicts on all rows as in an attempt, after PreFilter; None if PreFilter rejected the pod."""
-        state, said = self.pre_filter(pod)
-        if isinstance(said, Status) and said.code is Code.SKIP:
+        state, answer = self.pre_filter(pod)
+        if isinstance(answer, Status) and answer.code is Code.SKIP:
             return [None] * len(self.rows)
-        if isinstance(said, Status) and said.code is not Code.SUCCESS:
+        if isinstance(answer, Status) and answer.code is not Code.SUCCESS:
             return None
         return self.verdicts(state, pod, self.rows)
 
@@ -99,27 +99,27 @@ class PluginCalls:
         state, _ = self.pre_filter(pod)
         if not self.has("pre_score"):
             return state, None
-        said = self.plugin.pre_score(state, pod, self.cluster, rows)
-        answers.status("pre_score", said, self.plugin.name, Code.SKIP)
-        return state, said
+        answer = self.plugin.pre_score(state, pod, self.cluster, rows)
+        answers.status("pre_score", answer, self.plugin.name, Code.SKIP)
+        return state, answer
 
     def raw_scores(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
         table = self.cluster.table
         if self.has("score_rows"):
-            said = self.plugin.score_rows(state, pod, table, rows)
-            return cast(list[int], answers.column("score_rows", said, len(rows)).tolist())
+            answer = self.plugin.score_rows(state, pod, table, rows)
+            return cast(list[int], answers.column("score_rows", answer, len(rows)).tolist())
         return self.raw_scores_by_node(state, pod, rows)
 
     def raw_scores_by_node(self, state: CycleState, pod: Pod, rows: Rows) -> list[int]:
-        said = [self.plugin.score(state, pod, NodeInfo(self.cluster.table, row)) for row in rows.tolist()]
-        for score in said:
+        answer = [self.plugin.score(state, pod, NodeInfo(self.cluster.table, row)) for row in rows.tolist()]
+        for score in answer:
             answers.score("score", score, self.plugin.name)
-        return said
+        return answer
 
     def scores(self, pod: Pod, rows: Rows) -> list[int] | None:
         """Return the final scores; None if PreScore returned Skip."""
-        state, said = self.pre_score(pod, rows)
-        if said is not None and said.code is not Code.SUCCESS:
+        state, answer = self.pre_score(pod, rows)
+        if answer is not None and answer.code is not Code.SUCCESS:
             return None
         raw = self.raw_scores(state, pod, rows)
         if not self.has("normalize"):
@@ -137,7 +137,7 @@ class PluginCalls:
         if self.has("score_rows"):
             for row, score in zip(rows.tolist(), self.raw_scores(CycleState(), pod, rows), strict=True):
                 found[names[row]].append(score)
-        return {name: tuple(said) for name, said in found.items()}
+        return {name: tuple(answer) for name, answer in found.items()}
 
     def cache_key(self) -> Hashable:
         return self.plugin.cache_key(self.cluster) if self.has("cache_key") else None

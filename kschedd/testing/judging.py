@@ -49,23 +49,23 @@ def judge(
     for raw in (*nodes, *pods):
         cluster.put(parse(_identified(raw)))
     calls = PluginCalls(made(plugin_class, args, cluster), cluster)
-    asked = Pod.from_raw(_identified(pod))
+    submitted = Pod.from_raw(_identified(pod))
     names = cluster.table.names
     rows = calls.rows
     state = CycleState()
     verdicts: Sequence[Status | None] = [None] * len(rows)
-    said = calls.plugin.pre_filter(state, asked, cluster) if calls.has("pre_filter") else None
-    if isinstance(said, Status) and said.code not in (Code.SUCCESS, Code.SKIP):
-        return {names[row]: Judgement(said.message) for row in rows.tolist()}
-    skipped = isinstance(said, Status) and said.code is Code.SKIP
+    answer = calls.plugin.pre_filter(state, submitted, cluster) if calls.has("pre_filter") else None
+    if isinstance(answer, Status) and answer.code not in (Code.SUCCESS, Code.SKIP):
+        return {names[row]: Judgement(answer.message) for row in rows.tolist()}
+    skipped = isinstance(answer, Status) and answer.code is Code.SKIP
     if calls.has("filter", "filter_rows") and not skipped:
-        verdicts = calls.verdicts(state, asked, rows)
+        verdicts = calls.verdicts(state, submitted, rows)
     found = {
         names[row]: Judgement(status.message if status is not None else "")
         for row, status in zip(rows.tolist(), verdicts, strict=True)
     }
     fit = np.array([row for row in rows.tolist() if found[names[row]].fits], dtype=np.int64)
-    scores = calls.scores(asked, fit) if calls.has("score", "score_rows") and len(fit) else None
+    scores = calls.scores(submitted, fit) if calls.has("score", "score_rows") and len(fit) else None
     for row, score in zip(fit.tolist(), scores or (), strict=False):
         found[names[row]] = Judgement(score=score)
     return found

@@ -108,8 +108,8 @@ def _rows_equal_nodes(trial: Trial) -> None:
     """Require that a plugin with both styles returns the same for rows as for single nodes."""
     pod = trial.world.pod()
     if trial.has("filter") and trial.has("filter_rows"):
-        state, said = trial.pre_filter(pod)
-        if not isinstance(said, Status):
+        state, answer = trial.pre_filter(pod)
+        if not isinstance(answer, Status):
             by_rows, by_node = trial.verdicts(state, pod, trial.rows), trial.verdicts_by_node(state, pod, trial.rows)
             trial.require(by_rows == by_node, f"of rows {by_rows}, of nodes {by_node}")
     if trial.has("score") and trial.has("score_rows"):
@@ -139,8 +139,8 @@ def _works_without_state(trial: Trial) -> None:
     if not getattr(trial.plugin, "depends_on", None):
         return
     pod, rows = trial.world.pod(), trial.rows
-    state, said = trial.pre_filter(pod)
-    rejected = isinstance(said, Status) and said.code is not Code.SUCCESS
+    state, answer = trial.pre_filter(pod)
+    rejected = isinstance(answer, Status) and answer.code is not Code.SUCCESS
     if trial.has("filter_rows") and not rejected:
         with_it, without = trial.verdicts(state, pod, rows), trial.verdicts(CycleState(), pod, rows)
         trial.require(with_it == without, f"with state {with_it}, without {without}")
@@ -185,8 +185,8 @@ def _idle_for(trial: Trial) -> None:
             passed = verdicts is not None and all(status is None for status in verdicts)
             trial.require(passed, f"{verdicts} for {pod.raw['spec']}")
         if "pre_filter" in idle:
-            state, said = trial.pre_filter(pod)
-            trial.require(isinstance(said, Status) and said.code is Code.SKIP, f"{said} for {pod.raw['spec']}")
+            state, answer = trial.pre_filter(pod)
+            trial.require(isinstance(answer, Status) and answer.code is Code.SKIP, f"{answer} for {pod.raw['spec']}")
             trial.require(not state.data, f"left {state.data} for {pod.raw['spec']}")
 
 
@@ -209,12 +209,12 @@ def _already_filtered(trial: Trial) -> None:
         return
     for _ in range(_STEPS):
         pod = trial.world.pod()
-        state, said = trial.pre_filter(pod)
-        if isinstance(said, PreFilterResult) and said.already_filtered:
+        state, answer = trial.pre_filter(pod)
+        if isinstance(answer, PreFilterResult) and answer.already_filtered:
             table = trial.cluster.table
-            rows = np.array([table.row_of[name] for name in said.node_names if name in table.row_of], dtype=np.int64)
+            rows = np.array([table.row_of[name] for name in answer.node_names if name in table.row_of], dtype=np.int64)
             verdicts = trial.verdicts(state, pod, rows) if len(rows) else []
-            trial.require(not any(verdicts), f"{verdicts} of {sorted(said.node_names)} for {pod.raw['spec']}")
+            trial.require(not any(verdicts), f"{verdicts} of {sorted(answer.node_names)} for {pod.raw['spec']}")
 
 
 def _follows_pods(trial: Trial) -> None:
@@ -222,8 +222,8 @@ def _follows_pods(trial: Trial) -> None:
     if not trial.has("add_pod"):
         return
     pod, other = trial.world.pod(), trial.world.pod()
-    state, said = trial.pre_filter(pod)
-    if isinstance(said, Status):
+    state, answer = trial.pre_filter(pod)
+    if isinstance(answer, Status):
         return
     rows = trial.rows
     number = trial.world.random.randrange(len(rows))
@@ -239,8 +239,8 @@ def _follows_pods(trial: Trial) -> None:
     after = trial.verdicts(state, pod, copy.order, copy)
     trial.require(after == before, f"{before}, and once {other.raw['spec']} was on {name} and went: {after}")
     trial.cluster.assume(other, name)
-    fresh, said = trial.pre_filter(pod)
-    if not isinstance(said, Status):
+    fresh, answer = trial.pre_filter(pod)
+    if not isinstance(answer, Status):
         anew = trial.verdicts(fresh, pod, rows)
         trial.require(followed == anew, f"with {other.raw['spec']} on {name}: {followed}, anew {anew}")
 

@@ -169,7 +169,7 @@ class Shell:
             # The thread is abandoned on cancellation and ends with the process.
             await trio.to_thread.run_sync(wait_until_unread, output, abandon_on_cancel=True)
             self._unread = True
-            self._runner.interrupt(told=False)
+            self._runner.interrupt(announced=False)
 
     # -- the terminal -----------------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class Shell:
             self._lines = Lines(script)
             for number, line in self._lines:
                 if _leaves(line):
-                    return worst or self._runner.said
+                    return worst or self._runner.result
                 code = await self._runner.run_line(line)
                 if self._unread:
                     raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
@@ -262,7 +262,7 @@ class Shell:
                     worst = worst or code
                     if not self._keep_going or code == INTERRUPTED:
                         return code
-        return worst or self._runner.said
+        return worst or self._runner.result
 
     # -- functions for verbs --------------------------------------------------------------------------------------
 

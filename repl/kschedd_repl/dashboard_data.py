@@ -42,8 +42,8 @@ class NodeColumns:
 
     def shares(self, resource: str) -> list[float]:
         """Return the requested share of each node's resources; 1 if the node has none and some are requested."""
-        asked, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
-        return [a / b if b else float(a > 0) for a, b in zip(asked, there, strict=True)]
+        requested, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
+        return [a / b if b else float(a > 0) for a, b in zip(requested, there, strict=True)]
 
     def total(self, resource: str) -> float:
         """Return the requested share of the resources of all nodes."""
@@ -52,8 +52,8 @@ class NodeColumns:
 
     def amounts(self, resource: str, place: int) -> str:
         """Return the requested and allocatable amount of one node, such as `1.5/4`."""
-        asked, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
-        return f"{amount(resource, asked[place])}/{amount(resource, there[place])}" if asked else "-"
+        requested, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
+        return f"{amount(resource, requested[place])}/{amount(resource, there[place])}" if requested else "-"
 
 
 def amount(resource: str, value: int) -> str:

@@ -57,7 +57,7 @@ _NO_STATE = ScheduledState()
 
 
 @attrs.frozen
-class AskedNames:
+class LookedUpNames:
     """Data that is requested, since no watch provides it."""
 
     profiles: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ class NameBook:
         self._most_of = most_of
         self.unwatched: frozenset[str] = frozenset()  # kinds with too many objects, of which only the number is kept
         self.names = Names()
-        self.asked = AskedNames()
+        self.looked_up = LookedUpNames()
         self._objects: dict[str, dict[str, tuple[Labels, ScheduledState]]] = {}  # kinds with at most MOST_NAMES
         self._pending: dict[str, None] = {}  # pods; at most MOST_QUEUED of them if there are too many pods
         self._plurals: dict[str, str] = {}
@@ -205,7 +205,7 @@ class NameBook:
 
     def make(self) -> None:
         """Update `names`; the parts of unchanged kinds are reused."""
-        before, asked = self.names, self.asked
+        before, names = self.names, self.looked_up
         objects, keys, labels = dict(before.objects), dict(before.label_keys), dict(before.labels)
         states, taints = dict(before.states), before.taints
         for kind in self._changed:
@@ -225,9 +225,9 @@ class NameBook:
                 states[LiveState.UNCORDONED] = tuple(key for key, (_, state) in ordered if not state.cordoned)
                 taints = {key.partition("/")[2]: state.taints for key, (_, state) in ordered if state.taints}
         self._changed = set()
-        states[LiveState.WAITING] = asked.waiting
-        states[LiveState.BREAKPOINTS] = tuple(f"/{name}" for name in asked.breakpoints)
-        states[LiveState.FORKS] = tuple(f"/{name}" for name in asked.forks)
+        states[LiveState.WAITING] = names.waiting
+        states[LiveState.BREAKPOINTS] = tuple(f"/{name}" for name in names.breakpoints)
+        states[LiveState.FORKS] = tuple(f"/{name}" for name in names.forks)
         self.names = Names(
             kinds=tuple(sorted({*Names().kinds, *self._plurals.values()})),
             objects=objects,
@@ -235,9 +235,9 @@ class NameBook:
             labels=labels,
             states=states,
             taints=taints,
-            profiles=asked.profiles,
-            plugins=asked.plugins,
-            plugins_on=asked.plugins_on,
+            profiles=names.profiles,
+            plugins=names.plugins,
+            plugins_on=names.plugins_on,
             counts=tuple(sorted(self._counts.items())),
         )
 
@@ -257,7 +257,7 @@ class NameKeeper:
     """A task that keeps a book up to date. `told` is called after each change of `book.names`."""
 
     book: NameBook
-    told: Callable[[], None] = lambda: None
+    on_change: Callable[[], None] = lambda: None
     _wanted: trio.Event = attrs.field(factory=trio.Event)
     _fresh: trio.Event = attrs.field(factory=trio.Event)
 
@@ -270,7 +270,7 @@ class NameKeeper:
 
         Raises RpcError if the daemon ends the stream; then call again.
         """
-        self.book.asked = await asked_names(client, self.book.asked)
+        self.book.looked_up = await look_up_names(client, self.book.looked_up)
         kinds = await client.call("objects.kinds")
         while True:
             self.book.begin(kinds)
@@ -296,7 +296,7 @@ class NameKeeper:
                         return
                     self._fresh.set()
 
-            await together(follow, lambda: self._count(client), lambda: self._ask(client), self._make)
+            await together(follow, lambda: self._count(client), lambda: self._look_up(client), self._make)
 
     async def _count(self, client: Client) -> None:
         """Poll the kinds that are not watched, until one of them can be watched."""
@@ -311,23 +311,23 @@ class NameKeeper:
             if self.book.counted(await client.call("objects.kinds")):
                 return
 
-    async def _ask(self, client: Client) -> None:
+    async def _look_up(self, client: Client) -> None:
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()
-            self.book.asked = await asked_names(client, self.book.asked)
+            self.book.looked_up = await look_up_names(client, self.book.looked_up)
             self._fresh.set()
 
     async def _make(self) -> None:
         while True:
             self.book.make()
-            self.told()
+            self.on_change()
             await self._fresh.wait()
             self._fresh = trio.Event()
             await trio.sleep(_BATCH_S / 5)
 
 
-async def asked_names(client: Client, before: AskedNames) -> AskedNames:
+async def look_up_names(client: Client, before: LookedUpNames) -> LookedUpNames:
     """Return the current data that no watch provides. A previously known plugin that no profile contains now is off."""
     from kschedd.printing.reports.scheduling import profiles_of, weights_table
 
@@ -341,7 +341,7 @@ async def asked_names(client: Client, before: AskedNames) -> AskedNames:
     }
     loaded = {str(plugin["name"]) for plugin in await _answer(client, "plugins.list", [])}
     known = sorted({*before.plugins_on, *enabled, *loaded})
-    return AskedNames(
+    return LookedUpNames(
         profiles=tuple(dict.fromkeys(row[0] for row in rows)),
         plugins=tuple(dict.fromkeys(row[1] for row in rows)),
         plugins_on={name: name in enabled for name in known},

@@ -61,9 +61,9 @@ class CommandRunner:
     _sink: OutputSink | None = None
     _child: "subprocess.Popen[bytes] | None" = None  # the process of `! COMMAND`
     tells: bool = False  # whether the definition of a macro is confirmed
-    said: int = 0  # the first exit status that is a result and not an error, such as 1 of a diff
+    result: int = 0  # the first exit status that is a result and not an error, such as 1 of a diff
     _running: trio.CancelScope | None = None
-    _tell: bool = True  # whether to report that the running command was cancelled
+    _announces: bool = True  # whether to report that the running command was cancelled
 
     # -- output -----------------------------------------------------------------------------------------------
 
@@ -78,10 +78,10 @@ class CommandRunner:
         """Return the style of the current output destination."""
         return self._terminal_style() if self._sink is None or isinstance(self._sink, PagedSink) else TerminalStyle()
 
-    def interrupt(self, *, told: bool = True) -> None:
+    def interrupt(self, *, announced: bool = True) -> None:
         """End the running command, and the reader of its output. `told`: report it to the user."""
         if self._running is not None:
-            self._tell = told
+            self._announces = announced
             self._running.cancel()
             if self._sink is not None:
                 self._sink.interrupt()
@@ -93,7 +93,7 @@ class CommandRunner:
     async def run_line(self, line: str, depth: int = 0) -> int:
         """Run the commands of a line until one fails.
 
-        Return its exit status, or 0; results such as a diff's 1 are in `said`.
+        Return its exit status, or 0; results such as a diff's 1 are in `result`.
         """
         if "\0" in line or any("\ud800" <= char <= "\udfff" for char in line):
             self._session.error("the line has characters that are not text")
@@ -160,8 +160,8 @@ class CommandRunner:
             status = await self._close(sink)
             self._sink = before
         if isinstance(sink, ShellSink):
-            if code != INTERRUPTED and (said := ending(command.pipe, status)):
-                self._print_error(f"{said}\n")
+            if code != INTERRUPTED and (text := ending(command.pipe, status)):
+                self._print_error(f"{text}\n")
             elif sink.left and not status:
                 self._print_error(f"({command.pipe.split()[0]} ended before it had read everything)\n")
         return code or status
@@ -179,7 +179,7 @@ class CommandRunner:
                 status = FAILED
             return status
 
-        await self._guarded(wait, told=False)
+        await self._guarded(wait, announced=False)
         return status
 
     async def _paged(self, words: Sequence[str], pager: str) -> int:
@@ -207,7 +207,7 @@ class CommandRunner:
                 return 0
             verb = BY_NAME.get(short_words(words)[0])
             if verb is not None and code < verb.failed:
-                self.said = self.said or code
+                self.result = self.result or code
                 return 0
             return code
 
@@ -227,11 +227,11 @@ class CommandRunner:
             status = await trio.to_thread.run_sync(self._child.wait)
         finally:
             self._child = None
-        if said := ending(command, status):
-            self._print_error(f"{said}\n")
+        if text := ending(command, status):
+            self._print_error(f"{text}\n")
         return FAILED if status else 0
 
-    async def _guarded(self, run: Callable[[], Awaitable[int]], *, told: bool = True) -> int:
+    async def _guarded(self, run: Callable[[], Awaitable[int]], *, announced: bool = True) -> int:
         """Run a function that Ctrl-C cancels."""
         outer = self._running
         with trio.CancelScope() as scope:
@@ -240,7 +240,7 @@ class CommandRunner:
                 return await run()
             finally:
                 self._running = outer
-        if told and self._tell:
+        if announced and self._announces:
             self._print_error("\n(cancelled)\n")
         return INTERRUPTED
 

@@ -152,7 +152,7 @@ class Terminal:
     async def ask(self) -> str | None:
         """Return the next line; "" after Ctrl-C, None after Ctrl-D."""
         if not self._pasted:
-            line = await self._ask()
+            line = await self._read()
             if self._manifest:
                 manifest, self._manifest = self._manifest, ""
                 question = f"Apply the {objects_in(manifest)} pasted?"
@@ -165,7 +165,7 @@ class Terminal:
                 self._pasted.extend(line.splitlines())
         return self._pasted.popleft()
 
-    async def _ask(self) -> str | None:
+    async def _read(self) -> str | None:
         cancelled = False
 
         def unless_cancelled() -> None:

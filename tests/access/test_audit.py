@@ -187,15 +187,15 @@ async def written(disk: Disk, *names: str, waiting: int = 0) -> AuditLog:
 
 @attrs.define
 class Quiet:
-    said: list[str] = attrs.field(factory=list)
+    reported: list[str] = attrs.field(factory=list)
     failed: trio.Event = attrs.field(factory=trio.Event)
 
     def error(self, event: str, **fields: Any) -> None:
         self.failed.set()
-        self.said.append(f"{event}: {fields['why']}")
+        self.reported.append(f"{event}: {fields['why']}")
 
     def warning(self, event: str, **fields: Any) -> None:
-        self.said.append(f"{event}: {fields['what']}")
+        self.reported.append(f"{event}: {fields['what']}")
 
 
 async def test_what_was_noted_is_written_before_the_end() -> None:
@@ -220,7 +220,7 @@ async def test_a_disk_that_is_full_loses_lines_and_nothing_else() -> None:
             log.close()
     assert [line["verb"] for line in disk.lines] == ["kept"]
     assert (log.written, log.dropped, log.failing) == (1, 1, "")
-    assert quiet.said == ["audit_log: No space left on device", "audit_log: it is written again"]
+    assert quiet.reported == ["audit_log: No space left on device", "audit_log: it is written again"]
 
 
 async def test_what_waits_is_bounded() -> None:

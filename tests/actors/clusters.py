@@ -69,10 +69,10 @@ async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> Any:
     watch = await cluster.store.watch()
     try:
         with trio.fail_after(90):
-            while not (said := await cluster.store.do(true)):
+            while not (answer := await cluster.store.do(true)):
                 watch.take()
                 assert await watch.wait(), "the cluster ended first"
-            return said
+            return answer
     finally:
         watch.close()
 
@@ -95,8 +95,8 @@ async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
     def message(store: Store) -> str:
         found = store.find("Pod", "default", name)
         conditions = found.status.get("conditions") or () if found is not None else ()
-        said = [c.get("message", "") for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
-        return said[0] if said and saying in said[0] else ""
+        answer = [c.get("message", "") for c in conditions if c["type"] == "PodScheduled" and c["status"] == "False"]
+        return answer[0] if answer and saying in answer[0] else ""
 
     result: str = await until(cluster, message)
     return result
@@ -108,12 +108,12 @@ async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T)
     An owner publishes no changes of its state, and part of its work is done in threads and at deadlines, of which the
     loop cannot see that they are still to come; so a rest need not be the last one.
     """
-    said = await asking.query(question)
+    answer = await asking.query(question)
     with trio.move_on_after(60):
-        while said != expected:
+        while answer != expected:
             await trio.testing.wait_all_tasks_blocked(0.001)
-            said = await asking.query(question)
-    assert said == expected
+            answer = await asking.query(question)
+    assert answer == expected
 
 
 async def nothing_is_left_of(cluster: LiveCluster, *names: str) -> None:

@@ -113,8 +113,8 @@ async def test_a_write_that_is_refused_fails_the_binding() -> None:
     async with cluster_actors(config, registry=registry) as cluster:
         await cluster.store.create_many([node(), wish("a")])
         await cluster.store.create(wishing("a"))
-        said = await rejected(cluster, "a")
-        assert said == 'running PreBind plugin "Wishes": configmaps "a" already exists'
+        answer = await rejected(cluster, "a")
+        assert answer == 'running PreBind plugin "Wishes": configmaps "a" already exists'
 
 
 async def test_a_pod_that_is_gone_when_it_is_to_be_bound_leaves_nothing_behind() -> None:

@@ -23,7 +23,7 @@ async def test_questions_are_answered_between_the_turns_of_others(passed_s: floa
 
     await courtesy.pause(answer)
     assert answered == []  # nobody has asked yet
-    courtesy.asked()
+    courtesy.request_began()
     now_s += passed_s
     await courtesy.pause(answer)
     assert len(answered) == times

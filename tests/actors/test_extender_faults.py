@@ -190,10 +190,10 @@ def _nodes_of_web(driver: SchedulingDriver) -> list[str]:
 
 async def _bound_meanwhile(node_name: str, limit: str) -> None:
     """Run an extender that binds a pod to that node, whichever node it receives, and only then answers."""
-    asked, bound = threading.Event(), threading.Event()
+    requests, bound = threading.Event(), threading.Event()
 
     def bind(args: Raw) -> Raw:
-        asked.set()
+        requests.set()
         bound.wait(30)
         return {}
 
@@ -201,7 +201,7 @@ async def _bound_meanwhile(node_name: str, limit: str) -> None:
         async with cluster_actors(with_extender(extender.url, bindVerb="bind", httpTimeout=limit)) as cluster:
             await cluster.store.create_many([node("n1"), node("n2", unschedulable=True)])
             await cluster.store.create(with_card("web"))
-            assert await trio.to_thread.run_sync(asked.wait, 30)
+            assert await trio.to_thread.run_sync(requests.wait, 30)
             if limit == SHORT:
                 assert LATE in await rejected(cluster, "web", LATE)
             await cluster.store.do(lambda store: store.bind("default", "web", node_name))

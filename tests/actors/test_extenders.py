@@ -51,7 +51,7 @@ async def test_an_extender_filters_and_scores() -> None:
             await cluster.store.create_many([node("n1"), node("n2"), node("n3")])
             await cluster.store.create(with_card("web"))
             assert await placed(cluster, "web") == {"web": "n3"}
-        assert [verb for verb, _ in extender.asked] == ["filter", "score"]
+        assert [verb for verb, _ in extender.requests] == ["filter", "score"]
         assert sorted(extender.of("score")[0]["NodeNames"]) == ["n2", "n3"]
 
 
@@ -61,9 +61,9 @@ async def test_what_it_rejects_is_pending_with_its_words() -> None:
         async with cluster_actors(with_extender(extender.url, filterVerb="filter")) as cluster:
             await cluster.store.create(node("n1"))
             await cluster.store.create(with_card("web"))
-            said = await rejected(cluster, "web")
-            assert said.startswith("0/1 nodes are available: 1 no card here. ")
-            assert said.endswith("0/1 nodes are available: 1 Preemption is not helpful for scheduling.")
+            answer = await rejected(cluster, "web")
+            assert answer.startswith("0/1 nodes are available: 1 no card here. ")
+            assert answer.endswith("0/1 nodes are available: 1 Preemption is not helpful for scheduling.")
 
 
 async def test_an_extender_that_takes_its_time_holds_up_its_pod_alone() -> None:
@@ -125,10 +125,10 @@ async def test_one_to_be_ignored_is_skipped_with_a_line_in_the_log(capsys: pytes
             await cluster.store.create_many([node("n1"), node("n2")])
             await cluster.store.create(with_card("web"))
             await placed(cluster, "web")
-    said = capsys.readouterr().out
-    assert said.count("extender_failed") == 2
-    assert said.count("skipped=True") == 2
-    assert f"{url}/score" in said
+    answer = capsys.readouterr().out
+    assert answer.count("extender_failed") == 2
+    assert answer.count("skipped=True") == 2
+    assert f"{url}/score" in answer
 
 
 async def test_an_extender_chooses_whom_to_preempt() -> None:

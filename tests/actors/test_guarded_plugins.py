@@ -121,9 +121,9 @@ async def test_a_fault_is_the_pods_and_names_the_plugin(plugin: type[Any], name:
     async with cluster_actors(config, registry=registry, plugin_limit_s=limit_s) as cluster:
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create(pod(name))
-        said = await rejected(cluster, name)
-        assert message in said
-        assert "Bad" in said
+        answer = await rejected(cluster, name)
+        assert message in answer
+        assert "Bad" in answer
         status = await cluster.store.do(lambda store: store.get("Pod", "default", name).status)
         assert status["conditions"][0]["reason"] == "SchedulerError"
         let_go.set()

@@ -7,7 +7,7 @@ import attrs
 import pytest
 import trio
 
-from kschedd.actors.in_turn import Asked, ask_in_turn
+from kschedd.actors.in_turn import Query, query_in_turn
 from kschedd.actors.mailbox import ActorRef, Doorbell, Ending, OwnerQuery
 
 
@@ -38,7 +38,7 @@ def shout(name: str) -> str:
     return name.upper()
 
 
-def asked(owners: Sequence[Owner], question: Callable[[str], Any] = shout) -> list[Asked]:
+def requests(owners: Sequence[Owner], question: Callable[[str], Any] = shout) -> list[Query]:
     return [(owner.ref, question) for owner in owners]
 
 
@@ -59,7 +59,7 @@ async def test_each_is_asked_after_the_one_before_and_the_asker_wakes_once(nurse
     answers: list[str] = []
 
     async def ask() -> None:
-        answers.extend(await ask_in_turn(*asked(owners)))
+        answers.extend(await query_in_turn(*requests(owners)))
 
     steps = Steps()
     trio.lowlevel.add_instrument(steps)
@@ -78,7 +78,7 @@ async def test_a_channel_without_room_is_waited_for(nursery: trio.Nursery) -> No
     with trio.fail_after(60):
         async with trio.open_nursery() as ringing:
             ringing.start_soon(_ring_when_blocked, owners[1])
-            assert await ask_in_turn(*asked(owners)) == ["QUEUE", "SCHEDULER", "DECISIONS"]
+            assert await query_in_turn(*requests(owners)) == ["QUEUE", "SCHEDULER", "DECISIONS"]
 
 
 async def _ring_when_blocked(owner: Owner) -> None:
@@ -95,8 +95,8 @@ async def test_a_failure_is_the_askers_and_an_owner_that_has_ended_says_so(nurse
         raise LookupError(name)
 
     with pytest.raises(LookupError, match="queue"):
-        await ask_in_turn(*asked(owners, fails))
+        await query_in_turn(*requests(owners, fails))
     gone = Owner("decisions")
     gone.inbox.close()
     with pytest.raises(Ending, match="its decisions accepts no more requests"):
-        await ask_in_turn(*asked([*owners, gone]))
+        await query_in_turn(*requests([*owners, gone]))

@@ -479,7 +479,7 @@ async def _come_to(cluster: LiveCluster, place: SubQueue, name: str) -> str:
         assert entry.gating_status is not None
         return f"{entry.gating_plugin}: {entry.gating_status.message}"
 
-    def said(store: Any) -> str:
+    def answer(store: Any) -> str:
         found = store.find("Pod", "default", name)
         if found.node_name:
             return f"on {found.node_name}"
@@ -489,7 +489,7 @@ async def _come_to(cluster: LiveCluster, place: SubQueue, name: str) -> str:
             return ""
         return str(texts[0])
 
-    return str(await until(cluster, said))
+    return str(await until(cluster, answer))
 
 
 async def _placed(cluster: LiveCluster, name: str) -> None:
@@ -539,11 +539,11 @@ async def test_a_fault_is_the_plugins_and_the_daemon_lives(case: Case) -> None:
         let_go.set()
         stored = await cluster.store.do(lambda store: store.get("Pod", "default", names[-1]))
         try:
-            told = await cluster.scheduler.query(lambda owner: plain(explain(owner.machine, stored, {})))
+            reported = await cluster.scheduler.query(lambda owner: plain(explain(owner.machine, stored, {})))
         except PluginError as fault:
             assert fault.plugin == "Bad"  # noqa: PT017 - one of two ways to say so
         else:
-            assert set(told) >= {"verdicts", "scores", "message"}
+            assert set(reported) >= {"verdicts", "scores", "message"}
         await cluster.store.create(pod("after", cpu="50m"))
         await _placed(cluster, "after")
         status = await cluster.scheduler.query(lambda owner: owner.machine.cluster.table.requested.min())
@@ -605,7 +605,7 @@ ANSWERS: dict[str, Any] = {
 @pytest.mark.parametrize("nasty", NASTY)
 async def test_what_is_not_nice_fails_nothing(nasty: str) -> None:
     """In each method that a pod comes through on its way to a node."""
-    asked: set[str] = set()
+    requests: set[str] = set()
 
     class Bad:
         name = "Bad"
@@ -619,7 +619,7 @@ async def test_what_is_not_nice_fails_nothing(nasty: str) -> None:
 
     def of(method: str) -> Callable[..., Any]:
         def act(self: Any, *args: Any) -> Any:
-            asked.add(method)
+            requests.add(method)
             NASTY[nasty](self)
             return ANSWERS[method]
 
@@ -631,7 +631,7 @@ async def test_what_is_not_nice_fails_nothing(nasty: str) -> None:
         await cluster.store.create_many([node("n1"), node("n2")])
         await cluster.store.create_many([pod("bad-1", schedulerName="bad"), pod("other")])
         await placed(cluster, "bad-1", "other")
-        await comes_to(cluster.scheduler, lambda driver: asked >= ANSWERS.keys() - {"unreserve"}, True)
+        await comes_to(cluster.scheduler, lambda driver: requests >= ANSWERS.keys() - {"unreserve"}, True)
         await nothing_is_left_of(cluster, "bad-1")
 
 
@@ -669,14 +669,14 @@ STARTS: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("fault", STARTS)
 def test_a_module_that_cannot_be_used_is_said_with_its_line(fault: str, tmp_path: Any) -> None:
-    source, said = STARTS[fault]
+    source, answer = STARTS[fault]
     file = tmp_path / "bad.py"
     file.write_text(source)
     registry = Registry(start_limit_s=0.3 if fault == "hangs" else 20.0)
     with pytest.raises(PluginLoadError) as raised:
         registry.add_file(file)
     assert str(raised.value).startswith(f"{file}: ")
-    assert said in str(raised.value)
+    assert answer in str(raised.value)
 
 
 def _made(**members: Any) -> type[Any]:

@@ -130,15 +130,15 @@ async def test_a_pod_that_comes_unasked_leaves_the_request_as_it_is(autojump_clo
     async with bench() as queue:
         await queue.tell(come(made("a"), made("b")), wants=32)
         answer = queue.popped.receive_nowait()
-        assert answer.asked
+        assert answer.requested
         # A more important pod has just been handed out unasked when the next request comes.
         await queue.tell(come(made("more", 1)))
         await queue.tell(wants=32)
         unasked = queue.popped.receive_nowait()
-        assert ([entry.pod.name for entry in unasked.entries], unasked.asked) == (["more"], False)
+        assert ([entry.pod.name for entry in unasked.entries], unasked.requested) == (["more"], False)
         await queue.tell(come(made("c")))
         answer = queue.popped.receive_nowait()
-        assert ([entry.pod.name for entry in answer.entries], answer.asked) == (["c"], True)
+        assert ([entry.pod.name for entry in answer.entries], answer.requested) == (["c"], True)
 
 
 async def test_more_important_pods_than_there_is_room_for_wait_in_the_queue(autojump_clock: Any) -> None:
@@ -166,8 +166,8 @@ async def test_a_nomination_is_told_of_at_once_though_the_pod_is_not_wanted(auto
         await queue.tell(come(made("a", 5), made("b", 5)), wants=32)
         assert queue.names() == ["a", "b"]
         await queue.tell(come(made("c", nominated="n1")))
-        told = queue.popped.receive_nowait()
-        assert ([one.name for one in told.nominated], told.entries, told.asked) == (["c"], (), False)
+        reported = queue.popped.receive_nowait()
+        assert ([one.name for one in reported.nominated], reported.entries, reported.requested) == (["c"], (), False)
 
 
 async def test_a_popped_pod_has_not_missed_what_was_observed_before_its_attempt_began(autojump_clock: Any) -> None:

@@ -36,9 +36,9 @@ async def test_pods_get_nodes_and_it_is_told() -> None:
         nodes = await placed(cluster, *(f"p{number}" for number in range(50)))
         assert set(nodes.values()) == {"n1", "n2"}
         decided = await cluster.log.query(scheduled)
-        told = await cluster.log.query(lambda log: [told.first.message for told in log.events.latest()])
+        reported = await cluster.log.query(lambda log: [reported.first.message for reported in log.events.latest()])
         assert decided == 50
-        assert f"Successfully assigned default/p0 to {nodes['p0']}" in told
+        assert f"Successfully assigned default/p0 to {nodes['p0']}" in reported
         counts = await cluster.queue.query(lambda owner: owner.queue.counts())
         assert set(counts.values()) == {0}
 
@@ -70,8 +70,8 @@ async def test_a_pod_that_fits_nowhere_says_why_and_gets_the_node_that_comes_lat
         message = await rejected(cluster, "big")
         assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
         assert await cluster.queue.query(lambda owner: owner.queue.counts()[SubQueue.UNSCHEDULABLE]) == 1
-        [told] = await cluster.log.query(lambda log: log.events.latest("default", "big"))
-        assert (told.first.reason, told.first.message) == ("FailedScheduling", message)
+        [reported] = await cluster.log.query(lambda log: log.events.latest("default", "big"))
+        assert (reported.first.reason, reported.first.message) == ("FailedScheduling", message)
         await cluster.store.create(node("large", cpu="4"))
         assert await placed(cluster, "big") == {"big": "large"}
 
@@ -87,7 +87,7 @@ async def test_the_more_important_pod_evicts_the_others_and_takes_their_room() -
         await cluster.store.create(pod("urgent", cpu="1", priorityClassName="high"))
         assert await placed(cluster, "urgent") == {"urgent": "n1"}
         assert await cluster.store.do(lambda store: store.count("Pod")) == 1
-        reasons = await cluster.log.query(lambda log: [told.first.reason for told in log.events.latest()])
+        reasons = await cluster.log.query(lambda log: [reported.first.reason for reported in log.events.latest()])
         assert reasons.count("Preempted") == 2
         nominated = await cluster.scheduler.query(lambda owner: bool(owner.nominator))
         assert not nominated

@@ -210,8 +210,8 @@ def test_equal_keys_are_told_each_with_its_line_up_to_a_limit() -> None:
 
 
 def test_faults_are_told_up_to_a_limit() -> None:
-    *told, last = read_documents("a: [\n---\n" * 5_000)
-    assert len(told) == MOST_FAULTS
+    *reported, last = read_documents("a: [\n---\n" * 5_000)
+    assert len(reported) == MOST_FAULTS
     assert last.faults[0].why.endswith("the rest was not read")
 
 

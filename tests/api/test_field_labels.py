@@ -25,7 +25,7 @@ def test_supported(kind: str, selector: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "selector", "said"),
+    ("kind", "selector", "answer"),
     [
         ("pods", "spec.foo=x", "field label not supported: spec.foo; of a Pod there are metadata.name, "),
         ("nodes", "metadata.name=n,spec.providerID=x", "field label not supported: spec.providerID; of a Node "),
@@ -43,7 +43,7 @@ def test_supported(kind: str, selector: str) -> None:
         ),
     ],
 )
-def test_not_supported(kind: str, selector: str, said: str) -> None:
+def test_not_supported(kind: str, selector: str, answer: str) -> None:
     with pytest.raises(FieldLabelError) as refusal:
         check_field_selector(lookup(kind), parse_field_selector(selector))
-    assert str(refusal.value).startswith(said)
+    assert str(refusal.value).startswith(answer)

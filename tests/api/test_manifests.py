@@ -91,7 +91,7 @@ def test_bytes_that_are_no_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "answer"),
     [
         pytest.param("a: 1\n".encode("utf-16"), "UTF-16 text: convert it first", id="as-powershell-writes"),
         pytest.param(gzip.compress(b"a: 1\n"), "gzip data: unpack it first", id="gzip"),
@@ -101,9 +101,9 @@ def test_bytes_that_are_no_text() -> None:
         pytest.param(b"dump.json".ljust(257, b"\0") + b"ustar\x0000", "a tar archive: unpack it first", id="tar"),
     ],
 )
-def test_a_well_known_form_that_is_no_text_is_named(data: bytes, said: str) -> None:
+def test_a_well_known_form_that_is_no_text_is_named(data: bytes, answer: str) -> None:
     (error,) = read_bytes(data, "f.yaml").errors
-    assert str(error) == f"f.yaml:1: not UTF-8 text but {said}"
+    assert str(error) == f"f.yaml:1: not UTF-8 text but {answer}"
 
 
 def test_a_byte_order_mark_is_no_text() -> None:

@@ -98,10 +98,10 @@ def test_unknown_fields_are_found_where_and_in_the_order_in_which_a_real_api_ser
     seen = 0
     for record in records(family):
         body = record.get("manifest") or record.get("new")
-        told = re.search(r"strict decoding error: (.*)", record["want"].get("status", {}).get("message", ""))
+        reported = re.search(r"strict decoding error: (.*)", record["want"].get("status", {}).get("message", ""))
         want = [text for text in record["want"].get("warnings", ()) if text.startswith("unknown field")]
-        if told:
-            want = told[1].split(", ")
+        if reported:
+            want = reported[1].split(", ")
         if not isinstance(body, dict) or not want:
             continue
         seen += 1

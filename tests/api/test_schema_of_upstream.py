@@ -84,11 +84,11 @@ def upstream() -> Upstream:
 
 
 def differences(upstream: Upstream, ours: Any, theirs: Mapping[str, Any], path: str, seen: set[Any]) -> list[str]:
-    name, said = upstream.whole(theirs)
+    name, answer = upstream.whole(theirs)
     if leaf := _WHOLE.get(name):
         return [] if ours == leaf else [f"{path}: upstream has {leaf}, we have {ours}"]
     if isinstance(ours, Fields):
-        fields = said.get("properties")
+        fields = answer.get("properties")
         if fields is None:
             return [f"{path}: upstream has no fields here, we have {ours.name}"]
         if (ours.name, name) in seen:
@@ -100,24 +100,24 @@ def differences(upstream: Upstream, ours: Any, theirs: Mapping[str, Any], path: 
             found += differences(upstream, ours[field], fields[field], f"{path}.{field}", seen)
         return found
     if isinstance(ours, ListOf):
-        items = said.get("items")
+        items = answer.get("items")
         return (
             [f"{path}: upstream has no list here"]
             if items is None
             else differences(upstream, ours.item, items, f"{path}[]", seen)
         )
     if isinstance(ours, MapOf):
-        values = said.get("additionalProperties")
+        values = answer.get("additionalProperties")
         return (
             [f"{path}: upstream has no map here"]
             if not isinstance(values, Mapping)
             else differences(upstream, ours.item, values, f"{path}{{}}", seen)
         )
-    stated = said.get("type", ())
+    stated = answer.get("type", ())
     kinds = [stated] if isinstance(stated, str) else [kind for kind in stated if kind != "null"]
-    open_ended = "properties" not in said and "items" not in said and "additionalProperties" not in said
-    expected = _LEAVES.get((kinds[0], said.get("format", ""))) if len(kinds) == 1 and open_ended else None
-    return [] if ours == expected else [f"{path}: upstream has {kinds} {said.get('format', '')}, we have {ours}"]
+    open_ended = "properties" not in answer and "items" not in answer and "additionalProperties" not in answer
+    expected = _LEAVES.get((kinds[0], answer.get("format", ""))) if len(kinds) == 1 and open_ended else None
+    return [] if ours == expected else [f"{path}: upstream has {kinds} {answer.get('format', '')}, we have {ours}"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_kind_has_upstreams_fields_and_no_others_each_of_its_type(
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "said"),
+    ("ours", "theirs", "answer"),
     [
         pytest.param(STR, {"type": ["integer", "null"], "format": "int32"}, "we have a string", id="another-leaf"),
         pytest.param(ListOf(STR), {"type": "object"}, "no list", id="a-list-for-a-map"),
@@ -144,9 +144,9 @@ def test_a_kind_has_upstreams_fields_and_no_others_each_of_its_type(
         pytest.param(STR, {"$ref": f"{_LOCAL}{_MACHINERY}api.resource.Quantity"}, "a quantity", id="not-a-quantity"),
     ],
 )
-def test_the_comparison_sees_a_wrong_type(upstream: Upstream, ours: Any, theirs: Any, said: str) -> None:
+def test_the_comparison_sees_a_wrong_type(upstream: Upstream, ours: Any, theirs: Any, answer: str) -> None:
     (found,) = differences(upstream, ours, theirs, "it", set())
-    assert said in found
+    assert answer in found
 
 
 def test_the_comparison_sees_stray_and_missing_fields(upstream: Upstream) -> None:

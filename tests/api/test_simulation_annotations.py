@@ -71,8 +71,8 @@ def test_a_pod_template_is_looked_at_like_a_pod() -> None:
         "spec": {"containers": [{"name": "app"}]},
     }
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}, "spec": {"template": template}}
-    said = grouped(unsupported(job))
-    assert any('annotation kschedd.io/exit-code: "x" is ignored' in each for each in said)
+    answer = grouped(unsupported(job))
+    assert any('annotation kschedd.io/exit-code: "x" is ignored' in each for each in answer)
 
 
 def test_what_belongs_to_others_is_left_alone() -> None:

@@ -42,11 +42,11 @@ def test_a_job_that_never_completes(raw: dict[str, Any], why: list[str]) -> None
     assert [each.why for each in unsupported({**cron_job, "spec": {"jobTemplate": {"spec": raw["spec"]}}})] == why
 
 
-@pytest.mark.parametrize(("strategy", "told"), [("Webhook", True), ("None", False)])
-def test_a_conversion_by_a_webhook_is_not_made(strategy: str, told: bool) -> None:
+@pytest.mark.parametrize(("strategy", "reported"), [("Webhook", True), ("None", False)])
+def test_a_conversion_by_a_webhook_is_not_made(strategy: str, reported: bool) -> None:
     raw = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "a.b.c"}}
     found = unsupported({**raw, "spec": {"conversion": {"strategy": strategy}}})
-    assert ["its webhook is not called" in each.why for each in found] == [True] * told
+    assert ["its webhook is not called" in each.why for each in found] == [True] * reported
 
 
 def test_a_storage_capacity_over_which_kube_scheduler_crashes() -> None:

@@ -162,8 +162,8 @@ class Play:
         answer = check.decoded(answered.body)
         self._learn(answer)
         got: dict[str, Any] = {"code": answered.status}
-        told = "\n".join(value for name, value in response.headers if name == "Warning")
-        if warnings := [re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL) for text in _WARNING.findall(told)]:
+        reported = "\n".join(value for name, value in response.headers if name == "Warning")
+        if warnings := [re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL) for text in _WARNING.findall(reported)]:
             got["warnings"] = warnings
         if answered.status >= 300:
             return {**got, "status": check.refusal(answer)}
@@ -245,7 +245,7 @@ def main() -> None:
                 print(
                     f"{step.record} {step.number} {step.kind}", *(each[:900] for each in step.differences), sep="\n   "
                 )
-        print(family, *(f"{part} {alike}/{asked}" for part, (alike, asked) in counted(steps).items()), flush=True)
+        print(family, *(f"{part} {alike}/{requests}" for part, (alike, requests) in counted(steps).items()), flush=True)
 
 
 if __name__ == "__main__":

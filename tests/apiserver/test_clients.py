@@ -55,26 +55,26 @@ async def test_the_official_client() -> None:
         from kubernetes import client, watch
 
         configuration = client.Configuration(host=url)
-        told = []
+        reported = []
         with client.ApiClient(configuration) as api:
             core = client.CoreV1Api(api)
             core.create_namespaced_pod("default", pod("a"))
             for event in watch.Watch().stream(core.list_namespaced_pod, "default", timeout_seconds=60):
                 if event["object"].status.phase == "Running":
-                    told.append(f"{event['object'].metadata.name} runs on {event['object'].spec.node_name}")
+                    reported.append(f"{event['object'].metadata.name} runs on {event['object'].spec.node_name}")
                     break
             stale = core.read_namespaced_pod("a", "default")
             core.patch_namespaced_pod("a", "default", {"metadata": {"labels": {"x": "1"}}})
             try:
                 core.replace_namespaced_pod("a", "default", stale)
             except client.ApiException as refused:
-                told.append(f"{refused.status} {refused.reason}")
+                reported.append(f"{refused.status} {refused.reason}")
             listed = core.list_namespaced_pod("default", label_selector="x=1", limit=10)
-            told += [each.metadata.name for each in listed.items]
+            reported += [each.metadata.name for each in listed.items]
             core.delete_namespaced_pod("a", "default", grace_period_seconds=0)
             version = client.VersionApi(api).get_code().git_version
-            told.append(version)
-        return told
+            reported.append(version)
+        return reported
 
     async with serving() as url:
         assert await in_thread(work, url) == ["a runs on n1", "409 Conflict", "a", f"v{DEFAULT.patch}"]
@@ -95,10 +95,10 @@ async def test_kr8s(tmp_path: Path) -> None:
         one.create()
         one.wait("jsonpath='{.status.phase}'=Running", timeout=60)
         one.label({"x": "1"})
-        told = [each.name for each in api.get("pods", namespace="default", label_selector="x=1")]
-        told += [each.name for each in api.get("nodes")]
+        reported = [each.name for each in api.get("pods", namespace="default", label_selector="x=1")]
+        reported += [each.name for each in api.get("nodes")]
         one.delete()
-        return told
+        return reported
 
     async with serving() as url:
         assert await in_thread(work, url) == ["a", "n1"]
@@ -136,7 +136,7 @@ async def test_kubectl(tmp_path: Path, kubectl: str) -> None:
             assert done.returncode == 0, done.stderr
             return done.stdout
 
-        told = [
+        reported = [
             run("run", "a", "--image=example/app"),
             run("wait", "--for=jsonpath={.status.phase}=Running", "pod/a", "--timeout=60s"),
             run("get", "pods", "-o", "custom-columns=N:.metadata.name,ON:.spec.nodeName", "--no-headers"),
@@ -147,11 +147,11 @@ async def test_kubectl(tmp_path: Path, kubectl: str) -> None:
             run("get", "deployment", "d", "-o", "jsonpath={.spec.replicas}"),
             run("delete", "pod", "a", "--now"),
         ]
-        return [" ".join(each.split()) for each in told]
+        return [" ".join(each.split()) for each in reported]
 
     async with serving() as url:
-        told = await in_thread(work, url)
-    assert told[:3] == ["pod/a created", "pod/a condition met", "a n1"]
-    assert told[3].startswith("a 1/1 Running 0 ")
-    assert told[4:8] == ["pod/a labeled", "deployment.apps/d created", "deployment.apps/d scaled", "3"]
-    assert told[8].startswith('pod "a" deleted')
+        reported = await in_thread(work, url)
+    assert reported[:3] == ["pod/a created", "pod/a condition met", "a n1"]
+    assert reported[3].startswith("a 1/1 Running 0 ")
+    assert reported[4:8] == ["pod/a labeled", "deployment.apps/d created", "deployment.apps/d scaled", "3"]
+    assert reported[8].startswith('pod "a" deleted')

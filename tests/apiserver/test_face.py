@@ -274,14 +274,14 @@ async def test_unknown_fields_are_dropped_with_a_warning_unless_refused(api: Ask
 
 
 async def test_whoever_asks_for_endpoints_is_told_of_slices(api: Asker) -> None:
-    told = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
+    reported = '299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"'
     target = "/api/v1/namespaces/default/endpoints"
     made = await api.ask("POST", target, {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "e"}})
     answers = [made, await api.ask("GET", target), await api.ask("GET", f"{target}/none")]
     assert [answer.status for answer in answers] == [201, 200, 404]
-    assert {answer.headers.get("warning") for answer in answers} == {told}
+    assert {answer.headers.get("warning") for answer in answers} == {reported}
     watch = await api.respond("GET", f"{target}?watch=true&timeoutSeconds=1")
-    assert dict(watch.headers)["Warning"] == told
+    assert dict(watch.headers)["Warning"] == reported
 
 
 async def test_a_dry_run_changes_nothing(api: Asker) -> None:
@@ -448,8 +448,8 @@ async def test_a_deletion_of_another_object_or_version_is_refused(
     api: Asker, field: str, named: str, given: str
 ) -> None:
     await api.create(PODS, pod("a"))
-    asked = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {field: given}}
-    answer = await api.ask("DELETE", f"{PODS}/a", asked)
+    requests = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {field: given}}
+    answer = await api.ask("DELETE", f"{PODS}/a", requests)
     assert answer.status == 409
     assert f"the {named} in the precondition ({given}) does not match" in answer.json["message"]
     assert (await api.ask("GET", f"{PODS}/a")).status == 200

@@ -49,12 +49,12 @@ def unknown(message: str, schema: Schema | None, seen: set[str]) -> Iterator[str
 
 def test_messages_have_no_field_that_the_api_has_not() -> None:
     seen: set[str] = set()
-    told = []
+    reported = []
     for name, message in kinds().items():
         api_version, _, kind = name.partition(" ")
         if (schema := schema_of(api_version, kind)) is not None:
-            told += unknown(message, schema, seen)
-    assert told == []
+            reported += unknown(message, schema, seen)
+    assert reported == []
     assert len(seen) > 300
 
 

@@ -67,17 +67,17 @@ async def test_it_shows_nodes_and_pods(tmp_path: Path) -> None:
         config.write_text(KUBECONFIG.format(url=url))
         environment = {"HOME": str(tmp_path), "KUBECONFIG": str(config), "TERM": "xterm-256color", "PATH": os.defpath}
         terminal = _Terminal([kop], environment)
-        told = []
+        reported = []
         try:
             terminal.press_until(b"", lambda text: "Enter to connect" in text and "v1.34.9" in text)
-            told.append("connects")
+            reported.append("connects")
             terminal.press_until(b"\r", lambda text: "Nodes (1 items)" in text)
-            told.append("a node")
+            reported.append("a node")
             terminal.press_until(b"\x1b[B\r", lambda text: "seen-by-kop" in text and "Running" in text)
-            told.append("a pod")
+            reported.append("a pod")
         finally:
             terminal.close()
-        return told
+        return reported
 
     async with serving() as url:
         await in_thread(_create, url)

@@ -14,12 +14,12 @@ NODE = {
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [(V1_34, ("34", "33", "v1.34.9")), (V1_36, ("36", "35", "v1.36.3"))], ids=("1.34", "1.36")
+    ("version", "answer"), [(V1_34, ("34", "33", "v1.34.9")), (V1_36, ("36", "35", "v1.36.3"))], ids=("1.34", "1.36")
 )
-async def test_version(version: KubernetesVersion, said: tuple[str, ...]) -> None:
+async def test_version(version: KubernetesVersion, answer: tuple[str, ...]) -> None:
     async with asking(version=version) as api:
         found = (await api.ask("GET", "/version")).json
-    assert (found["minor"], found["minCompatibilityMinor"], found["gitVersion"]) == said
+    assert (found["minor"], found["minCompatibilityMinor"], found["gitVersion"]) == answer
     assert found["major"] == "1"
 
 

@@ -24,8 +24,8 @@ def _answered(tools: Toolbox, call: re.Match[str]) -> str:
 
 def test_the_page_shows_what_the_tools_answer() -> None:
     cluster = ScenarioCluster(ROOT / "examples")
-    said = cluster.do("apply -f demo", "")
-    assert "error" not in said, said
+    answer = cluster.do("apply -f demo", "")
+    assert "error" not in answer, answer
     cluster.do("advance 10s", "")
     tools = toolbox_of(cluster)
     text = PAGE.read_text()

@@ -31,8 +31,8 @@ def cluster(tmp_path: Path) -> ScenarioCluster:
     """Two nodes, one cordoned; a pod that runs, and one that wants more than any node has."""
     found = ScenarioCluster(tmp_path)
     cordoned = node("n2", "b", spec="unschedulable: true")
-    said = found.do("apply", both(node("n1"), cordoned, pod("small"), BIG))
-    assert "error" not in said, said
+    answer = found.do("apply", both(node("n1"), cordoned, pod("small"), BIG))
+    assert "error" not in answer, answer
     found.do("advance 1s", "")
     return found
 
@@ -71,11 +71,11 @@ def test_every_tool_has_a_schema_and_says_what_it_does(cluster: ScenarioCluster)
 
 
 def test_the_overview_counts_and_groups(tools: Toolbox) -> None:
-    said = _said(tools, "overview")
-    assert "nodes: 2 (1 cordoned); pods with a node: 1" in said
-    assert "zone a, 1 nodes: requested cpu 25%" in said
-    assert "pods without a node: 1 (unschedulable 1)" in said
-    assert "1 x 0/2 nodes are available: 1 Insufficient cpu" in said
+    answer = _said(tools, "overview")
+    assert "nodes: 2 (1 cordoned); pods with a node: 1" in answer
+    assert "zone a, 1 nodes: requested cpu 25%" in answer
+    assert "pods without a node: 1 (unschedulable 1)" in answer
+    assert "1 x 0/2 nodes are available: 1 Insufficient cpu" in answer
 
 
 def test_lists_are_counted_and_gone_through_by_cursor(cluster: ScenarioCluster, tools: Toolbox) -> None:
@@ -164,7 +164,7 @@ def test_changes_say_what_is_pending_then(cluster: ScenarioCluster) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "said"),
+    ("tool", "arguments", "answer"),
     [
         ("explain", {}, 'explain: "pod" (parameter 1): got nothing, allowed: string'),
         ("explain", {"pod": 3}, '"pod" (parameter 1): got integer 3, allowed: string'),
@@ -190,9 +190,9 @@ def test_changes_say_what_is_pending_then(cluster: ScenarioCluster) -> None:
     ],
 )
 def test_what_cannot_be_is_told_with_what_is_allowed(
-    tools: Toolbox, tool: str, arguments: dict[str, Any], said: str
+    tools: Toolbox, tool: str, arguments: dict[str, Any], answer: str
 ) -> None:
-    assert said in _refused(tools, tool, **arguments)
+    assert answer in _refused(tools, tool, **arguments)
 
 
 def test_what_verbs_read_from_files_is_known() -> None:

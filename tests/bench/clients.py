@@ -99,8 +99,8 @@ def _list(msgid: int) -> bytes:
 
 async def floods(path: str, chance: random.Random, seconds: float) -> None:
     async with await opened(path) as stream:
-        asked = [_list(n) if n % 8 == 0 else encode_request(n, "daemon.info", []) for n in range(1, REQUESTS + 1)]
-        await stream.send_all(b"".join(asked))
+        requests = [_list(n) if n % 8 == 0 else encode_request(n, "daemon.info", []) for n in range(1, REQUESTS + 1)]
+        await stream.send_all(b"".join(requests))
         await trio.sleep(seconds)
 
 

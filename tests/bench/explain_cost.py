@@ -52,11 +52,11 @@ def main() -> None:
     freeze_gc()  # as the daemon does
     print(f"{'POD':<24} {'LOOP MS':>8} {'MEDIAN':>7} {'THREAD MS':>10} {'MEDIAN':>7} {'CPU MS':>7} {'MEDIAN':>7}")
     for kind, raw in KINDS.items():
-        asked = Pod.from_raw({**raw, "metadata": {**raw["metadata"], "uid": "x"}})
+        requests = Pod.from_raw({**raw, "metadata": {**raw["metadata"], "uid": "x"}})
         loop, thread, cpu = [], [], []
         for _ in range(options.times):
             began = perf_counter()
-            fork = begin(engine.machine, asked, {})
+            fork = begin(engine.machine, requests, {})
             forked, ran = perf_counter(), thread_time()
             finish(fork)
             loop.append((forked - began) * 1e3)

@@ -96,8 +96,8 @@ async def measure(url: str, nodes: int, names: bool, calls: int) -> str:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch)
         first = time.perf_counter()
-        said = await clients.answer(extender.filter(pod, table, rows))
-        assert len(extender.passed(said, {table.names[row]: row for row in rows})) == nodes
+        answer = await clients.answer(extender.filter(pod, table, rows))
+        assert len(extender.passed(answer, {table.names[row]: row for row in rows})) == nodes
         cold = time.perf_counter() - first
         for _ in range(calls):
             started = time.perf_counter()

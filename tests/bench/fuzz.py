@@ -53,7 +53,7 @@ class Progress:
     def __init__(self, what: str, count: int) -> None:
         self._what, self._count, self._began, self._said = what, count, time.monotonic(), 0.0
 
-    def told(self, done: int, counts: Counter[str]) -> None:
+    def reported(self, done: int, counts: Counter[str]) -> None:
         now = time.monotonic()
         if now - self._said > 20 or done >= self._count:
             self._said = now
@@ -82,7 +82,7 @@ def frames(count: int, seed: int, flags: Sequence[str]) -> None:
                 if isinstance(event, ProtocolFault):
                     assert event.why, f"seed {seed}: no words for {data!r}"
                 counts[type(event).__name__] += 1
-        progress.told(done, counts)
+        progress.reported(done, counts)
 
 
 def _methods() -> list[odd.Raw]:
@@ -116,7 +116,7 @@ def manifests(count: int, seed: int, flags: Sequence[str]) -> None:
             assert all(each["why"] for each in errors), f"seed {seed}: {made!r}: {errors}"
         if done % _IN_STORE == 0:
             store = Store(now=lambda: 1e9)
-        progress.told(done, counts)
+        progress.reported(done, counts)
 
 
 # --- a daemon ------------------------------------------------------------------------------------------------------
@@ -156,9 +156,9 @@ class Daemon:
     def check(self) -> None:
         """Raise AssertionError if the daemon has ended or has logged a bug."""
         assert self.process.poll() is None, f"it has ended: {self.log()[-3000:]}"
-        said = self.log()
+        answer = self.log()
         for bug in ("handler_bug", "critical", "Traceback"):
-            assert bug not in said, said[max(0, said.index(bug) - 300) :][:5000]
+            assert bug not in answer, answer[max(0, answer.index(bug) - 300) :][:5000]
 
     def end(self) -> None:
         self.process.terminate()
@@ -183,7 +183,7 @@ def over_socket(count: int, seed: int, flags: Sequence[str]) -> None:
         if chance.random() < 0.05:
             _tidy(daemon)
             daemon.check()
-        progress.told(done, counts)
+        progress.reported(done, counts)
     _tidy(daemon)
     daemon.check()
     print(f"memory {before} MiB before, {daemon.rss_mib()} MiB after")
@@ -294,7 +294,7 @@ def objects(count: int, seed: int, flags: Sequence[str]) -> None:
             while _delete_all(client, keep={"n1", "n2"}):
                 pass
             before = before or (daemon.rss_mib() if accepted >= count / 10 else 0)
-            progress.told(accepted, counts)
+            progress.reported(accepted, counts)
         status = client.call("scheduler.status")
         left = {name: status[name] for name in ("active", "backoff", "unschedulable", "gated", "in_flight", "pods")}
     print(f"memory {before} MiB after a tenth, {daemon.rss_mib()} MiB after all; left: {left}")

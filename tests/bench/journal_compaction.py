@@ -43,7 +43,7 @@ def megabytes(folder: Path) -> str:
     return ", ".join(f"{file.name} {file.stat().st_size / 1e6:.1f} MB" for file in sorted(folder.iterdir()))
 
 
-def told(waits_s: list[float]) -> str:
+def reported(waits_s: list[float]) -> str:
     """Percentiles in milliseconds, the five longest, and how many were over 20 ms."""
     waits = sorted(1000 * wait for wait in waits_s)
     some = ", ".join(f"p{100 * q:g} {waits[int(q * (len(waits) - 1))]:.2f}" for q in (0.5, 0.9, 0.99, 0.999))
@@ -76,11 +76,11 @@ def write_megabytes(folder: Path, over: threading.Event) -> None:
 
 
 def control(folder: Path) -> None:
-    print(f"bare write and fdatasync, idle: {told(flushes(folder, 5))}")
+    print(f"bare write and fdatasync, idle: {reported(flushes(folder, 5))}")
     over = threading.Event()
     beside = threading.Thread(target=write_megabytes, args=(folder, over))
     beside.start()
-    print(f"the same beside scattered writes: {told(flushes(folder, 5))}")
+    print(f"the same beside scattered writes: {reported(flushes(folder, 5))}")
     over.set()
     beside.join()
 
@@ -106,7 +106,7 @@ async def written(folder: Path, events: int, seconds: float) -> None:
             await cluster.store.do(partial(write, range(number, number + 1)))
             waits.append(time.perf_counter() - before)
             number += 1
-        print(f"single writes: {told(waits)}")
+        print(f"single writes: {reported(waits)}")
         print(megabytes(folder))
 
 

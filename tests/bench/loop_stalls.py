@@ -149,11 +149,11 @@ def _measured(client: BlockingClient, path: str, request: Request) -> str:
     start = time.perf_counter()
     try:
         answer = client.call(method, **params)
-        told = "answered"
+        reported = "answered"
         if isinstance(answer, dict) and answer.get("errors"):
-            told = f"{len(answer['errors'])} faults, first: {str(answer['errors'][0].get('why'))[:60]}"
+            reported = f"{len(answer['errors'])} faults, first: {str(answer['errors'][0].get('why'))[:60]}"
     except KscheddError as refusal:
-        told = str(refusal)[:70]
+        reported = str(refusal)[:70]
     took = time.perf_counter() - start
     time.sleep(0.3)  # what it set off, too: watches, controllers, the scheduler
     here.send("stop")
@@ -161,7 +161,7 @@ def _measured(client: BlockingClient, path: str, request: Request) -> str:
     with contextlib.suppress(OSError):
         pinging.terminate()
     pinging.join()
-    return f"{longest * 1000:9.1f} ms {took:8.2f} s   {told}"
+    return f"{longest * 1000:9.1f} ms {took:8.2f} s   {reported}"
 
 
 def patience_of(client: BlockingClient) -> float:

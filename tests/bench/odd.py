@@ -141,10 +141,10 @@ def _param(chance: random.Random, wanted: Raw, manifests: list[Raw]) -> Any:
 def frame(chance: random.Random, methods: list[Raw], manifests: list[Raw], msgid: int) -> bytes:
     """Return a request or a notification for a random method."""
     method = chance.choice(methods)
-    asked = params(chance, method["params"], manifests)
+    requests = params(chance, method["params"], manifests)
     if chance.random() < 0.9:
-        return _packed([0, msgid, method["name"], asked])
-    return _packed([2, method["name"], asked])
+        return _packed([0, msgid, method["name"], requests])
+    return _packed([2, method["name"], requests])
 
 
 def _packed(message: Any) -> bytes:

@@ -82,9 +82,9 @@ def measure(socket: Path, pods: int) -> None:
         time.sleep(0.2)
         create(other, pod("unrelated", "default-scheduler"))
         unrelated = until_bound(other, ["unrelated"])
-        asked = time.perf_counter()
+        requests = time.perf_counter()
         other.call("daemon.info")
-        status = time.perf_counter() - asked
+        status = time.perf_counter() - requests
         until_bound(client, slow)
         print(f"{pods} pods with a slow Bind bound after {time.perf_counter() - started:.2f} s")
         print(f"an unrelated pod placed meanwhile after {1000 * unrelated:.1f} ms")

@@ -172,11 +172,11 @@ def main() -> None:
                 timed("plan drain", ours, lambda: verb(client, "plan", "drain", "node-1", "--force"), 3)
                 print(verb(client, "plan", "drain", "node-1", "--force").splitlines()[-1], flush=True)
                 client.call("objects.create", manifest=misplaced())
-                asked = {"kind": "Deployment", "name": "misplaced"}
+                requests = {"kind": "Deployment", "name": "misplaced"}
                 pod = one_of(client, "misplaced-")
                 timed("explain, without causes", ours, lambda: client.call("scheduler.explain", pod=pod), 5)
-                timed("cause", ours, lambda: client.call("causes.explain", **asked, remedies=False), 5)
-                timed("cause and remedies", ours, lambda: client.call("causes.explain", **asked), 3)
+                timed("cause", ours, lambda: client.call("causes.explain", **requests, remedies=False), 5)
+                timed("cause and remedies", ours, lambda: client.call("causes.explain", **requests), 3)
                 timed("pending, grouped", ours, lambda: client.call("causes.pending"), 3)
                 ours.send(None)
         finally:

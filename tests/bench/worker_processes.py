@@ -49,14 +49,14 @@ def measure(socket: Path, pods: int) -> str:
         create(client, *[node(f"n{number}") for number in range(NODES)])
         create(client, pod("warm", "default-scheduler"))
         first = until_bound(client, ["warm"])
-        took, asked, ended = [], [], threading.Event()
+        took, requests, ended = [], [], threading.Event()
 
         def ask() -> None:
             with BlockingClient(socket) as other:
                 while not ended.wait(0.01):
                     started = time.perf_counter()
                     other.call("daemon.info")
-                    asked.append(time.perf_counter() - started)
+                    requests.append(time.perf_counter() - started)
 
         asking = threading.Thread(target=ask)
         asking.start()
@@ -65,10 +65,10 @@ def measure(socket: Path, pods: int) -> str:
             took.append(until_bound(client, [f"web-{number}"]))
         ended.set()
         asking.join()
-    asked.sort()
+    requests.sort()
     return (
         f"first {1000 * first:6.0f} ms  median {1000 * statistics.median(took):6.0f} ms  daemon.info "
-        f"p99 {1000 * asked[int(len(asked) * 0.99)]:5.1f} ms"
+        f"p99 {1000 * requests[int(len(requests) * 0.99)]:5.1f} ms"
     )
 
 

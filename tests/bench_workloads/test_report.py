@@ -192,12 +192,12 @@ def test_the_table_beside_others() -> None:
 
 
 def test_the_table_tells_a_journal_and_questions() -> None:
-    said = row(mode="e2e", journal=True, own_time=True, answers_s=[0.001, 0.002])
-    heading, line = table([said]).splitlines()
+    answer = row(mode="e2e", journal=True, own_time=True, answers_s=[0.001, 0.002])
+    heading, line = table([answer]).splitlines()
     assert "P99 MS  ANSWERS P99 MS" in heading
     assert "e2e journal own time" in line
     assert line.split()[-2] == "2.000"
-    assert compared([said], [row(mode="e2e")]) == [said]  # that is another measurement
+    assert compared([answer], [row(mode="e2e")]) == [answer]  # that is another measurement
 
 
 def test_a_table_of_nothing_is_its_heading() -> None:

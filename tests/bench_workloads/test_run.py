@@ -65,16 +65,16 @@ def test_own_time_leaves_out_the_time_of_others(counted: bool, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "answer"),
     [
         pytest.param(("--workload", "Nonesuch"), "there is no workload 'Nonesuch'", id="unknown-workload"),
         pytest.param(("--workload", "PreemptionBasic", "--nodes", "10", "--pods", "20"), "pods", id="forbidden-size"),
         pytest.param(("--compare", "/nowhere.json"), "/nowhere.json", id="no-such-earlier-result"),
     ],
 )
-def test_what_cannot_be_run_is_refused(words: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_run_is_refused(words: tuple[str, ...], answer: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(options(*words)) == 2
-    assert said in capsys.readouterr().err
+    assert answer in capsys.readouterr().err
 
 
 def test_two_installations_are_measured_in_turns(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,10 +89,10 @@ def test_two_installations_are_measured_in_turns(capsys: pytest.CaptureFixture[s
         sys.executable,
     )
     assert main(options(*words, "-o", "json")) == 0
-    said = capsys.readouterr()
-    (row,) = json.loads(said.out)["results"]
+    answer = capsys.readouterr()
+    (row,) = json.loads(answer.out)["results"]
     assert row["verdict"] == "not enough runs: 1 and 1 runs, at least 4 each (--runs)"
-    assert said.err.count(f"({sys.executable})") == 2
+    assert answer.err.count(f"({sys.executable})") == 2
 
 
 def test_rounds_end_early_where_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,14 +115,14 @@ def test_ten_thousand_pods_that_each_ask_for_something_of_their_own_leave_nothin
         for number in numbers:
             name = f"p{number}"
             spread = {**SPREAD, "topologyKey": f"topology-{number}", "whenUnsatisfiable": "ScheduleAnyway"}
-            asked = pod(
+            requests = pod(
                 name, nodeSelector={f"key-{number}": "x"} if number % 2 else {}, topologySpreadConstraints=[spread]
             )
-            container = {**asked.raw["spec"]["containers"][0], "resources": {"requests": {f"x.com/{number}": "1"}}}
-            asked = Pod.from_raw({**asked.raw, "spec": {**asked.raw["spec"], "containers": [container]}})
-            drive(machine.begin(asked, {}))
-            machine.cluster.assume(asked, "node-1")
-            machine.cluster.remove_pod(asked)
+            container = {**requests.raw["spec"]["containers"][0], "resources": {"requests": {f"x.com/{number}": "1"}}}
+            requests = Pod.from_raw({**requests.raw, "spec": {**requests.raw["spec"], "containers": [container]}})
+            drive(machine.begin(requests, {}))
+            machine.cluster.assume(requests, "node-1")
+            machine.cluster.remove_pod(requests)
             driver.step(Observe(()))
         return kept([machine])
 

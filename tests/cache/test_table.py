@@ -236,8 +236,8 @@ def test_what_rows_have_of_cpu_and_memory_is_what_the_columns_say_whatever_was_a
         table.put_node(made(f"n{number}", memory=f"{number}Gi"))
     rows, others = table.order[2:8], table.order[1:7]
     copy = table.copy_rows([5, 3])
-    for asked in (rows, rows, others, rows):
-        assert table.cpu_and_memory(asked).tolist() == table.allocatable[:2, asked].tolist()
+    for requests in (rows, rows, others, rows):
+        assert table.cpu_and_memory(requests).tolist() == table.allocatable[:2, requests].tolist()
     table.put_node(made("n3", cpu="7"))
     assert table.cpu_and_memory(rows).tolist() == table.allocatable[:2, rows].tolist()
     table.remove_node("n4")

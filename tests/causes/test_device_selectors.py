@@ -3,7 +3,7 @@
 import pytest
 
 from kschedd.api.objects import Object
-from kschedd.causes.device_selectors import mended, told_values
+from kschedd.causes.claimed.device_selectors import mended, told_values
 from kschedd.devices.pools.inventory import Device, Slice
 
 MODEL = 'device.attributes["gpu.example.com"].model == '

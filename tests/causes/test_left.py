@@ -26,7 +26,7 @@ TWO = "{requests: {cpu: 2}}"
 LIMITED = "tolerations: [{key: x, operator: Exists, effect: NoExecute, tolerationSeconds: 20}],"
 
 
-def said(cluster: ScenarioCluster, name: str = "low") -> str:
+def answer(cluster: ScenarioCluster, name: str = "low") -> str:
     found = cluster.connect().call("causes.explain", kind="Pod", name=name)
     assert found["remedies"] == []
     return f"{found['cause']['code']}: {found['cause']['message']}"
@@ -43,7 +43,7 @@ def cluster(tmp_path: Path) -> ScenarioCluster:
 def test_a_preempted_pod_names_its_preemptor(cluster: ScenarioCluster) -> None:
     cluster.do("apply", POD.format("top", "priorityClassName: high,", TWO))
     cluster.do("advance 60s", "")
-    text = said(cluster)
+    text = answer(cluster)
     assert text.startswith("PodPreempted: default/low (priority 0) was preempted on n1 at ")
     assert text.endswith(" by default/top (priority 1000)")
     found = cluster.connect().call("causes.explain", kind="Pod", name="low")
@@ -56,7 +56,7 @@ def test_a_preempted_pod_names_its_preemptor(cluster: ScenarioCluster) -> None:
 def test_a_taint_names_itself(cluster: ScenarioCluster) -> None:
     cluster.do("taint nodes n1 x=y:NoExecute", "")
     cluster.do("advance 60s", "")
-    text = said(cluster)
+    text = answer(cluster)
     assert text.startswith("PodEvicted: default/low was evicted from n1 at ")
     assert text.endswith(" for the taint x=y:NoExecute, which it does not tolerate")
 
@@ -67,7 +67,7 @@ def test_a_taint_that_was_tolerated_for_a_time_says_so(tmp_path: Path) -> None:
     cluster.do("advance 10s", "")
     cluster.do("taint nodes n1 x=y:NoExecute", "")
     cluster.do("advance 90s", "")
-    assert said(cluster).endswith(" for the taint x=y:NoExecute, which it tolerated for 20 s")
+    assert answer(cluster).endswith(" for the taint x=y:NoExecute, which it tolerated for 20 s")
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_a_taint_that_was_tolerated_for_a_time_says_so(tmp_path: Path) -> None:
 def test_who_asked_for_it_is_told_from_the_condition(cluster: ScenarioCluster, command: str, words: str) -> None:
     cluster.do(command, "")
     cluster.do("advance 60s", "")
-    assert said(cluster).startswith(words)
+    assert answer(cluster).startswith(words)

@@ -89,10 +89,10 @@ def test_a_remedy_is_searched_for_so_many_groups_and_printed(tmp_path: Path) -> 
         groups = cluster.connect().call("causes.pending", remedies=most)
         assert [group["code"] for group in groups] == ["RequestAboveEveryNode", "NodeLabelMisspelled"]
         assert [group["remedy"] is not None for group in groups] == [most > 0, most > 1]
-    said = cluster.do("explain --pending -A", "")
-    assert "RequestAboveEveryNode, deployment/large: request 2 cpu\n    kschedd patch deployment large " in said
-    assert "NodeLabelMisspelled, deployment/lost: use pool=general\n    kschedd patch deployment lost " in said
-    assert said.endswith(
+    answer = cluster.do("explain --pending -A", "")
+    assert "RequestAboveEveryNode, deployment/large: request 2 cpu\n    kschedd patch deployment large " in answer
+    assert "NodeLabelMisspelled, deployment/lost: use pool=general\n    kschedd patch deployment lost " in answer
+    assert answer.endswith(
         "A remedy was searched for one workload of each group, with at most 200 pods; `explain KIND/NAME` has more, "
         "with their effects.\n"
     )
@@ -109,7 +109,7 @@ def test_the_smallest_workload_of_a_group_gets_a_remedy_and_none_of_very_many_po
     for raw in (node("n1", cpu="2"), *(deployment(name, number, **spec) for name, number in pair)):
         cluster.engine.store.create(raw)
     cluster.engine.run_until_idle()
-    asked: list[str] = []
-    (group,) = pending_groups(cluster.engine, None, lambda: None, lambda obj: asked.append(obj.name), 5)
-    assert asked == examined
+    requests: list[str] = []
+    (group,) = pending_groups(cluster.engine, None, lambda: None, lambda obj: requests.append(obj.name), 5)
+    assert requests == examined
     assert group.workloads[0].name == "second"

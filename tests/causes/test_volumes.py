@@ -100,3 +100,44 @@ spec:
     ):
         found = diagnosed(tmp_path, NODE + other + disk % source, "Deployment", "wiki")
         assert found["cause"]["code"] == code
+
+
+def test_a_lost_claim_names_the_claim_that_its_volume_refers_to(tmp_path: Path) -> None:
+    restored = """
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: pv1, uid: 8d9ab5c0-0000-4000-8000-000000000001}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteOnce]
+  storageClassName: gp3
+  persistentVolumeReclaimPolicy: Retain
+  volumeMode: Filesystem
+  csi: {driver: d, volumeHandle: h}
+  claimRef: {kind: PersistentVolumeClaim, namespace: default, name: data, uid: 8d9ab5c0-0000-4000-8000-00000000000a}
+status: {phase: Released}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data
+  namespace: default
+  uid: 8d9ab5c0-0000-4000-8000-00000000000b
+  annotations: {pv.kubernetes.io/bind-completed: "yes"}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: gp3
+  volumeName: pv1
+  volumeMode: Filesystem
+  resources: {requests: {storage: 1Gi}}
+status: {phase: Lost}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db}
+spec: {volumes: [{name: d, persistentVolumeClaim: {claimName: data}}], containers: [{name: c, image: i}]}
+"""
+    found = diagnosed(tmp_path, NODE + restored, "Pod", "db")
+    assert found["cause"]["code"] == "VolumeReleased"
+    assert "an earlier claim of that name, which was deleted" in found["cause"]["message"]
+    assert found["remedies"][0]["scheduled"] == "1 of 1"

@@ -301,8 +301,8 @@ async def test_the_fork_not_used_for_the_longest_time_is_known_by_the_machines_c
     talk.machine.now_s = 100.0
     await talk.within("a", "daemon.info")
     talk.machine.now_s = 130.0
-    (told,) = await talk("fork.list")
-    assert (told["age_s"], told["idle_s"]) == (130, 30)
+    (reported,) = await talk("fork.list")
+    assert (reported["age_s"], reported["idle_s"]) == (130, 30)
 
 
 async def test_a_large_snapshot_is_no_work_for_the_garbage_collector(talk: Talk) -> None:
@@ -364,9 +364,9 @@ async def test_discarding_a_fork_ends_what_runs_in_it(talk: Talk) -> None:
     ended: list[str] = []
 
     async def advance() -> None:
-        with pytest.raises(RpcError) as told:
+        with pytest.raises(RpcError) as reported:
             await talk.client.call("fork.advance", fork="a", seconds=YEARS_S)
-        ended.append(told.value.code)
+        ended.append(reported.value.code)
 
     async with trio.open_nursery() as nursery, Client.connect(talk.client.path) as other:
         nursery.start_soon(advance)

@@ -28,19 +28,19 @@ class Asked:
 
 
 @pytest.fixture
-def asked() -> Asked:
+def requests() -> Asked:
     return Asked()
 
 
-def test_a_reader_tries_in_a_fork_of_its_own_what_it_may_not_do(asked: Asked) -> None:
-    made = asked("eve", "fork.create")["name"]
-    asked.within("eve", made, "objects.create", manifest=pod("a"))
-    assert asked("eve", "fork.advance", fork=made)["at_rest"]
-    ((placed, where),) = [(each["name"], each["to"]) for each in asked("eve", "fork.diff", fork=made)["pods"]]
+def test_a_reader_tries_in_a_fork_of_its_own_what_it_may_not_do(requests: Asked) -> None:
+    made = requests("eve", "fork.create")["name"]
+    requests.within("eve", made, "objects.create", manifest=pod("a"))
+    assert requests("eve", "fork.advance", fork=made)["at_rest"]
+    ((placed, where),) = [(each["name"], each["to"]) for each in requests("eve", "fork.diff", fork=made)["pods"]]
     assert (placed, where) == ("a", "n1")
-    assert asked("eve", "objects.list", kind="Pod")["items"] == []
-    asked("eve", "fork.discard", fork=made)
-    assert asked("eve", "fork.list") == []
+    assert requests("eve", "objects.list", kind="Pod")["items"] == []
+    requests("eve", "fork.discard", fork=made)
+    assert requests("eve", "fork.list") == []
 
 
 @pytest.mark.parametrize("owner", ["admin", "ann"])
@@ -52,40 +52,42 @@ def test_a_reader_tries_in_a_fork_of_its_own_what_it_may_not_do(asked: Asked) ->
         pytest.param("fork.discard", {}, id="discard"),
     ],
 )
-def test_a_reader_only_looks_at_forks_of_others(asked: Asked, owner: str, method: str, params: dict[str, Any]) -> None:
-    made = asked(owner, "fork.create")["name"]
+def test_a_reader_only_looks_at_forks_of_others(
+    requests: Asked, owner: str, method: str, params: dict[str, Any]
+) -> None:
+    made = requests(owner, "fork.create")["name"]
     with pytest.raises(
         RpcError, match=f'{method}: eve has read-only access, and did not create the fork "{made}"'
     ) as no:
-        asked("eve", method, fork=made, **params)
+        requests("eve", method, fork=made, **params)
     assert no.value.code == "forbidden"
-    assert asked("eve", "fork.diff", fork=made)["pods"] == []
-    assert asked("eve", "fork.create", of=made)["of"] == made
-    asked("admin", "fork.discard", fork=made)
+    assert requests("eve", "fork.diff", fork=made)["pods"] == []
+    assert requests("eve", "fork.create", of=made)["of"] == made
+    requests("admin", "fork.discard", fork=made)
 
 
 @pytest.mark.parametrize(
     ("method", "params"),
     [("cluster.load", {"paths": ["/etc"]}), ("plugins.reload", {"file": "/etc/plugin.py"})],
 )
-def test_nothing_outside_is_read_for_a_reader(asked: Asked, method: str, params: dict[str, Any]) -> None:
-    made = asked("eve", "fork.create")["name"]
+def test_nothing_outside_is_read_for_a_reader(requests: Asked, method: str, params: dict[str, Any]) -> None:
+    made = requests("eve", "fork.create")["name"]
     with pytest.raises(RpcError, match=f"{method} changes state, but eve has read-only access") as refused:
-        asked.within("eve", made, method, **params)
+        requests.within("eve", made, method, **params)
     assert refused.value.code == "forbidden"
 
 
-def test_readers_have_a_share_of_the_forks_each_and_together(asked: Asked) -> None:
+def test_readers_have_a_share_of_the_forks_each_and_together(requests: Asked) -> None:
     for user in ("eve", "ann"):
         for _ in range(2):
-            asked(user, "fork.create")
+            requests(user, "fork.create")
         with pytest.raises(RpcError, match=f"{user} has 2 forks, which is the limit") as refused:
-            asked(user, "fork.create")
+            requests(user, "fork.create")
         assert refused.value.code == "too_many"
     with pytest.raises(RpcError, match="read-only users have 4 forks, which is the limit"):
-        asked("bob", "fork.create")
-    used = {bound["name"]: (bound["used"], bound["most"]) for bound in asked("admin", "daemon.limits")}
+        requests("bob", "fork.create")
+    used = {bound["name"]: (bound["used"], bound["most"]) for bound in requests("admin", "daemon.limits")}
     assert (used["forks"], used["forks-of-readers"], used["forks-of-one-reader"]) == ((4, 4), (4, 4), (2, 2))
-    asked("admin", "fork.create")
-    asked("eve", "fork.discard", fork="fork-1")
-    asked("bob", "fork.create")
+    requests("admin", "fork.create")
+    requests("eve", "fork.discard", fork="fork-1")
+    requests("bob", "fork.create")

@@ -110,8 +110,8 @@ def test_a_method_that_is_named_like_one_that_is_called_is_told(
     assert "none of the methods by which a plugin takes part, but fliter (filter?), preFilter (pre_filter?)\n" in err
     file.write_text(f"{file.read_text()}    def score(self, state, pod, node):\n        return 1\n")
     assert main(["plugin", "check", str(file), "--seeds", "1"]) == 0
-    said = "never called, and named like what is: fliter (filter?), preFilter (pre_filter?)"
-    assert said in capsys.readouterr().out
+    answer = "never called, and named like what is: fliter (filter?), preFilter (pre_filter?)"
+    assert answer in capsys.readouterr().out
 
 
 def test_a_file_that_cannot_be_loaded_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,8 +27,8 @@ def test_it_says_that_all_is_as_it_was(recording: Path, capsys: pytest.CaptureFi
     assert "Kubernetes 1.34, seed 1, from 2025-01-01T" in out
     assert out.endswith("same       as recorded, attempt by attempt\n")
     assert main(["replay", str(recording), "--until", "3", "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["attempts"], told["diverged"], told["broken"], told["ended"]) == (3, "", "", False)
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["attempts"], reported["diverged"], reported["broken"], reported["ended"]) == (3, "", "", False)
 
 
 def test_one_that_breaks_off_is_replayed_as_far_as_it_is_whole(

@@ -39,8 +39,8 @@ def test_the_screens_are_what_the_commands_print(folder: Path, capsys: pytest.Ca
     def printed(command: PageCommand) -> str:
         typed.append(command.words)
         main(shlex.split(command.words))
-        told = capsys.readouterr()
-        lines = (told.out + told.err).strip("\n").splitlines()
+        reported = capsys.readouterr()
+        lines = (reported.out + reported.err).strip("\n").splitlines()
         return "".join(
             f"{line.rstrip()}\n" for line in _WALL.sub(r"\g<1>\g<3>0.01\g<2>", "\n".join(lines)).splitlines()
         )

@@ -95,17 +95,17 @@ def test_a_broken_manifest_is_told_with_its_place_and_the_rest_goes_on(
 
 
 @pytest.mark.parametrize(
-    ("validate", "status", "said"), [("strict", 2, "error: "), ("warn", 0, "warning: "), ("ignore", 0, "")]
+    ("validate", "status", "answer"), [("strict", 2, "error: "), ("warn", 0, "warning: "), ("ignore", 0, "")]
 )
 def test_fields_that_a_kind_does_not_have(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], validate: str, status: int, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], validate: str, status: int, answer: str
 ) -> None:
     misspelt = pod("a")
     misspelt["spec"]["nodeselector"] = {"a": "b"}
     assert simulate("-f", CLUSTER, "-f", written(tmp_path, misspelt), "--validate", validate) == status
     err = capsys.readouterr().err
-    assert err.startswith(said)
-    assert ('unknown field "spec.nodeselector"; did you mean "nodeSelector"?' in err) == bool(said)
+    assert err.startswith(answer)
+    assert ('unknown field "spec.nodeselector"; did you mean "nodeSelector"?' in err) == bool(answer)
 
 
 def test_namespaces_that_are_not_known_are_warnings_and_kinds_are_errors(
@@ -121,7 +121,7 @@ def test_namespaces_that_are_not_known_are_warnings_and_kinds_are_errors(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "answer"),
     [
         pytest.param([], "no input: give", id="no-input"),
         pytest.param(["-f", CLUSTER, "--config", "/nowhere/config.yaml"], "cannot be read", id="no-config"),
@@ -131,12 +131,12 @@ def test_namespaces_that_are_not_known_are_warnings_and_kinds_are_errors(
     ],
 )
 def test_what_cannot_be_used_is_status_2_and_one_sentence(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], answer: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert simulate(*arguments) == 2
     err = capsys.readouterr().err
     assert err.startswith("error: ")
-    assert said in err
+    assert answer in err
 
 
 def test_a_dump_with_nothing_in_it_is_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -373,7 +373,7 @@ def test_a_generated_workload_is_simulated(capsys: pytest.CaptureFixture[str]) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         pytest.param(("--lifetime", "1m"), "--lifetime requires --generate", id="lifetime-of-nobody"),
         pytest.param(("--node-shape", "cpu=1"), "--node-shape requires --generate-nodes", id="shape-of-none"),
@@ -390,10 +390,10 @@ def test_a_generated_workload_is_simulated(capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_a_workload_that_cannot_be_generated_is_status_2(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], told: str
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], reported: str
 ) -> None:
     assert simulate(*arguments) == 2
-    assert told in capsys.readouterr().err
+    assert reported in capsys.readouterr().err
 
 
 def test_many_pods_are_counted_by_workload_and_zone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,8 +20,8 @@ _SHOWN = re.compile(r"<!-- kschedd compare (?P<words>[^>]*) -->\n```markdown\n.*
 
 def test_the_page_shows_what_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = ScenarioCluster(ROOT / "examples")
-    said = cluster.do("apply -f demo", "")
-    assert "error" not in said, said
+    answer = cluster.do("apply -f demo", "")
+    assert "error" not in answer, answer
     cluster.do("advance 10s", "")
     (tmp_path / "demo.yaml").write_text(cluster.do(f"get -A -o yaml {KINDS}", ""))
 

@@ -238,7 +238,7 @@ def test_refused(plugins: dict[str, Any], refusal: str) -> None:
 
 
 def test_weights_that_overflow_are_refused() -> None:
-    told: list[tuple[str, str]] = []
+    reported: list[tuple[str, str]] = []
     most = (2**63 - 1) // 100
     scorers = {name: PluginInfo(frozenset({"score"})) for name in ("A", "B")}
     sets = {
@@ -251,8 +251,8 @@ def test_weights_that_overflow_are_refused() -> None:
     def implements(name: str) -> frozenset[str] | None:
         return catalogue[name].points if name in catalogue else None
 
-    expand(sets, implements, lambda path, value, why, allowed: told.append((path, why)))
-    assert told == []
+    expand(sets, implements, lambda path, value, why, allowed: reported.append((path, why)))
+    assert reported == []
     sets["score"] = PluginSet((PluginEntry("A", 2**40), PluginEntry("B", most - 2**40 + 1)))
-    expand(sets, implements, lambda path, value, why, allowed: told.append((path, why)))
-    assert told == [("$.plugins.score", "the weights add up to more than a score can hold")]
+    expand(sets, implements, lambda path, value, why, allowed: reported.append((path, why)))
+    assert reported == [("$.plugins.score", "the weights add up to more than a score can hold")]

@@ -13,14 +13,28 @@ from kschedd.config.versions.feature_gates import (
     parse_flag,
     without_effect,
 )
-from kschedd.config.versions.kube_versions import V1_34, V1_36
+from kschedd.config.versions.kube_versions import KUBE_VERSIONS, V1_34, V1_36, V1_37
 
 
 def test_every_gate_is_listed_with_its_default_and_what_it_changes() -> None:
     lines = listing(V1_34.gates).splitlines()
-    assert [line.split()[0] for line in lines] == list(V1_34.gates)
+    shown = [name for name, gate in V1_34.gates.items() if gate.what]
+    assert [line.split()[0] for line in lines[:-1]] == shown
+    assert lines[-1] == f"Nothing here depends on the other {len(V1_34.gates) - len(shown)} gates of this release."
     [line] = [line for line in lines if line.startswith("SchedulerPopFromBackoffQ")]
     assert line.split(maxsplit=3)[1:] == ["true", "BETA", "pods in backoff are tried when no other pod waits"]
+
+
+def test_each_release_knows_the_gates_of_its_kube_scheduler() -> None:
+    # As many as each kube-scheduler registers, without AllAlpha and AllBeta.
+    counted = {name: len(version.gates) for name, version in KUBE_VERSIONS.items()}
+    assert counted == {"1.34.1": 206, "1.34": 206, "1.35": 216, "1.36": 239, "1.37": 251}
+
+
+def test_gates_of_other_components_are_accepted_without_effect() -> None:
+    given = parse_flag(["KubeletInUserNamespace=false", "AggregatedDiscoveryRemoveBetaType=true"], V1_37.gates)
+    assert without_effect(given, V1_37.gates) == ["KubeletInUserNamespace"]
+    assert V1_37.gates["AggregatedDiscoveryRemoveBetaType"].stage == "DEPRECATED"
 
 
 def test_the_flag_is_given_once_or_several_times() -> None:
@@ -40,7 +54,7 @@ def test_the_flag_is_given_once_or_several_times() -> None:
             "PodOverhead=true",
             "$.PodOverhead: the feature is finished and always on since v1.24, and its gate was removed after v1.25",
         ),
-        ("PodSchedulingReadiness=true", "$.PodSchedulingReadiness: the feature is finished and always on since v1.30"),
+        ("PodSchedulingReadiness=false", "$.PodSchedulingReadiness: the feature is finished and its gate locked"),
         (
             "BalanceAttachedNodeVolumes=true",
             "$.BalanceAttachedNodeVolumes: the feature and its gate were removed after v1.22",

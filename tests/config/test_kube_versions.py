@@ -152,9 +152,11 @@ def test_a_plugin_names_the_rules_it_goes_by_and_chooses_by_them_once(path: Path
     named = ast.get_docstring(module) or ""
     for function in ast.walk(module):
         if isinstance(function, ast.FunctionDef):
-            asked = {each.attr for each in ast.walk(function) if isinstance(each, ast.Attribute) and _of_rules(each)}
-            assert {rule for rule in asked if rule not in named} == set()
-            assert not asked or function.name == "from_args" or any(each.arg == "rules" for each in function.args.args)
+            requests = {each.attr for each in ast.walk(function) if isinstance(each, ast.Attribute) and _of_rules(each)}
+            assert {rule for rule in requests if rule not in named} == set()
+            assert (
+                not requests or function.name == "from_args" or any(each.arg == "rules" for each in function.args.args)
+            )
 
 
 def _of_rules(read: ast.Attribute) -> bool:

@@ -32,7 +32,7 @@ def configured(**plugins: Any) -> Config:
     raw = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"plugins": {point: {"enabled": said} for point, said in plugins.items()}}],
+        "profiles": [{"plugins": {point: {"enabled": answer} for point, answer in plugins.items()}}],
     }
     return config_from_raw(raw, catalogue=CATALOGUE)
 

@@ -29,8 +29,8 @@ def only(name: str) -> dict[str, Any]:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
-def reasons(said: dict[str, Any]) -> dict[str, list[str] | None]:
-    return {name: None if status is None else status["reasons"] for name, status in said["filter"].items()}
+def reasons(answer: dict[str, Any]) -> dict[str, list[str] | None]:
+    return {name: None if status is None else status["reasons"] for name, status in answer["filter"].items()}
 
 
 @pytest.fixture
@@ -39,33 +39,33 @@ def cordoned() -> Any:
 
 
 def test_without_score_plugins_the_nodes_behind_the_first_that_fits_are_told_too(tmp_path: Path, cordoned: Any) -> None:
-    said = outcome(tmp_path, NO_SCORES, [node("a"), node("b", cpu="0"), cordoned], pod("p"))
-    assert reasons(said) == {"a": None, "b": ["Insufficient cpu"], "c": ["node(s) were unschedulable"]}
-    assert (said["feasible"], said["best"]) == (["a"], ["a"])
-    assert said["unschedulable_plugins"] == ["NodeResourcesFit", "NodeUnschedulable"]
+    answer = outcome(tmp_path, NO_SCORES, [node("a"), node("b", cpu="0"), cordoned], pod("p"))
+    assert reasons(answer) == {"a": None, "b": ["Insufficient cpu"], "c": ["node(s) were unschedulable"]}
+    assert (answer["feasible"], answer["best"]) == (["a"], ["a"])
+    assert answer["unschedulable_plugins"] == ["NodeResourcesFit", "NodeUnschedulable"]
 
 
 def test_a_nominated_node_may_fit_although_prefilter_left_it_out(tmp_path: Path, cordoned: Any) -> None:
     wishing = {**pod("p", affinity=only("c")), "status": {"nominatedNodeName": "a"}}
-    said = outcome(tmp_path, NO_AFFINITY_FILTER, [node("a"), node("b"), cordoned], wishing)
-    assert reasons(said) == {"a": [LEFT_OUT], "b": [LEFT_OUT], "c": ["node(s) were unschedulable"]}
-    assert said["nominated_shortcut"]
-    assert (said["feasible"], said["best"]) == (["a"], ["a"])
+    answer = outcome(tmp_path, NO_AFFINITY_FILTER, [node("a"), node("b"), cordoned], wishing)
+    assert reasons(answer) == {"a": [LEFT_OUT], "b": [LEFT_OUT], "c": ["node(s) were unschedulable"]}
+    assert answer["nominated_shortcut"]
+    assert (answer["feasible"], answer["best"]) == (["a"], ["a"])
 
 
 def test_what_is_said_of_a_nominated_node_that_was_left_out_is_told_too(tmp_path: Path) -> None:
     wishing = {**pod("p", affinity=only("b")), "status": {"nominatedNodeName": "a"}}
-    said = outcome(tmp_path, {}, [node("a"), node("b", cpu="0")], wishing)
-    assert reasons(said) == {"a": ["node(s) didn't match Pod's node affinity/selector"], "b": ["Insufficient cpu"]}
+    answer = outcome(tmp_path, {}, [node("a"), node("b", cpu="0")], wishing)
+    assert reasons(answer) == {"a": ["node(s) didn't match Pod's node affinity/selector"], "b": ["Insufficient cpu"]}
     expected = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."
-    assert said["message"].startswith(expected)
+    assert answer["message"].startswith(expected)
 
 
 def test_a_gated_pod_that_is_nominated_does_not_count_on_its_node(tmp_path: Path) -> None:
     gated = pod("gated", cpu="2", priority=100, schedulingGates=[{"name": "example.com/wait"}])
     gated["status"] = {"phase": "Pending", "nominatedNodeName": "n1"}
-    said = outcome(tmp_path, {}, [node("n1"), gated], pod("w"))
-    assert said["feasible"] == ["n1"]
+    answer = outcome(tmp_path, {}, [node("n1"), gated], pod("w"))
+    assert answer["feasible"] == ["n1"]
     nominated = {**gated, "spec": {**gated["spec"], "schedulingGates": []}}
     assert outcome(tmp_path, {}, [node("n1"), nominated], pod("w"))["feasible"] == []
 
@@ -76,11 +76,11 @@ def test_extenders_reject_nodes_and_add_to_totals(tmp_path: Path) -> None:
         "prioritize": lambda body: [{"Host": "b", "Score": 10}],
     }
     with serving(verbs) as extender:
-        asked = {"urlPrefix": extender.url, "nodeCacheCapable": True, "filterVerb": "filter"}
-        config = {**CONFIG, "extenders": [asked | {"prioritizeVerb": "prioritize", "weight": 2}]}
+        requests = {"urlPrefix": extender.url, "nodeCacheCapable": True, "filterVerb": "filter"}
+        config = {**CONFIG, "extenders": [requests | {"prioritizeVerb": "prioritize", "weight": 2}]}
         raw = case(want=ONE_NODE_FITS, config=config, objects=[node("a"), node("b"), node("c")], pod=pod("p"))
         (record,) = read_records(write_records(tmp_path / "small.jsonl", raw))
-        said = run_case(record)
-    assert reasons(said) == {"a": None, "b": None, "c": ["it is full"]}
-    assert (said["feasible"], said["best"], said["unschedulable_plugins"]) == (["a", "b"], ["b"], ["Extender"])
-    assert said["total"]["b"] - said["total"]["a"] == 10 * 2 * 10  # of 10 the most, of 100 with the plugins
+        answer = run_case(record)
+    assert reasons(answer) == {"a": None, "b": None, "c": ["it is full"]}
+    assert (answer["feasible"], answer["best"], answer["unschedulable_plugins"]) == (["a", "b"], ["b"], ["Extender"])
+    assert answer["total"]["b"] - answer["total"]["a"] == 10 * 2 * 10  # of 10 the most, of 100 with the plugins

@@ -143,8 +143,8 @@ def test_witnesses_are_counted_apart(tmp_path: Path, capsys: pytest.CaptureFixtu
     file = tmp_path / "facts.jsonl"
     file.write_text("\n".join(map(json.dumps, raws)))
     assert main([str(file), "--kube-version", "1.37", "-o", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)["evidence"]
-    assert {name: counts["passed"] for name, counts in told.items()} == {"derived": 2, "source": 1}
+    reported = json.loads(capsys.readouterr().out)["evidence"]
+    assert {name: counts["passed"] for name, counts in reported.items()} == {"derived": 2, "source": 1}
 
 
 def test_the_facts_of_1_37_hold(shared_part: SharedPart) -> None:

@@ -182,14 +182,14 @@ def test_a_condition_that_changes_back_within_a_step_has_not_changed() -> None:
     world.load([pod("p")])
 
     def say(message: str) -> None:
-        said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+        answer = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         world.apply(
             {
                 "op": "patch",
                 "kind": "Pod",
                 "namespace": "default",
                 "name": "p",
-                "patch": {"status": {"conditions": [said]}},
+                "patch": {"status": {"conditions": [answer]}},
             }
         )
 

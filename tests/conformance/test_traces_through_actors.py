@@ -27,8 +27,8 @@ def golden(shared_part: SharedPart) -> list[GoldenRecord]:
 def test_every_trace_comes_out_of_the_daemons_actors_as_kube_scheduler_has_it(golden: list[GoldenRecord]) -> None:
     wrong = {record.id: found for record in golden if (found := through_actors(record))}
     assert len(golden) >= 200
-    told = [f"{name}: {'; '.join(found[:3])}" for name, found in wrong.items()]
-    assert not wrong, "\n".join([f"{len(wrong)} of {len(golden)}:", *told[:5]])
+    reported = [f"{name}: {'; '.join(found[:3])}" for name, found in wrong.items()]
+    assert not wrong, "\n".join([f"{len(wrong)} of {len(golden)}:", *reported[:5]])
 
 
 def made(*ops: Raw, **fields: Any) -> GoldenRecord:

@@ -58,16 +58,16 @@ def test_packed_files_and_folders_are_read(tmp_path: Path) -> None:
 
 
 def test_remembered_evaluations_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requests = []
 
     def run_case(record: Any, version: Any, *, remember: bool = False) -> Any:
-        asked.append(remember)
+        requests.append(remember)
         return ONE_NODE_FITS
 
     monkeypatch.setattr(cases, "run_case", run_case)
     file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
     assert run(file) == run(file, "--remembered") == 0
-    assert asked == [False, True]
+    assert requests == [False, True]
 
 
 def test_only_runs_the_records_whose_id_contains_the_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,30 +88,30 @@ def test_only_runs_the_records_whose_id_contains_the_text(tmp_path: Path, capsys
 def test_records_are_judged_by_the_version_that_made_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readme: str | None, flags: list[str], taken: str
 ) -> None:
-    asked = []
+    requests = []
 
     def run_case(record: Any, version: Any, *, remember: bool = False) -> Any:
-        asked.append(version.name)
+        requests.append(version.name)
         return ONE_NODE_FITS
 
     monkeypatch.setattr(cases, "run_case", run_case)
     if readme is not None:
         (tmp_path / "README.md").write_text(readme)
     assert run(write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS)), *flags) == 0
-    assert asked == [taken]
+    assert requests == [taken]
 
 
 def test_records_are_judged_with_features_turned_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requests = []
 
     def run_case(record: Any, version: Any, *, remember: bool = False) -> Any:
-        asked.append((version.gates["DRADeviceTaints"].default, version.gates["DRAExtendedResource"].default))
+        requests.append((version.gates["DRADeviceTaints"].default, version.gates["DRAExtendedResource"].default))
         return ONE_NODE_FITS
 
     monkeypatch.setattr(cases, "run_case", run_case)
     file = write_records(tmp_path / "small.jsonl", case(want=ONE_NODE_FITS))
     assert run(file, "--kube-version", "1.36", "--feature-gates", "DRADeviceTaints=false") == 0
-    assert asked == [(False, True)]
+    assert requests == [(False, True)]
 
 
 def test_features_that_cannot_be_turned_off_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,12 +125,12 @@ def test_a_version_that_there_is_not_is_refused(tmp_path: Path, capsys: pytest.C
     assert run(file, "--kube-version", "1.33") == 2
     (tmp_path / "README.md").write_text("kube-scheduler v1.29.0\n")
     assert run(file) == 2
-    said = capsys.readouterr().err
+    answer = capsys.readouterr().err
     assert (
         'Kubernetes "1.33" is not supported (supported: 1.34.1, 1.34, 1.35, 1.36, 1.37); 1.34 decides most alike'
-        in said
+        in answer
     )
-    assert 'README.md: Kubernetes "1.29.0" is not supported' in said
+    assert 'README.md: Kubernetes "1.29.0" is not supported' in answer
 
 
 def test_what_is_not_built_is_unsupported_and_not_passed(
@@ -208,12 +208,12 @@ def test_a_path_in_vain_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[st
     elif what == "empty-file":
         path.touch()
     assert run(path) == 2
-    said = {
+    answer = {
         "away": "no such file or folder",
         "empty-folder": "has no golden records",
         "empty-file": "is empty",
     }
-    assert f"{path}: {said[what]}" in capsys.readouterr().err
+    assert f"{path}: {answer[what]}" in capsys.readouterr().err
 
 
 def test_it_is_mounted_as_a_verb(tmp_path: Path) -> None:

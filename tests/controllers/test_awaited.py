@@ -112,15 +112,15 @@ def _written(folder: Path, raws: list[Raw]) -> str:
 @pytest.mark.parametrize(("raws", "expected"), CASES.values(), ids=CASES)
 def test_by_simulate(raws: list[Raw], expected: Placements, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["simulate", "-f", _written(tmp_path, raws), "-o", "json"])
-    told = json.loads(capsys.readouterr().out)
-    assert _numbered({key.removeprefix("default/"): name for key, name in told["placements"].items()}) == expected
+    reported = json.loads(capsys.readouterr().out)
+    assert _numbered({key.removeprefix("default/"): name for key, name in reported["placements"].items()}) == expected
 
 
 @pytest.mark.parametrize(("raws", "expected"), CASES.values(), ids=CASES)
 def test_by_check(raws: list[Raw], expected: Placements, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["check", "-f", _written(tmp_path, raws), "-o", "json"])
-    told = json.loads(capsys.readouterr().out)
-    placed = {one["name"]: one["to"] for one in told["pods"] if one["change"] in ("placed", "there")}
+    reported = json.loads(capsys.readouterr().out)
+    placed = {one["name"]: one["to"] for one in reported["pods"] if one["change"] in ("placed", "there")}
     assert _numbered(placed) == expected
 
 

@@ -187,8 +187,8 @@ def test_a_controller_without_a_scale_fails_the_sync(run: Run, kind: str, why: s
     run.pod("p", run.owner(kind))
     assert run.condition() == ("False", "SyncFailed", why)
     assert run.counts()[0] == 0
-    said = f"Failed to calculate the number of expected pods: {why}"
-    assert ("CalculateExpectedPodCountFailed", said) in run.events()
+    answer = f"Failed to calculate the number of expected pods: {why}"
+    assert ("CalculateExpectedPodCountFailed", answer) in run.events()
 
 
 def test_a_controller_that_is_gone_fails_the_sync(run: Run) -> None:
@@ -351,8 +351,8 @@ def test_two_budgets_over_one_pod_are_reported_once(run: Run) -> None:
     for name in "pq":
         run.pod(name)
     run.status()
-    said = [text for reason, text in run.events() if reason == "MultiplePodDisruptionBudgets"]
-    assert said == ['Pod "default"/"p" matches multiple PodDisruptionBudgets.  Chose "b" arbitrarily.']
+    answer = [text for reason, text in run.events() if reason == "MultiplePodDisruptionBudgets"]
+    assert answer == ['Pod "default"/"p" matches multiple PodDisruptionBudgets.  Chose "b" arbitrarily.']
 
 
 def test_a_restart_finds_the_same(run: Run) -> None:

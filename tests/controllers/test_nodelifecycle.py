@@ -163,8 +163,8 @@ def test_a_node_that_comes_back_loses_its_taints_and_its_pods_are_ready_again() 
         "lastTransitionTime": stamp(START + 65),
         "observedGeneration": 1,
     }
-    told = [each.raw for each in cluster.store.list("Event") if each.raw["involvedObject"]["name"] == "web"]
-    assert [(each["type"], each["reason"], each["message"]) for each in told] == [
+    reported = [each.raw for each in cluster.store.list("Event") if each.raw["involvedObject"]["name"] == "web"]
+    assert [(each["type"], each["reason"], each["message"]) for each in reported] == [
         ("Warning", "NodeNotReady", "Node is not ready")
     ]
     cluster.kubelet(None, "a")

@@ -131,7 +131,7 @@ def test_a_request_beyond_64_bits_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fractional", "step", "asked", "before", "after"),
+    ("fractional", "step", "requests", "before", "after"),
     [
         (False, "1Ki", "1025", "1025", "1025"),
         (False, "1k", "1023", "2001", "2001"),
@@ -142,13 +142,13 @@ def test_a_request_beyond_64_bits_is_an_error() -> None:
     ],
 )
 def test_steps_decide_the_consumed_amount_and_its_format(
-    fractional: bool, step: str, asked: str, before: str, after: str
+    fractional: bool, step: str, requests: str, before: str, after: str
 ) -> None:
     policy = {"default": "1", "validRange": {"min": "1", "step": step}}
     capacities: Any = {"memory": {"value": "10k", "requestPolicy": policy}}
     for by_step, consumed in ((False, before), (True, after)):
         rules = attrs.evolve(RULES, fractional_capacity=fractional, capacity_formatted_by_step=by_step)
-        assert consumed_capacity({"memory": asked}, capacities, rules) == {"memory": consumed}
+        assert consumed_capacity({"memory": requests}, capacities, rules) == {"memory": consumed}
 
 
 @pytest.mark.parametrize(

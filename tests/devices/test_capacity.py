@@ -31,8 +31,8 @@ VALUES = {"default": "4Gi", "validValues": ["2Gi", "4Gi", "8Gi"]}
 )
 def test_policy_decides_what_a_request_consumes(policy: Any, requested: str | None, consumed: str | None) -> None:
     capacity: dict[str, Any] = {"value": "10Gi"} | ({} if policy is None else {"requestPolicy": policy})
-    asked = {} if requested is None else {"memory": requested}
-    assert consumed_capacity(asked, {"memory": capacity}) == (None if consumed is None else {"memory": consumed})
+    requests = {} if requested is None else {"memory": requested}
+    assert consumed_capacity(requests, {"memory": capacity}) == (None if consumed is None else {"memory": consumed})
 
 
 def test_capacities_that_are_not_requested_are_consumed_too() -> None:

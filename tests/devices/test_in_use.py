@@ -40,7 +40,7 @@ def claim(key: str, allocated: Any) -> Object:
     return parse({**claim_raw(key.partition("/")[2], exact("r")), **status})
 
 
-def told(state: AllocatedState) -> Any:
+def reported(state: AllocatedState) -> Any:
     amounts = {device: {name: each for name, each in used.items() if each} for device, used in state.capacity.items()}
     return state.whole, state.shared, amounts
 
@@ -49,7 +49,7 @@ def told(state: AllocatedState) -> Any:
 def test_what_is_in_use_follows_each_claim(steps: list[tuple[str, str, Any]]) -> None:
     in_use, claims, in_flight = InUse(), {}, {}
     for what, key, allocated in steps:
-        stamp, before = in_use.pools.at, told(in_use.state)
+        stamp, before = in_use.pools.at, reported(in_use.state)
         before = (before[0].copy(), before[1].copy(), before[2])
         if what == "in flight":
             in_flight[key] = allocated
@@ -64,10 +64,10 @@ def test_what_is_in_use_follows_each_claim(steps: list[tuple[str, str, Any]]) ->
         for each in _KEYS:
             of_claim = list(held_devices(allocation(claims[each]) if each in claims else None))
             held += of_claim or held_devices(in_flight.get(each))
-        assert told(in_use.state) == told(AllocatedState.of(held))
+        assert reported(in_use.state) == reported(AllocatedState.of(held))
         changed = in_use.pools.since(stamp)
         assert changed is not None
-        after = told(in_use.state)
+        after = reported(in_use.state)
         differ = {(device.driver, device.pool) for part in (0, 1) for device in before[part] ^ after[part]}
         differ |= {
             (device.driver, device.pool)

@@ -134,13 +134,13 @@ def test_what_is_known_changes_nothing_that_is_found(rules: DeviceRules, seed: i
     chance = Random(seed)
     most_steps = chance.choice((0, 0, 3, 6, 10, 60))
     inventory, in_use, known = Inventory().updated(slices(chance)), InUse(), KnownAllocations()
-    asked = [tuple(claim(chance, f"c{n}", rules) for n in range(chance.randint(1, 2))) for _ in range(2)]
+    requests = [tuple(claim(chance, f"c{n}", rules) for n in range(chance.randint(1, 2))) for _ in range(2)]
     held: list[str] = []
     for number in range(chance.randint(8, 24)):
         for _ in range(chance.choice((0, 0, 0, 0, 1, 3))):
             if held:
                 in_use.take_in_flight(held.pop(chance.randrange(len(held))), None)
-        claims = chance.choice(asked)
+        claims = chance.choice(requests)
         here = known.of(claims, most_steps, inventory, 0, in_use.pools)
         claims = here.sharing(claims)
         found: dict[str, Allocation] = {}

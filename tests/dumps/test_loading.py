@@ -126,9 +126,9 @@ def test_what_pods_name_and_is_not_there_is_made_up() -> None:
     assert "volumeMounts" not in json.dumps(
         owner["spec"]["template"]["spec"]["containers"][0].get("volumeMounts") or ""
     )
-    said = "\n".join(prepared.assumptions.texts())
+    answer = "\n".join(prepared.assumptions.texts())
     for word in ("shop", "gold", "gone", "shop/data", "shop/web-abc"):
-        assert word in said
+        assert word in answer
     assert _by_name(_prepared(*raws, complete=False), "Node") == {}
 
 
@@ -242,9 +242,9 @@ def test_what_is_wrong_is_left_out_and_the_rest_is_taken() -> None:
     assert [obj.name for obj in prepared.objects] == ["n1", "c"]
     assert len(prepared.errors) == 3
     assert any("dump:1: Node n2 was left out" in error for error in prepared.errors)
-    said = "\n".join(prepared.assumptions.texts())
-    assert 'ConfigMap: unknown field "colour", dropped: default/c' in said
-    assert "the data of ConfigMaps was dropped (--keep-secrets keeps it)" in said
+    answer = "\n".join(prepared.assumptions.texts())
+    assert 'ConfigMap: unknown field "colour", dropped: default/c' in answer
+    assert "the data of ConfigMaps was dropped (--keep-secrets keeps it)" in answer
     assert "data" not in prepared.objects[1].raw
     assert _prepared(odd, keep_secrets=True).objects[0].raw["data"] == {"a": "b"}
 
@@ -255,10 +255,10 @@ def test_of_two_the_later_is_taken() -> None:
     other = node("n2", 8)
     prepared = _prepared(later, node("n1", 1), node("n2", 3), other, node("n3", 4), node("n3", 4))
     assert {obj.name: obj.uid for obj in prepared.objects} == {"n1": uid(1), "n2": uid(8), "n3": uid(4)}
-    said = "\n".join(prepared.assumptions.texts())
-    assert "two versions of one object, the later one taken: n1" in said
-    assert "two objects with the same name and different uids, the later one taken: n2" in said
-    assert "the same object twice: n3" in said
+    answer = "\n".join(prepared.assumptions.texts())
+    assert "two versions of one object, the later one taken: n1" in answer
+    assert "two objects with the same name and different uids, the later one taken: n2" in answer
+    assert "the same object twice: n3" in answer
 
 
 def test_events_and_leases_are_not_taken_and_custom_objects_are_kept() -> None:
@@ -273,9 +273,9 @@ def test_custom_kinds_are_named_once_each() -> None:
     rollouts = [
         kept("Rollout", f"r{n}", 4 + n, api="argoproj.io/v1alpha1", namespace="default", spec={}) for n in range(5)
     ]
-    said = _prepared(*rollouts, kept("Old", "o", 20, api="example.com/v1", namespace="default")).assumptions.texts()
-    assert said.count("Rollout.argoproj.io is a kind without any effect here: kept unchanged (5 times)") == 1
-    assert said.count("Old.example.com is a kind without any effect here: kept unchanged") == 1
+    answer = _prepared(*rollouts, kept("Old", "o", 20, api="example.com/v1", namespace="default")).assumptions.texts()
+    assert answer.count("Rollout.argoproj.io is a kind without any effect here: kept unchanged (5 times)") == 1
+    assert answer.count("Old.example.com is a kind without any effect here: kept unchanged") == 1
 
 
 def test_fields_and_kinds_of_1_20_are_dropped_or_left_out_and_said() -> None:
@@ -286,9 +286,9 @@ def test_fields_and_kinds_of_1_20_are_dropped_or_left_out_and_said() -> None:
     assert [obj.name for obj in prepared.objects] == ["n1", "a", "p"]
     assert len(prepared.errors) == 1
     assert "dump:3: ComponentStatus etcd-0 was left out" in prepared.errors[0]
-    said = "\n".join(prepared.assumptions.texts())
-    assert 'Pod: unknown field "metadata.clusterName", dropped: default/a' in said
-    assert "PodSecurityPolicy.policy is a kind without any effect here" in said
+    answer = "\n".join(prepared.assumptions.texts())
+    assert 'Pod: unknown field "metadata.clusterName", dropped: default/a' in answer
+    assert "PodSecurityPolicy.policy is a kind without any effect here" in answer
 
 
 def test_what_cannot_be_counted_is_left_out_and_what_nobody_has_is_said() -> None:
@@ -296,9 +296,9 @@ def test_what_cannot_be_counted_is_left_out_and_what_nobody_has_is_said() -> Non
     prepared = _prepared(node("n1", 1), *raws)
     assert [obj.name for obj in prepared.objects] == ["n1", "huge", "n2"]
     assert ["minus" in prepared.errors[0], "words" in prepared.errors[1], len(prepared.errors)] == [True, True, 2]
-    said = prepared.assumptions.texts()
-    assert "absurd quantities in the requests of Pods, counted as kube-scheduler counts: default/huge" in said
-    assert "absurd quantities in the allocatable of Nodes, counted as kube-scheduler counts: n2" in said
+    answer = prepared.assumptions.texts()
+    assert "absurd quantities in the requests of Pods, counted as kube-scheduler counts: default/huge" in answer
+    assert "absurd quantities in the allocatable of Nodes, counted as kube-scheduler counts: n2" in answer
 
 
 def test_two_clusters_in_one_dump_are_said() -> None:
@@ -308,9 +308,9 @@ def test_two_clusters_in_one_dump_are_said() -> None:
         raw = node(f"n{number}", number)
         raw["status"]["nodeInfo"] = {"kubeletVersion": version}
         raws.append(raw)
-    said = _prepared(*raws).assumptions.texts()
-    assert "objects of two clusters: of two objects with the same name, one was taken" in said
-    assert "nodes of several versions: v1.27, v1.33" in said
+    answer = _prepared(*raws).assumptions.texts()
+    assert "objects of two clusters: of two objects with the same name, one was taken" in answer
+    assert "nodes of several versions: v1.27, v1.33" in answer
 
 
 def test_pods_of_unknown_schedulers_are_named() -> None:
@@ -359,9 +359,9 @@ def test_load_and_save_are_verbs(name: str, tmp_path: Path, scenario: Any) -> No
     source = tmp_path / "dump.json"
     raws = [node("n1", 1), pod("a", 2, "n1"), pod("b", 3, namespace="shop", owner=WEB)]
     source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": raws}))
-    said = scenario.do(f"load {source}", "")
-    assert "loaded: Namespace 1, Node 1, Pod 2, ReplicaSet 1" in said
-    assert "ReplicaSets that own pods, made up from the pods: shop/web-abc" in said
+    answer = scenario.do(f"load {source}", "")
+    assert "loaded: Namespace 1, Node 1, Pod 2, ReplicaSet 1" in answer
+    assert "ReplicaSets that own pods, made up from the pods: shop/web-abc" in answer
     assert "n1" in scenario.do("get pods -A -o wide", "")
     assert "objects saved" in scenario.do(f"save {tmp_path / name}", "")
     assert "there is a file already; --force writes over it" in scenario.do(f"save {tmp_path / name}", "")
@@ -440,12 +440,12 @@ def test_what_the_clusters_own_scheduler_said_is_told_without_an_attempt(
     source.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [*nodes, dumped]}))
     scenario.do("pause", "")
     scenario.do(f"load {source}", "")
-    told = json.loads(scenario.do("explain big -o json", ""))
-    assert told["decision"] is None
-    said = told["dumped"]
-    assert said["message"] == dumped["status"]["conditions"][0]["message"]
-    assert said["same"] is (reasons is None)
-    why = "\n".join(said["why"])
+    reported = json.loads(scenario.do("explain big -o json", ""))
+    assert reported["decision"] is None
+    answer = reported["dumped"]
+    assert answer["message"] == dumped["status"]["conditions"][0]["message"]
+    assert answer["same"] is (reasons is None)
+    why = "\n".join(answer["why"])
     for reason in reasons or ():
         assert reason in why
     text = scenario.do("explain big", "")

@@ -26,8 +26,8 @@ VERBS = ("explain", "plan", "capacity", "save")
 
 def demo() -> ScenarioCluster:
     cluster = ScenarioCluster(ROOT / "examples")
-    said = cluster.do("apply -f demo", "")
-    assert "error" not in said, said
+    answer = cluster.do("apply -f demo", "")
+    assert "error" not in answer, answer
     cluster.do("advance 10s", "")
     return cluster
 
@@ -41,9 +41,9 @@ def dump(tmp_path: Path) -> Path:
 
 def test_its_own_output_is_the_same_cluster_again(dump: Path) -> None:
     again = ScenarioCluster(dump.parent)
-    said = again.do(f"load {dump}", "")
-    assert "error" not in said, said
-    assert "made up" not in said, said
+    answer = again.do(f"load {dump}", "")
+    assert "error" not in answer, answer
+    assert "made up" not in answer, answer
     first = demo()
     for kind in ("nodes", "pods", "replicasets", "deployments"):
         columns = "custom-columns=A:.metadata.name,B:.metadata.uid,C:.spec.nodeName,D:.status.phase,E:.spec.replicas"
@@ -54,8 +54,8 @@ def test_its_own_output_is_the_same_cluster_again(dump: Path) -> None:
 
 def test_the_page_shows_what_is_printed(dump: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = ScenarioCluster(dump.parent)
-    said = cluster.do(f"load {dump}", "")
-    assert "error" not in said, said
+    answer = cluster.do(f"load {dump}", "")
+    assert "error" not in answer, answer
 
     def screen(found: re.Match[str]) -> str:
         lines = cluster.do(found[1], "").splitlines()
@@ -95,8 +95,8 @@ def test_the_commands_of_the_page_work(dump: Path, monkeypatch: pytest.MonkeyPat
             assert main(words) == 0, words
         elif words[0] not in ASIDE:
             more = ["--force"] if words[0] == "save" else []
-            said = cluster.execute(shlex.join([*words, *more]), "")
-            assert said.status in (0, 1), said.text  # 1: some pod would have no place
+            answer = cluster.execute(shlex.join([*words, *more]), "")
+            assert answer.status in (0, 1), answer.text  # 1: some pod would have no place
 
 
 def test_the_workflow_and_the_hook_run_what_there_is() -> None:

@@ -96,13 +96,13 @@ def test_a_custom_resource_keeps_its_metadata_alone_and_its_kind_is_made_up() ->
         "metadata": {"name": "p", "ownerReferences": [reference]},
         "spec": {"containers": [{"name": "c", "image": "mk10zq/i:1"}]},
     }
-    (made, owned), told = redacted([owner, pod])
+    (made, owned), reported = redacted([owner, pod])
     assert _left([made, owned]) == []
     assert made.keys() == {"apiVersion", "kind", "metadata"}
     meta = made["metadata"]
     named = {"apiVersion": made["apiVersion"], "kind": made["kind"], "name": meta["name"], "uid": meta["uid"]}
     assert owned["metadata"]["ownerReferences"] == [named]
-    assert told == []
+    assert reported == []
 
 
 def _class(expression: str) -> Raw:
@@ -118,19 +118,19 @@ def test_what_is_left_out_and_what_is_kept_is_told() -> None:
     ingress: Raw = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "i"}}
     slices = [raw for number in range(2) for raw in _node(number) if raw["kind"] == "ResourceSlice"]
     letters = _class("device.attributes['dra.acme.example'].model.startsWith('ac')")
-    (made, *hidden), told = redacted([ingress, letters, *slices])
+    (made, *hidden), reported = redacted([ingress, letters, *slices])
     assert made["spec"] == letters["spec"]
     assert "serial" not in json.dumps(hidden)
-    assert told == [
+    assert reported == [
         "CEL expressions of DeviceClass gold are kept, and the drivers, attributes and capacities that they name with "
         "them: with made-up words they would select other devices",
         "left out, since no decision reads them: 1 ingresses",
     ]
     driver = _class("device.driver.endsWith('mple')")
-    (made, *hidden), told = redacted([driver, *slices])
+    (made, *hidden), reported = redacted([driver, *slices])
     assert made["spec"] == driver["spec"]
     assert "serial" in json.dumps(hidden)
-    assert told == [
+    assert reported == [
         "CEL expressions of DeviceClass gold are kept, and the names of drivers, attributes and capacities of all "
         "devices with them: with made-up words they would select other devices",
     ]
@@ -351,7 +351,7 @@ KEPT = [
 @pytest.mark.parametrize("expression", [*REWRITTEN, *KEPT])
 def test_decisions_are_the_same(expression: str, tmp_path: Path) -> None:
     plain = _cluster(expression)
-    hidden, told = redacted(plain)
+    hidden, reported = redacted(plain)
     decided, unplaced = [], []
     for name, raws in (("plain", plain), ("hidden", hidden)):
         file = tmp_path / f"{name}.json"
@@ -366,7 +366,7 @@ def test_decisions_are_the_same(expression: str, tmp_path: Path) -> None:
     assert decided[0] == decided[1]
     assert 0 < unplaced[0] < len(decided[0]) - 15
     left = "acme" in json.dumps(hidden)
-    assert left == bool(told) == (expression in KEPT)
+    assert left == bool(reported) == (expression in KEPT)
 
 
 def test_a_custom_resource_keeps_its_scale_which_budgets_read(tmp_path: Path) -> None:
@@ -388,8 +388,8 @@ def test_a_custom_resource_keeps_its_scale_which_budgets_read(tmp_path: Path) ->
         "metadata": _meta("acme-1", 2, namespace="default"),
         "spec": {"size": {"acmeCount": 4}, "acmeField": "acme"},
     }
-    (made_definition, made), told = redacted([definition, owner])
-    assert (made["spec"], told) == ({"replicas": 4}, [])
+    (made_definition, made), reported = redacted([definition, owner])
+    assert (made["spec"], reported) == ({"replicas": 4}, [])
     assert "acme" not in json.dumps([made_definition, made]).lower()
     file = tmp_path / "hidden.json"
     file.write_text("".join(json_chunks(iter([made_definition, made]))), encoding="utf-8")

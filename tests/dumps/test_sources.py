@@ -195,11 +195,11 @@ def test_what_is_damaged_is_told_and_the_rest_is_read(tmp_path: Path) -> None:
     (tmp_path / "e.json.gz").write_bytes(b"\x1f\x8bnothing")
     found = read_sources([str(tmp_path), str(tmp_path / "missing")])
     assert _names(found) == ["n1"]
-    said = "\n".join(found.errors)
-    assert "a.json:1: not JSON" in said
-    assert "b.yaml" in said
-    assert "e.json.gz: damaged gzip data" in said
-    assert "missing: cannot be read: No such file or directory" in said
+    answer = "\n".join(found.errors)
+    assert "a.json:1: not JSON" in answer
+    assert "b.yaml" in answer
+    assert "e.json.gz: damaged gzip data" in answer
+    assert "missing: cannot be read: No such file or directory" in answer
     assert "not objects of Kubernetes, left out" in " ".join(found.assumptions.texts())
 
 
@@ -278,3 +278,17 @@ def test_a_file_that_memory_would_not_do_for_is_not_read(tmp_path: Path, monkeyp
         f"{packed}: larger than 1,000 bytes when unpacked: it was not read",
     ]
     assert found.found == []
+
+
+def test_an_object_that_cannot_be_read_is_left_out_of_its_list(tmp_path: Path) -> None:
+    faulty = "- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, uid: u2}, data: {number: .inf}}\n"
+    items = "\n".join(
+        f"- apiVersion: v1\n  kind: ConfigMap\n  metadata: {{name: {name}, uid: u-{name}}}" for name in ("a", "c")
+    )
+    path = tmp_path / "list.yaml"
+    path.write_text(f"apiVersion: v1\nkind: List\nitems:\n{faulty}{items}\n", encoding="utf-8")
+    found = read_sources([str(path)])
+    assert [each.raw["metadata"]["name"] for each in found.found] == ["a", "c"]
+    told = " ".join(found.assumptions.texts())
+    assert "the objects of a list beside one that cannot be read were taken" in told
+    assert "truncated" not in told

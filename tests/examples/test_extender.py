@@ -66,8 +66,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingClient]
         text = (EXAMPLE / "config.yaml").read_text()
         assert "http://127.0.0.1:8898" in text
         config.write_text(text.replace("http://127.0.0.1:8898", url))
-        with _process(sys.executable, "-c", DAEMON, str(socket), str(config)) as (_, said):
-            assert said == f"started {socket}"
+        with _process(sys.executable, "-c", DAEMON, str(socket), str(config)) as (_, answer):
+            assert answer == f"started {socket}"
             with BlockingClient(socket, timeout=PATIENCE_S) as client:
                 yield client
 

@@ -156,11 +156,11 @@ def test_fragmentation_is_what_its_definition_says() -> None:
 def test_what_a_policy_prefers(
     policy: str, demand: tuple[int, int, int], better: tuple[int, list[int]], worse: tuple[int, list[int]]
 ) -> None:
-    free, asked = _free(better, worse), gpu.Demand(*demand)
+    free, requests = _free(better, worse), gpu.Demand(*demand)
     if policy == "FGD":
-        scores = gpu.Fragmentation(gpu._typical(TYPICAL)).scores(free, asked).max(axis=1)
+        scores = gpu.Fragmentation(gpu._typical(TYPICAL)).scores(free, requests).max(axis=1)
     else:
-        scores = gpu._BY_STATE[policy](free, asked)
+        scores = gpu._BY_STATE[policy](free, requests)
     assert scores[0] > scores[1]
 
 

@@ -153,8 +153,8 @@ def test_a_quota_that_cannot_be_read_holds_up_pods_of_its_namespace_only(spec: A
     cluster.apply({**quota("a", "1", "1"), "spec": spec}, node("n", cpu="4"))
     cluster.apply(pod("held", namespace="a"), pod("free", cpu="1", namespace="b"))
     assert nodes_of(cluster) == {"held": None, "free": "n"}
-    said = cluster.run("describe pod -n a held")
-    assert "ElasticQuota of namespace a: min and max must be maps of quantities" in said
+    answer = cluster.run("describe pod -n a held")
+    assert "ElasticQuota of namespace a: min and max must be maps of quantities" in answer
 
 
 def test_what_is_borrowed_is_taken_back() -> None:
@@ -199,8 +199,8 @@ def test_a_quota_that_grows_wakes_pods() -> None:
 )
 def test_the_size_of_a_node_is_its_score(mode: str, scores: list[int]) -> None:
     nodes = [node("s", cpu="2", memory="0"), node("m", cpu="4", memory="0"), node("l", cpu="6", memory="0")]
-    said = judge(NodeResourcesAllocatable, pod("p"), nodes, args={"mode": mode})
-    assert [each.score for each in said.values()] == scores
+    answer = judge(NodeResourcesAllocatable, pod("p"), nodes, args={"mode": mode})
+    assert [each.score for each in answer.values()] == scores
 
 
 def test_weights_say_what_counts() -> None:
@@ -344,9 +344,9 @@ NODES = [node(name, cpu="10") for name in ("idle", "right", "busy", "full", "unk
 
 
 def test_target_load_packing_prefers_what_comes_near_the_target(metrics: str) -> None:
-    asked = pod("p", cpu="600m")  # expected to use 900m, 9 % of a node
-    said = judge(trimaran.TargetLoadPacking, asked, NODES, args={"metricsFile": metrics})
-    assert {name: each.score for name, each in said.items()} == {
+    requests = pod("p", cpu="600m")  # expected to use 900m, 9 % of a node
+    answer = judge(trimaran.TargetLoadPacking, requests, NODES, args={"metricsFile": metrics})
+    assert {name: each.score for name, each in answer.items()} == {
         "idle": 54,  # 60 * 9 / 40 + 40 = 53.5
         "right": 98,  # 60 * 39 / 40 + 40 = 98.5, and 98 is the even one
         "busy": 7,  # 40 * 11 / 60 = 7.3
@@ -356,15 +356,15 @@ def test_target_load_packing_prefers_what_comes_near_the_target(metrics: str) ->
 
 
 def test_a_pod_with_limits_is_expected_to_use_what_it_requests(metrics: str) -> None:
-    asked = pod("p", cpu="600m")
-    asked["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "600m"}
-    said = judge(trimaran.TargetLoadPacking, asked, NODES, args={"metricsFile": metrics})
-    assert said["idle"].score == 49  # 60 * 6 / 40 + 40
+    requests = pod("p", cpu="600m")
+    requests["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "600m"}
+    answer = judge(trimaran.TargetLoadPacking, requests, NODES, args={"metricsFile": metrics})
+    assert answer["idle"].score == 49  # 60 * 6 / 40 + 40
 
 
 def test_risk_counts_the_deviation(metrics: str) -> None:
-    said = judge(trimaran.LoadVariationRiskBalancing, pod("p", cpu="1"), NODES, args={"metricsFile": metrics})
-    assert {name: each.score for name, each in said.items()} == {
+    answer = judge(trimaran.LoadVariationRiskBalancing, pod("p", cpu="1"), NODES, args={"metricsFile": metrics})
+    assert {name: each.score for name, each in answer.items()} == {
         "idle": 95,  # 1 - (0.10 + 0) / 2
         "right": 79,  # 1 - (0.40 + 0.02) / 2
         "busy": 45,  # 1 - (0.90 + 0.20) / 2
@@ -375,9 +375,9 @@ def test_risk_counts_the_deviation(metrics: str) -> None:
 
 def test_the_margin_multiplies_the_deviation_and_the_sensitivity_bends_it(metrics: str) -> None:
     args = {"metricsFile": metrics, "safeVarianceMargin": 3, "safeVarianceSensitivity": 2}
-    said = judge(trimaran.LoadVariationRiskBalancing, pod("p", cpu="1"), NODES, args=args)
-    assert said["right"].score == 59  # 1 - (0.40 + 3 * sqrt(0.02)) / 2
-    assert said["busy"].score == 5  # the deviation counts 1 at most
+    answer = judge(trimaran.LoadVariationRiskBalancing, pod("p", cpu="1"), NODES, args=args)
+    assert answer["right"].score == 59  # 1 - (0.40 + 3 * sqrt(0.02)) / 2
+    assert answer["busy"].score == 5  # the deviation counts 1 at most
 
 
 @pytest.mark.parametrize(

@@ -328,9 +328,9 @@ def test_who_rejects_the_nominated_node_is_named_of_the_nodes_left_out() -> None
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
     raw = {**pod("p", "2", affinity=affinity), "status": {"nominatedNodeName": "n1"}}
     found = plain(explain(engine.machine, Pod.from_raw(raw), {}))
-    said = {name: verdict["reasons"] for name, verdict in by_node(found).items()}
-    assert said["n1"] == ["node(s) had untolerated taint(s)"]
-    assert said["n3"] == ["node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]"]
+    answer = {name: verdict["reasons"] for name, verdict in by_node(found).items()}
+    assert answer["n1"] == ["node(s) had untolerated taint(s)"]
+    assert answer["n3"] == ["node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]"]
     assert "1 node(s) didn't satisfy plugin(s) [NodeAffinity TaintToleration]" in found["message"]
 
 

@@ -39,38 +39,38 @@ def test_verdicts_and_scores_of_extenders_stand_among_those_of_plugins() -> None
         "score": lambda args: [{"Host": "n3", "Score": 7}],
     }
     with serving(verbs) as extender:
-        said = explained({"urlPrefix": extender.url, "filterVerb": "filter", "prioritizeVerb": "score", "weight": 3})
-        assert [verb for verb, _ in extender.asked] == ["filter", "score"]  # each is asked once
+        answer = explained({"urlPrefix": extender.url, "filterVerb": "filter", "prioritizeVerb": "score", "weight": 3})
+        assert [verb for verb, _ in extender.requests] == ["filter", "score"]  # each is asked once
         url = extender.url
-    by_node = {one["node"]: (one["plugin"], one["code"], one["reasons"]) for one in said["verdicts"]}
+    by_node = {one["node"]: (one["plugin"], one["code"], one["reasons"]) for one in answer["verdicts"]}
     assert by_node == {
         "n0": (url, "Unschedulable", ["no card"]),
         "n1": (url, "UnschedulableAndUnresolvable", ["no slot"]),
         "n2": (None, "Success", []),
         "n3": (None, "Success", []),
     }
-    assert said["scores"][url] == {
+    assert answer["scores"][url] == {
         "n2": {"raw": 0, "normalized": 0, "weighted": 0},
         "n3": {"raw": 7, "normalized": 70, "weighted": 210},
     }
-    assert said["weights"][url] == 3
-    assert said["totals"]["n3"] - said["totals"]["n2"] == 210
-    assert (said["chosen"], said["ties"]) == ("n3", ["n3"])
+    assert answer["weights"][url] == 3
+    assert answer["totals"]["n3"] - answer["totals"]["n2"] == 210
+    assert (answer["chosen"], answer["ties"]) == ("n3", ["n3"])
 
 
 def test_what_each_of_several_rejects_is_its_own() -> None:
     first: Raw = {"filter": lambda args: {"NodeNames": ["n1", "n2"], "FailedNodes": {"n0": "first"}}}
     second: Raw = {"filter": lambda args: {"NodeNames": ["n2"]}}
     with serving(first) as one, serving(second) as other:
-        said = explained(*({"urlPrefix": each.url, "filterVerb": "filter"} for each in (one, other)), nodes=3)
+        answer = explained(*({"urlPrefix": each.url, "filterVerb": "filter"} for each in (one, other)), nodes=3)
         assert other.of("filter")[0]["NodeNames"] == ["n1", "n2"]
         expected = [
             (one.url, ["first"]),
             (other.url, ["the extender did not answer with this node"]),
             (None, []),
         ]
-    assert [(verdict["plugin"], verdict["reasons"]) for verdict in said["verdicts"]] == expected
-    assert said["chosen"] == "n2"
+    assert [(verdict["plugin"], verdict["reasons"]) for verdict in answer["verdicts"]] == expected
+    assert answer["chosen"] == "n2"
 
 
 def test_one_that_fails_is_a_note_and_the_message_unless_it_may_be_ignored() -> None:
@@ -87,8 +87,8 @@ def test_one_that_fails_is_a_note_and_the_message_unless_it_may_be_ignored() -> 
 
 def test_whole_nodes_are_scored_without_their_pods_which_is_said() -> None:
     with serving({"filter": lambda args: {"Nodes": args["Nodes"]}}) as extender:
-        said = explained({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": False})
-    assert any("kubernetes#141781" in note for note in said["notes"])
+        answer = explained({"urlPrefix": extender.url, "filterVerb": "filter", "nodeCacheCapable": False})
+    assert any("kubernetes#141781" in note for note in answer["notes"])
 
 
 def test_extenders_are_called_for_scores_at_the_same_time() -> None:
@@ -99,9 +99,9 @@ def test_extenders_are_called_for_scores_at_the_same_time() -> None:
         return [{"Host": "n1", "Score": 2}]
 
     with serving({"score": score}) as one, serving({"score": score}) as other:
-        said = explained(*({"urlPrefix": each.url, "prioritizeVerb": "score", "weight": 1} for each in (one, other)))
+        answer = explained(*({"urlPrefix": each.url, "prioritizeVerb": "score", "weight": 1} for each in (one, other)))
         urls = {one.url, other.url}
-    assert {url for url in urls if said["scores"][url]["n1"]["raw"] == 2} == urls
+    assert {url for url in urls if answer["scores"][url]["n1"]["raw"] == 2} == urls
     assert not both.broken
 
 

@@ -283,6 +283,6 @@ def test_a_fork_goes_its_own_way() -> None:
     fork.put(Node.from_raw(node("late", "b", random.Random(3))))
     fork.remove_node("n0")
     zones = fork.table.label(ZONE)
-    told = {name: zones.values[zones.ids[row]] for name, row in fork.table.row_of.items()}
-    assert told == {each.name: each.labels[ZONE] for each in fork.table.nodes if each is not None}
+    reported = {name: zones.values[zones.ids[row]] for name, row in fork.table.row_of.items()}
+    assert reported == {each.name: each.labels[ZONE] for each in fork.table.nodes if each is not None}
     assert state([live.table, live.counts]) == before

@@ -11,8 +11,8 @@ from tests.explain.planted import PLANTED, Planted, pod
 
 def planted_cluster(reason: Planted, folder: Path) -> ScenarioCluster:
     cluster = ScenarioCluster(folder)
-    said = cluster.do("apply", reason.manifests)
-    assert "error" not in said, said
+    answer = cluster.do("apply", reason.manifests)
+    assert "error" not in answer, answer
     if reason.name == "not-ready":
         cluster.do("node stop n1", "")
         cluster.do("advance 2m", "")

@@ -57,7 +57,7 @@ def cluster(
     return VirtualDaemon(made, daemon_methods)
 
 
-def told(daemon: VirtualDaemon) -> Raw:
+def reported(daemon: VirtualDaemon) -> Raw:
     answer: Raw = daemon.call("scheduler.explain_group", pod_group="default/gang")
     return answer
 
@@ -67,7 +67,7 @@ def states(answer: Raw) -> dict[str, tuple[str, str | None]]:
 
 
 def test_it_says_which_member_fits_nowhere_and_why() -> None:
-    answer = told(cluster(node("n", "2"), group(3), pod("a"), pod("b"), pod("c")))
+    answer = reported(cluster(node("n", "2"), group(3), pod("a"), pod("b"), pod("c")))
     assert states(answer) == {"a": ("fits", "n"), "b": ("fits", "n"), "c": ("unschedulable", None)}
     last = answer["members"][-1]
     assert last["plugin"] == "NodeResourcesFit"
@@ -109,7 +109,7 @@ def test_a_pod_that_fits_nowhere_by_itself_is_the_cause() -> None:
 
 
 def test_a_gang_that_lacks_pods_is_gated() -> None:
-    answer = told(cluster(node("n", "2"), group(3), pod("a")))
+    answer = reported(cluster(node("n", "2"), group(3), pod("a")))
     assert states(answer) == {"a": ("gated", None)}
     assert answer["members"][0]["plugin"] == "GangScheduling"
     assert not answer["fits"]
@@ -117,7 +117,7 @@ def test_a_gang_that_lacks_pods_is_gated() -> None:
 
 
 def test_pods_of_a_scheduler_that_is_not_here_are_not_tried() -> None:
-    answer = told(cluster(node("n", "1"), group(2), pod("a"), pod("b"), pod("c", schedulerName="other")))
+    answer = reported(cluster(node("n", "1"), group(2), pod("a"), pod("b"), pod("c", schedulerName="other")))
     assert states(answer) == {"a": ("fits", "n"), "b": ("unschedulable", None), "c": ("gated", None)}
     assert answer["members"][-1]["message"] == 'no profile here is called "other", as the scheduler of the pod is'
 
@@ -125,7 +125,7 @@ def test_pods_of_a_scheduler_that_is_not_here_are_not_tried() -> None:
 def test_pods_that_two_profiles_are_responsible_for_are_not_tried() -> None:
     profiles = [{"schedulerName": "default-scheduler"}, {"schedulerName": "other"}]
     daemon = cluster(node("n", "1"), group(2), pod("a"), pod("b", schedulerName="other"), profiles=profiles)
-    answer = told(daemon)
+    answer = reported(daemon)
     assert states(answer) == {"a": ("error", None), "b": ("error", None)}
     assert "should have the same .spec.schedulerName" in group_explanation(answer, TerminalStyle())
 
@@ -136,11 +136,11 @@ def test_pods_that_two_profiles_are_responsible_for_are_not_tried() -> None:
 def test_where_pods_are_tried_one_by_one_that_is_said(version: KubernetesVersion, gates: dict[str, bool]) -> None:
     daemon = cluster(node("n", "1"), pod("a"), version=version, gates=gates)
     with pytest.raises(RpcError, match="without the feature gate GenericWorkload tries the pods of a PodGroup one by"):
-        told(daemon)
+        reported(daemon)
 
 
 def test_without_gang_scheduling_a_group_needs_no_number_of_pods() -> None:
-    answer = told(cluster(node("n", "1"), group(2), pod("a"), pod("b"), gates={"GenericWorkload": True}))
+    answer = reported(cluster(node("n", "1"), group(2), pod("a"), pod("b"), gates={"GenericWorkload": True}))
     assert (answer["min_count"], states(answer)) == (0, {"a": ("scheduled", "n"), "b": ("unschedulable", None)})
 
 
@@ -159,19 +159,19 @@ def test_the_name_of_a_group_is_looked_for_among_those_there_are() -> None:
 
 
 def test_a_group_that_is_only_named_does_not_exist() -> None:
-    answer = told(cluster(node("n", "2"), pod("a")))
+    answer = reported(cluster(node("n", "2"), pod("a")))
     assert (answer["exists"], answer["policy"]) == (False, "")
     assert states(answer) == {"a": ("gated", None)}
 
 
 def test_of_a_group_that_is_placed_every_pod_is_scheduled() -> None:
-    answer = told(cluster(node("n", "2"), group(2), pod("a"), pod("b")))
+    answer = reported(cluster(node("n", "2"), group(2), pod("a"), pod("b")))
     assert states(answer) == {"a": ("scheduled", "n"), "b": ("scheduled", "n")}
 
 
 def test_a_group_that_nothing_is_known_of_is_not_found() -> None:
     with pytest.raises(RpcError, match=r'podgroups\.scheduling\.k8s\.io "gang" not found'):
-        told(cluster(node("n", "2")))
+        reported(cluster(node("n", "2")))
 
 
 def test_an_explanation_of_one_of_its_pods_names_the_group_first() -> None:

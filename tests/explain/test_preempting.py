@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kschedd.api.pods import Pod
-from kschedd.explain.preempting import told
+from kschedd.explain.preempting import preemption_answer
 from kschedd.framework.postfilter import Candidate, Preemption
 
 
@@ -34,16 +34,16 @@ LATE = "2025-02-01T00:00:00Z"
 )
 def test_the_criterion_that_decided_is_named(other: Candidate, criterion: str) -> None:
     chosen = candidate("a", victim("u"))
-    found = told("a", [], Preemption((other, chosen), (), (), ()))
+    found = preemption_answer("a", [], Preemption((other, chosen), (), (), ()))
     assert found.decided_by == criterion
     assert [each.node for each in found.candidates] == ["a", "b"]
     assert found.tied == (["b"] if criterion == "the first by name" else [])
 
 
 def test_one_candidate_needs_no_criterion() -> None:
-    found = told("a", [], Preemption((candidate("a", victim("u")),), ("a",), (), ()))
+    found = preemption_answer("a", [], Preemption((candidate("a", victim("u")),), ("a",), (), ()))
     assert (found.decided_by, found.left, found.candidate_count) == ("", [], 1)
 
 
 def test_an_out_of_tree_plugin_says_no_more_than_its_choice() -> None:
-    assert told("a", [], None).candidate_count == 0
+    assert preemption_answer("a", [], None).candidate_count == 0

@@ -21,12 +21,12 @@ class FakeExtender:
 
     verbs: dict[str, Answer]
     url: str = ""
-    asked: list[tuple[str, Raw]] = attrs.field(factory=list)
+    requests: list[tuple[str, Raw]] = attrs.field(factory=list)
     cookies: list[str | None] = attrs.field(factory=list)
     certificates: list[Any] = attrs.field(factory=list)  # of the clients, where it is served by TLS
 
     def of(self, verb: str) -> list[Raw]:
-        return [body for asked, body in self.asked if asked == verb]
+        return [body for requests, body in self.requests if requests == verb]
 
 
 @contextmanager
@@ -44,13 +44,13 @@ def serving(
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             verb = self.path.removeprefix("/")
             if keep:
-                extender.asked.append((verb, body))
+                extender.requests.append((verb, body))
                 extender.cookies.append(self.headers["Cookie"])
             if tls is not None:
                 extender.certificates.append(self.connection.getpeercert())
             answer = extender.verbs.get(verb)
-            said = b"" if answer is None else answer(body)
-            data = said if isinstance(said, bytes) else json.dumps(said).encode()
+            reply = b"" if answer is None else answer(body)
+            data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
             self.send_response(404 if answer is None else 200)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()

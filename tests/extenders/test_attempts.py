@@ -53,7 +53,7 @@ class Extended:
             )
         )
         self.answers: dict[str, Answer | str] = {}
-        self.asked: list[tuple[str, Raw]] = []
+        self.requests: list[tuple[str, Raw]] = []
 
     def see(self, *raws: Raw) -> "Extended":
         for raw in raws:
@@ -63,12 +63,12 @@ class Extended:
 
     def answer(self, call: ExtenderCall) -> Any:
         where = call.url.removeprefix("http://")
-        self.asked.append((where, json.loads(b"".join(call.write()))))
-        said = self.answers[where]
-        if isinstance(said, str):
-            return ExtenderFailure(said)
+        self.requests.append((where, json.loads(b"".join(call.write()))))
+        reply = self.answers[where]
+        if isinstance(reply, str):
+            return ExtenderFailure(reply)
         try:
-            return call.read(200, json.dumps(said(self.asked[-1][1])).encode())
+            return call.read(200, json.dumps(reply(self.requests[-1][1])).encode())
         except ExtenderFailure as failure:
             return failure
 
@@ -98,7 +98,7 @@ class Extended:
         return result.message
 
     def wheres(self) -> list[str]:
-        return [where for where, _ in self.asked]
+        return [where for where, _ in self.requests]
 
 
 NAMES = {"filterVerb": "filter", "nodeCacheCapable": True}
@@ -123,7 +123,7 @@ def test_an_extender_is_asked_about_the_nodes_that_are_left_by_name() -> None:
     run.see(node("small", cpu="1m"))
     run.answers["a/filter"] = only("n3")
     assert run.chosen(pod("p")) == "n3"
-    [(_, args)] = run.asked
+    [(_, args)] = run.requests
     assert args["NodeNames"] == ["n1", "n2", "n3"]
     assert args["Nodes"] is None
     assert args["Pod"]["metadata"]["name"] == "p"
@@ -138,7 +138,7 @@ def test_or_with_the_whole_nodes() -> None:
 
     run.answers["a/filter"] = last
     assert run.chosen(pod("p")) == "n3"
-    [(_, args)] = run.asked
+    [(_, args)] = run.requests
     assert args["NodeNames"] is None
     assert [one["metadata"]["name"] for one in args["Nodes"]["items"]] == ["n1", "n2", "n3"]
     assert args["Nodes"]["items"][0]["status"]["allocatable"]["cpu"] == "1"
@@ -149,7 +149,7 @@ def test_each_is_asked_about_what_the_one_before_left_and_those_to_be_ignored_co
     run.answers["a/filter"] = only("n2")
     run.answers["b/filter"] = only("n2", "n3")
     assert run.chosen(pod("p")) == "n2"
-    assert [(where, args["NodeNames"]) for where, args in run.asked] == [
+    assert [(where, args["NodeNames"]) for where, args in run.requests] == [
         ("b/filter", ["n1", "n2", "n3"]),
         ("a/filter", ["n2", "n3"]),
     ]
@@ -226,7 +226,7 @@ def test_one_that_manages_resources_is_asked_about_pods_that_want_them() -> None
     managed = [{"name": "example.com/card", "ignoredByScheduler": True}]
     run = three({**NAMES, "managedResources": managed})
     assert run.chosen(pod("other")) == "n1"
-    assert run.asked == []
+    assert run.requests == []
     run.answers["a/filter"] = only("n2")
     assert run.chosen(asking_for(**{"example.com/card": "1"})) == "n2"  # no node has any: it is left to the extender
 
@@ -235,11 +235,11 @@ def test_the_nominated_node_is_asked_about_first_and_a_failure_makes_it_one_of_m
     run = three(NAMES)
     run.answers["a/filter"] = lambda args: {"NodeNames": args["NodeNames"]}
     assert run.chosen(pod("p", nominated="n2")) == "n2"
-    assert [args["NodeNames"] for _, args in run.asked] == [["n2"]]
-    run.asked.clear()
+    assert [args["NodeNames"] for _, args in run.requests] == [["n2"]]
+    run.requests.clear()
     run.answers["a/filter"] = lambda args: {"Error": "no"} if args["NodeNames"] == ["n2"] else {"NodeNames": ["n3"]}
     assert run.chosen(pod("q", nominated="n2")) == "n3"
-    assert len(run.asked) == 2
+    assert len(run.requests) == 2
 
 
 def test_a_search_for_an_extender_does_not_end_with_the_first_node() -> None:
@@ -247,7 +247,7 @@ def test_a_search_for_an_extender_does_not_end_with_the_first_node() -> None:
     run = three(NAMES, profiles=[unscored])
     run.answers["a/filter"] = only("n3")
     assert run.chosen(pod("p")) == "n3"
-    assert run.asked[0][1]["NodeNames"] == ["n1", "n2", "n3"]
+    assert run.requests[0][1]["NodeNames"] == ["n1", "n2", "n3"]
 
 
 # -- prioritize -------------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def test_one_that_fails_to_score_gives_no_score(answer: Any) -> None:
 def test_nobody_scores_a_single_node() -> None:
     run = Extended(SCORES).see(node("n1"))
     assert run.chosen(pod("p")) == "n1"
-    assert run.asked == []
+    assert run.requests == []
 
 
 # -- bind -------------------------------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def bound(effects: Effects) -> list[str]:
 def test_an_extender_that_binds_is_asked_instead_of_the_plugins() -> None:
     run, effects = binding(BINDS, lambda args: {})
     args = {"PodName": "p", "PodNamespace": "default", "PodUID": "uid-p", "Node": "n1"}
-    assert run.asked == [("a/bind", args)]
+    assert run.requests == [("a/bind", args)]
     assert bound(effects) == ["default/p"]
     assert effects.plans == []
     assert [one.uid for one in run.driver.machine.cluster.assumed_pods()] == ["uid-p"]  # until its write is seen
@@ -328,28 +328,28 @@ class Informed:
     """Notes whom it is told of."""
 
     name: ClassVar = "Informed"
-    told: ClassVar[list[str]] = []
+    reported: ClassVar[list[str]] = []
 
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        self.told.append(f"{pod.name} on {node_name}")
+        self.reported.append(f"{pod.name} on {node_name}")
 
 
 def test_what_an_extender_has_bound_is_told_to_the_plugins() -> None:
     """In bindingCycle RunPostBindPlugins follows on `bind`, which asks an extender or the Bind plugins."""
-    Informed.told.clear()
+    Informed.reported.clear()
     run = Extended(BINDS, plugins=(Informed,)).see(node("n1"))
     run.answers["a/bind"] = lambda args: {}
     result = run.attempt(pod("p"))
     run.driver.step(CompleteAttempt(QueuedPod(result.pod, result.pod.key, 0, attempts=1), result), NOW)
-    [asked] = run.driver.take_effects().calls
-    assert isinstance(asked, CallExtender)
-    run.driver.step(PluginCalled(asked.uid, asked.answered(run.answer(asked.call))), NOW)
+    [requests] = run.driver.take_effects().calls
+    assert isinstance(requests, CallExtender)
+    run.driver.step(PluginCalled(requests.uid, requests.answered(run.answer(requests.call))), NOW)
     effects = run.driver.take_effects()
     assert bound(effects) == []
-    [told] = effects.calls
-    assert isinstance(told, CallPlugin)
-    run.driver.step(PluginCalled(told.uid, told.run()), NOW)
-    assert Informed.told == ["p on n1"]
+    [reported] = effects.calls
+    assert isinstance(reported, CallPlugin)
+    run.driver.step(PluginCalled(reported.uid, reported.run()), NOW)
+    assert Informed.reported == ["p on n1"]
     assert bound(run.driver.take_effects()) == ["default/p"]
 
 
@@ -399,7 +399,7 @@ def test_an_extender_has_its_say_in_whom_to_evict() -> None:
     run.answers["a/preempt"] = victims(n2=["uid-low-2"], n3=["uid-low-3"])
     result = preemption(run)
     assert (result.nominated_node, [one.name for one in result.victims]) == ("n2", ["low-2"])
-    [(_, args)] = run.asked
+    [(_, args)] = run.requests
     assert args["NodeNameToVictims"] is None
     assert args["NodeNameToMetaVictims"]["n1"] == {"Pods": [{"UID": "uid-low-1"}], "NumPDBViolations": 0}
 
@@ -408,7 +408,7 @@ def test_one_without_pods_of_its_own_gets_them_whole() -> None:
     run = crowded({"preemptVerb": "preempt"})
     run.answers["a/preempt"] = victims(n3=["uid-low-3"])
     assert preemption(run).nominated_node == "n3"
-    [(_, args)] = run.asked
+    [(_, args)] = run.requests
     assert args["NodeNameToMetaVictims"] is None
     assert args["NodeNameToVictims"]["n2"]["Pods"][0]["metadata"]["name"] == "low-2"
 
@@ -468,7 +468,7 @@ def test_a_simulation_asks_real_extenders_but_to_bind_and_binds_for_one_that_wou
         placed = engine.store.get("Pod", "default", "p")
         assert isinstance(placed, Pod)
         assert placed.node_name == "n2"
-        assert [verb for verb, _ in extender.asked] == ["filter"]
+        assert [verb for verb, _ in extender.requests] == ["filter"]
 
 
 # -- step by step ---------------------------------------------------------------------------------------------------
@@ -486,14 +486,14 @@ def _stepped(run: Extended, raw: Raw, at: Callable[[SchedulingDriver, StopPoint]
     stops: list[str] = []
     try:
         while True:
-            asked = attempt.send(answers)
-            if isinstance(asked, StopPoint):
-                stops.append(asked.point)
-                at(run.driver, asked)
+            requests = attempt.send(answers)
+            if isinstance(requests, StopPoint):
+                stops.append(requests.point)
+                at(run.driver, requests)
                 run.driver.debugger.next()
                 answers = []
             else:
-                answers = [run.answer(call) for call in asked]
+                answers = [run.answer(call) for call in requests]
     except StopIteration as end:
         return end.value, stops
 
@@ -513,7 +513,7 @@ def test_step_by_step_extenders_are_asked_the_same_and_the_same_node_is_chosen()
     result, stops = _stepped(stepped, pod("web"), lambda driver, at: None)
     assert isinstance(result, ScheduleResult)
     assert result.node_name == chosen == "n2"
-    assert stepped.asked == plain.asked
+    assert stepped.requests == plain.requests
     assert {"filter", "score"} <= set(stops)
 
 
@@ -526,7 +526,7 @@ def test_what_is_changed_by_hand_counts_beside_what_an_extender_says() -> None:
     result, _ = _stepped(run, pod("web"), veto)
     assert isinstance(result, ScheduleResult)
     assert result.node_name == "n1"
-    assert "n2" not in run.asked[0][1]["NodeNames"]
+    assert "n2" not in run.requests[0][1]["NodeNames"]
 
 
 def test_an_attempt_that_an_extender_fails_fails_step_by_step() -> None:
@@ -599,6 +599,6 @@ def test_pods_of_the_node_do_not_count_for_spreading_by_host_either() -> None:
             run.see(raw)
         run.see(pod("there", on="n1", labels={"app": "web"}))
         run.answers["a/filter"] = answer
-        asked = pod("p", cpu="0", labels={"app": "web"})
-        asked["spec"]["topologySpreadConstraints"] = [spread]
-        assert run.chosen(asked) == chosen
+        requests = pod("p", cpu="0", labels={"app": "web"})
+        requests["spec"]["topologySpreadConstraints"] = [spread]
+        assert run.chosen(requests) == chosen

@@ -44,11 +44,11 @@ def given_up(ask: Ask, url: str, words: str) -> str:
     On a slow machine a short timeout ends before the extender's first bytes have come.
     """
     for doublings in range(10):
-        said = ask(binding(url, httpTimeout=f"{100 << doublings}ms"))
-        assert isinstance(said, ExtenderFailure)
-        if str(said).endswith(words):
+        answer = ask(binding(url, httpTimeout=f"{100 << doublings}ms"))
+        assert isinstance(answer, ExtenderFailure)
+        if str(answer).endswith(words):
             break
-    return str(said)
+    return str(answer)
 
 
 def binding(url: str, pod_name: str = "web", **settings: Any) -> ExtenderCall:
@@ -82,7 +82,7 @@ def test_a_call_posts_json_and_reads_json(ask: Ask) -> None:
     with serving({"bind": lambda body: {"Error": f"no {body['Node']} for {body['PodName']}"}}) as extender:
         assert ask(binding(extender.url + "/")) == "no n1 for web"
         args = {"PodName": "web", "PodNamespace": "default", "PodUID": "uid", "Node": "n1"}
-        assert extender.asked == [("bind", args)]
+        assert extender.requests == [("bind", args)]
 
 
 FAULTS = {
@@ -121,24 +121,24 @@ FAULTS = {
 def test_a_bad_answer_is_a_failure_that_says_what_is_wrong(fault: str, ask: Ask) -> None:
     raw, words = FAULTS[fault]
     with answering(raw) as url:
-        said = ask(binding(url))
-        assert isinstance(said, ExtenderFailure)
-        assert str(said).startswith(words.replace("{url}", url)), said
+        answer = ask(binding(url))
+        assert isinstance(answer, ExtenderFailure)
+        assert str(answer).startswith(words.replace("{url}", url)), answer
 
 
 def test_an_extender_that_is_down_refuses_the_connection(ask: Ask) -> None:
     with nobody_there() as url:
-        said = ask(binding(url))
-        assert isinstance(said, ExtenderFailure)
+        answer = ask(binding(url))
+        assert isinstance(answer, ExtenderFailure)
         host = url.removeprefix("http://")
-        assert str(said) == f'Post "{url}/bind": dial tcp {host}: connect: connection refused'
+        assert str(answer) == f'Post "{url}/bind": dial tcp {host}: connect: connection refused'
 
 
 def test_an_extender_that_goes_while_a_body_is_sent_leaves_nothing_behind(ask: Ask) -> None:
     with answering(b"", reads=False) as url:
-        said = ask(binding(url, pod_name="a" * (32 << 20)))
-        assert isinstance(said, ExtenderFailure)
-        assert str(said).startswith(f'Post "{url}/bind": ')
+        answer = ask(binding(url, pod_name="a" * (32 << 20)))
+        assert isinstance(answer, ExtenderFailure)
+        assert str(answer).startswith(f'Post "{url}/bind": ')
     gc.collect()  # a generator that was not closed would warn here
 
 
@@ -169,9 +169,9 @@ def test_an_answer_byte_by_byte_is_given_up_after_the_timeout(head: bytes, words
 def test_an_answer_without_end_is_not_read_to_its_end(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "MAX_ANSWER_BYTES", 1 << 20)
     with answering(b"HTTP/1.1 200 OK\r\n\r\n" + b" " * ((1 << 20) + 1), keeps_open=True) as url:
-        said = ask(binding(url))
-        assert isinstance(said, ExtenderFailure)
-        assert str(said) == f'Post "{url}/bind": the response exceeds 1 MiB'
+        answer = ask(binding(url))
+        assert isinstance(answer, ExtenderFailure)
+        assert str(answer) == f'Post "{url}/bind": the response exceeds 1 MiB'
 
 
 def test_redirects_are_followed(ask: Ask) -> None:
@@ -259,9 +259,9 @@ def test_certificates_may_be_in_files(secured: Secured, ask: Ask, tmp_path: Path
 
 
 def test_a_certificate_of_another_authority_is_refused(secured: Secured, ask: Ask) -> None:
-    said = ask(binding(secured.url, **secured.settings(caData=encoded(trustme.CA().cert_pem.bytes()))))
-    assert isinstance(said, ExtenderFailure)
-    assert str(said).startswith(f'Post "{secured.url}/bind": tls: failed to verify certificate: x509: ')
+    answer = ask(binding(secured.url, **secured.settings(caData=encoded(trustme.CA().cert_pem.bytes()))))
+    assert isinstance(answer, ExtenderFailure)
+    assert str(answer).startswith(f'Post "{secured.url}/bind": tls: failed to verify certificate: x509: ')
 
 
 @pytest.mark.parametrize(
@@ -274,8 +274,8 @@ def test_a_certificate_of_another_authority_is_refused(secured: Secured, ask: As
     ],
 )
 def test_the_name_it_is_checked_for_can_be_given(name: str, why: str, secured: Secured, ask: Ask) -> None:
-    said = str(ask(binding(secured.url, **secured.settings(serverName=name))))
-    assert said == (f'Post "{secured.url}/bind": tls: failed to verify certificate: x509: {why}' if why else "")
+    answer = str(ask(binding(secured.url, **secured.settings(serverName=name))))
+    assert answer == (f'Post "{secured.url}/bind": tls: failed to verify certificate: x509: {why}' if why else "")
 
 
 @pytest.mark.parametrize(
@@ -293,13 +293,13 @@ def test_nobody_is_checked_where_the_configuration_says_so(
 
 
 def test_without_any_of_that_the_systems_authorities_decide(secured: Secured, ask: Ask) -> None:
-    said = ask(binding(secured.url))
-    assert isinstance(said, ExtenderFailure)
-    assert "tls: failed to verify certificate" in str(said)
+    answer = ask(binding(secured.url))
+    assert isinstance(answer, ExtenderFailure)
+    assert "tls: failed to verify certificate" in str(answer)
 
 
 @pytest.mark.parametrize(
-    ("tls", "said"),
+    ("tls", "answer"),
     [
         pytest.param({"caFile": "/no/such/ca"}, "caFile /no/such/ca: No such file or directory", id="authorities"),
         pytest.param(
@@ -309,11 +309,11 @@ def test_without_any_of_that_the_systems_authorities_decide(secured: Secured, as
         ),
     ],
 )
-def test_a_file_that_is_not_there_is_said(ask: Ask, tls: dict[str, Any], said: str) -> None:
+def test_a_file_that_is_not_there_is_said(ask: Ask, tls: dict[str, Any], answer: str) -> None:
     settings = {"enableHTTPS": True, "tlsConfig": tls}
     failure = ask(binding("https://127.0.0.1:1", **settings))
     assert isinstance(failure, ExtenderFailure)
-    assert str(failure) == f"extender https://127.0.0.1:1: tlsConfig: {said}"
+    assert str(failure) == f"extender https://127.0.0.1:1: tlsConfig: {answer}"
     with pytest.raises(ExtenderTLSError):
         tls_context(configured("https://127.0.0.1:1", **settings))
 

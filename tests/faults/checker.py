@@ -201,11 +201,11 @@ class _Order:
             if value in happened:
                 yield f"{value} was written at version {happened[value]} and again at {version}"
             happened[value] = version
-            asked = written.get(value)
-            if asked is None or change.seen.key != asked.key:
+            requests = written.get(value)
+            if requests is None or change.seen.key != requests.key:
                 yield f"version {version} has {value} in {change.seen.key}, which nobody wrote there"
-            elif asked.refused and asked.refused not in UNKNOWN and not came_back(asked):
-                yield f"version {version} has {value}, whose write was refused: {asked}"
+            elif requests.refused and requests.refused not in UNKNOWN and not came_back(requests):
+                yield f"version {version} has {value}, whose write was refused: {requests}"
 
     def operation(self, operation: Operation, known: int) -> Iterator[str]:
         if _unknown(operation):
@@ -288,8 +288,8 @@ class _Order:
         # A salvage that was killed has told what it had found, too, and the next one may find less.
         lost = [(int(first), int(end)) for first, end in _LOST.findall(words)]
         ends = [int(end) for end in _LAST.findall(words)]
-        if lost and not ends and known > (told := max(end for _, end in lost)) and era.end_is_told:
-            yield f"version {known} was known, and words tell of losses up to version {told} only: {words}"
+        if lost and not ends and known > (reported := max(end for _, end in lost)) and era.end_is_told:
+            yield f"version {known} was known, and words tell of losses up to version {reported} only: {words}"
         # Without a word of its end it goes on to the last write, of which perhaps nobody had heard.
         whole = min(first for first, _ in lost) - 1 if lost else min(ends, default=math.inf)
         if whole < self.era.base:

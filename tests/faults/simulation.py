@@ -354,10 +354,10 @@ class Simulation:
         if self._plan.flips and self._chance.random() < 0.5:
             self._flip("flipped")
 
-    def _flip(self, told: str) -> None:
+    def _flip(self, reported: str) -> None:
         where = self.disk.flip_bit()
         self._log_flipped = self._log_flipped or "-wal" in where
-        self.history.note(f"{told}: {where}")
+        self.history.note(f"{reported}: {where}")
 
     async def _begin_era(self, cluster: LiveCluster, dropped: bool) -> None:
         """Look at what the store begins with: of versions that nobody has seen the checker has to know."""

@@ -53,10 +53,10 @@ def test_the_example_refuses_pods_without_a_team() -> None:
 
 
 def test_pods_that_are_alike_are_each_looked_at() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def validate(operation: str, new: Any, old: Any) -> str | None:
-        asked.append(new["metadata"]["name"])
+        requests.append(new["metadata"]["name"])
         return "not this one" if new["metadata"]["name"] == "c" else None
 
     store = store_with(validate, kinds=("Pod",))
@@ -64,14 +64,14 @@ def test_pods_that_are_alike_are_each_looked_at() -> None:
     store.create(pod("b"))
     with pytest.raises(Forbidden, match="not this one"):
         store.create(pod("c"))
-    assert asked == ["a", "b", "c"]
+    assert requests == ["a", "b", "c"]
 
 
 def test_it_is_asked_of_creates_updates_and_deletes_and_of_no_status() -> None:
-    asked: list[tuple[Any, ...]] = []
+    requests: list[tuple[Any, ...]] = []
 
     def validate(operation: str, new: Any, old: Any) -> None:
-        asked.append((operation, new is None, old is None))
+        requests.append((operation, new is None, old is None))
 
     store = store_with(validate, kinds=["ConfigMap", "Pod"])
     store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n"}})
@@ -79,7 +79,7 @@ def test_it_is_asked_of_creates_updates_and_deletes_and_of_no_status() -> None:
     store.patch_status("Pod", "default", "a", {"phase": "Running"})
     store.merge_patch("Pod", "default", "a", {"metadata": {"labels": {"x": "y"}}})
     store.delete("Pod", "default", "a", grace_period_s=0)
-    assert asked == [("CREATE", False, True), ("UPDATE", False, False), ("DELETE", True, False)]
+    assert requests == [("CREATE", False, True), ("UPDATE", False, False), ("DELETE", True, False)]
 
 
 def test_without_kinds_it_is_asked_of_all_but_what_is_built_in_or_restored() -> None:
@@ -116,10 +116,10 @@ class Evil(str):
         (raises(KeyboardInterrupt()), "KeyboardInterrupt"),
         (changes, "TypeError"),
         (lambda operation: None, "TypeError"),
-        (lambda *asked: False, "validate returned False; allowed are None, a text and a list of texts"),
-        (lambda *asked: "", "validate returned ''"),
-        (lambda *asked: [1], "validate returned [1]"),
-        (lambda *asked: {"no": 1}, "validate returned {'no': 1}"),
+        (lambda *requests: False, "validate returned False; allowed are None, a text and a list of texts"),
+        (lambda *requests: "", "validate returned ''"),
+        (lambda *requests: [1], "validate returned [1]"),
+        (lambda *requests: {"no": 1}, "validate returned {'no': 1}"),
     ],
 )
 def test_what_it_does_wrong_refuses_the_write_by_its_name_and_nothing_else(
@@ -139,7 +139,7 @@ def test_what_it_does_wrong_refuses_the_write_by_its_name_and_nothing_else(
 
 def test_a_text_with_methods_of_its_own_is_a_text() -> None:
     with pytest.raises(Forbidden, match="denied the request: no"):
-        store_with(lambda *asked: Evil("no"), kinds=("Pod",)).create(pod("a"))
+        store_with(lambda *requests: Evil("no"), kinds=("Pod",)).create(pod("a"))
 
 
 def test_a_plugin_that_hangs_is_left_and_not_asked_again_until_it_is_back() -> None:
@@ -149,17 +149,17 @@ def test_a_plugin_that_hangs_is_left_and_not_asked_again_until_it_is_back() -> N
         go_on.wait()
 
     store = store_with(validate, 0.05, kinds=("Pod",))
-    said = [""]
+    answer = [""]
     try:
         # A call whose thread comes too late is not begun, and hangs nowhere: the next one is made.
-        while "an earlier call has not returned yet" not in said[-1]:
+        while "an earlier call has not returned yet" not in answer[-1]:
             with pytest.raises(AdmissionPluginFailed) as refused:
                 store.create(pod("a"))
-            said.append(str(refused.value))
+            answer.append(str(refused.value))
     finally:
         go_on.set()
-    assert said[1].endswith('admission plugin "Mine": validate did not return within 0.05s')
-    assert len(said) > 2
+    assert answer[1].endswith('admission plugin "Mine": validate did not return within 0.05s')
+    assert len(answer) > 2
     assert store.count("Pod") == 0
 
 

@@ -155,6 +155,90 @@ def test_a_version_that_is_gone_has_its_release_and_what_replaces_it(
     assert any(said in finding["message"] for finding in answer(capsys, "-f", str(file))["findings"])
 
 
+TAINT_RULE = """\
+apiVersion: resource.k8s.io/v1
+kind: DeviceTaintRule
+metadata: {name: broken}
+spec: {deviceSelector: {driver: gpu.example.com}, taint: {key: a.b/c, effect: NoExecute}}
+"""
+EXTENDED = """\
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec:
+  extendedResourceName: example.com/gpu
+  selectors: [{cel: {expression: "device.driver == 'gpu.example.com'"}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: train}
+spec: {containers: [{name: c, resources: {limits: {example.com/gpu: 1}}}]}
+"""
+
+
+def test_objects_of_different_folders_are_not_compared(tmp_path: Path, capsys: Any) -> None:
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "one" / "rule.yaml").write_text(TAINT_RULE)
+    other = tmp_path / "two" / "gpu.yaml"
+    other.write_text(EXTENDED)
+    assert codes(answer(capsys, "-f", str(tmp_path))) == []
+    other.rename(tmp_path / "one" / "gpu.yaml")
+    assert codes(answer(capsys, "-f", str(tmp_path))) == ["taintrule-extended"]
+
+
+def test_a_taint_rule_concerns_the_pods_of_its_own_driver(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "gpu.yaml").write_text(EXTENDED)
+    (tmp_path / "rule.yaml").write_text(TAINT_RULE.replace("gpu.example.com", "net.example.com"))
+    assert codes(answer(capsys, "-f", str(tmp_path))) == []
+
+
+def test_patches_of_a_kustomization_are_no_objects(tmp_path: Path, capsys: Any) -> None:
+    patch = tmp_path / "pdb.yaml"
+    patch.write_text("{kind: PodDisruptionBudget, apiVersion: policy/v1, metadata: {name: b}, spec: {minAvailable: 1}}")
+    assert codes(answer(capsys, "-f", str(tmp_path))) == ["pdb-nil-selector"]
+    (tmp_path / "kustomization.yaml").write_text("resources: [b.yaml]\npatches: [{path: pdb.yaml}]\n")
+    assert answer(capsys, "-f", str(tmp_path))["objects"] == 0
+
+
+CLASSLESS = "{kind: PersistentVolume, apiVersion: v1, metadata: {name: v}, spec: {capacity: {storage: 1Gi}}}"
+SLICE = "{kind: ResourceSlice, apiVersion: resource.k8s.io/v1, metadata: {name: s}, spec: {devices: [{name: d, %s}]}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "beside"),
+    [
+        (
+            "{kind: PersistentVolumeClaim, apiVersion: v1, metadata: {name: c}, spec: {storageClassName: ''}}",
+            "pvc-empty-class",
+            CLASSLESS,
+        ),
+        (
+            "{kind: ResourceClaim, apiVersion: resource.k8s.io/v1, metadata: {name: c}, spec: {devices: {requests: "
+            "[{name: r, exactly: {capacity: {requests: {cpu.example.com/cpu: 1}}}}]}}}",
+            "capacity-qualified-name",
+            SLICE % "capacity: {cpu.example.com/cpu: {value: 8}}",
+        ),
+    ],
+)
+def test_another_object_may_explain_a_field(tmp_path: Path, capsys: Any, text: str, code: str, beside: str) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    assert codes(answer(capsys, "-f", str(file))) == [code]
+    file.write_text(f"{text}\n---\n{beside}\n")
+    assert codes(answer(capsys, "-f", str(file))) == []
+
+
+@pytest.mark.parametrize("field", ["hostNetwork: true", "priorityClassName: system-cluster-critical"])
+def test_pods_of_the_system_may_tolerate_every_taint(tmp_path: Path, capsys: Any, field: str) -> None:
+    file = tmp_path / "cni.yaml"
+    text = "{kind: Deployment, apiVersion: apps/v1, metadata: {name: d}, spec: {template: {spec: {%s}}}}"
+    file.write_text(text % "tolerations: [{operator: Exists}]")
+    assert codes(answer(capsys, "-f", str(file))) == ["toleration-without-key"]
+    file.write_text(text % f"{field}, tolerations: [{{operator: Exists}}]")
+    assert codes(answer(capsys, "-f", str(file))) == []
+
+
 def test_messages_in_the_status_are_no_scripts(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "pod.yaml"
     condition = "{type: PodScheduled, status: 'False', message: 'preemption: 0/1 nodes are available'}"
@@ -189,15 +273,31 @@ def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: An
     (tmp_path / "chart.yaml").write_text("{{ if .Values.a }}\nkind: Pod\n{{ end }}\n")
     (tmp_path / "picture.yaml").write_bytes(b"\xff\xfe\x00")
     status = main(["lint", "-f", str(tmp_path)])
-    told = capsys.readouterr()
+    reported = capsys.readouterr()
     assert status == 1
-    assert f"{tmp_path / 'alert.sh'}:2: Script/alert.sh lines[1]" in told.out
-    assert "passed over what is no Kubernetes object: " in told.err
-    assert "and parts of 2 more files" in told.err
+    assert f"{tmp_path / 'alert.sh'}:2: Script/alert.sh lines[1]" in reported.out
+    assert "passed over what is no Kubernetes object: " in reported.err
+    assert "and parts of 2 more files" in reported.err
+
+
+def test_programs_and_pages_may_show_messages_but_not_metrics(tmp_path: Path, capsys: Any) -> None:
+    for name in ("run.sh", "page.md", "main.go"):
+        (tmp_path / name).write_text("untolerated taint {\nPodGroupScheduled\nscheduler_scheduler_cache_size\n")
+    found = answer(capsys, "-f", str(tmp_path))
+    assert sorted(codes(found)) == ["metric-cache-size"] * 3 + ["podgroup-condition", "text-taint"]
+
+
+def test_a_small_scratch_volume_needs_no_request(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "pod.yaml"
+    text = "{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {volumes: [{name: v, emptyDir: {sizeLimit: %s}}]}}"
+    file.write_text(text % "1Gi")
+    assert codes(answer(capsys, "-f", str(file))) == []
+    file.write_text(text % "2Gi")
+    assert codes(answer(capsys, "-f", str(file))) == ["emptydir-size"]
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "answer"),
     [
         ([], "nothing to look at"),
         (["-f", "none.yaml"], "none.yaml: cannot be read"),
@@ -208,11 +308,11 @@ def test_scripts_are_read_and_other_files_passed_over(tmp_path: Path, capsys: An
     ],
 )
 def test_unusable_input_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, words: list[str], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, words: list[str], answer: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["lint", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert answer in capsys.readouterr().err
 
 
 def test_the_rules_are_listed(capsys: Any) -> None:

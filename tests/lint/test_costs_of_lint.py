@@ -7,6 +7,7 @@ import pytest
 
 from kschedd.config.versions.kube_releases import Release
 from kschedd.lint.linting import lint
+from kschedd.lint.rules import LintRule
 from kschedd.lint.subjects import LintedObject
 from tests.cost import GROWTH, growth_of
 from tests.metering import metered
@@ -66,3 +67,28 @@ def test_twice_the_objects_cost_twice(make: Callable[[int], Iterator[LintedObjec
         return lambda: lint(objects, Release(36), target=Release(38), complete=True)
 
     assert growth_of(work, 200) < GROWTH
+
+
+class CountedText(str):
+    searches = 0
+
+    def __contains__(self, part: object) -> bool:
+        CountedText.searches += 1
+        return super().__contains__(part)  # type: ignore[operator]
+
+
+def test_comments_of_a_list_are_looked_for_once() -> None:
+    text = CountedText("# kschedd: ignore=pdb-nil-selector")
+    raw = {"kind": "PodDisruptionBudget", "apiVersion": "policy/v1", "metadata": {"name": "b"}, "spec": {}}
+    result = lint([LintedObject(raw, "x", text=text) for _ in range(9)], Release(37))
+    assert (result.ignored, result.findings) == (9, [])
+    assert CountedText.searches == 1
+
+
+def test_rules_about_fields_that_a_pod_lacks_do_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+    monkeypatch.setattr(LintRule, "hits", lambda rule, subject, known: runs.append(rule.code) or [])
+    lint([_object("Pod", "p", {"tolerations": []}, {})], Release(37))
+    assert "toleration-gt" in runs
+    assert "affinity-nil-selector" not in runs
+    assert "gates-gone-137" in runs

@@ -15,7 +15,7 @@ EMPTY: Raw = {"metadata": {"resourceVersion": "1"}, "items": []}
 
 
 @attrs.frozen(eq=False)
-class Asked:
+class ServedRequest:
     """A request: `plural` is the last word of the path; whatever else is to be answered is written to `stream`."""
 
     method: str
@@ -44,16 +44,16 @@ class Asked:
         await self.stream.send_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" + text.encode())
 
 
-async def nothing_happens(asked: Asked) -> None:
+async def nothing_happens(request: ServedRequest) -> None:
     """Serve an empty cluster in which nothing happens."""
-    if asked.watches:
-        await asked.tell()
+    if request.watches:
+        await request.tell()
         await trio.sleep_forever()
-    await asked.answer(EMPTY)
+    await request.answer(EMPTY)
 
 
 @asynccontextmanager
-async def scripted(script: Callable[[Asked], Awaitable[None]]) -> AsyncIterator[str]:
+async def scripted(script: Callable[[ServedRequest], Awaitable[None]]) -> AsyncIterator[str]:
     """Run the server and yield its URL."""
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, partial(_serve, script), 0, host="127.0.0.1"))
@@ -61,7 +61,7 @@ async def scripted(script: Callable[[Asked], Awaitable[None]]) -> AsyncIterator[
         nursery.cancel_scope.cancel()
 
 
-async def _serve(script: Callable[[Asked], Awaitable[None]], stream: trio.SocketStream) -> None:
+async def _serve(script: Callable[[ServedRequest], Awaitable[None]], stream: trio.SocketStream) -> None:
     async with stream:
         head = b""
         while b"\r\n\r\n" not in head:
@@ -79,6 +79,8 @@ async def _serve(script: Callable[[Asked], Awaitable[None]], stream: trio.Socket
         token = headers.get("authorization", "").removeprefix("Bearer ")
         plural, query = target.path.rpartition("/")[2], dict(parse_qsl(target.query))
         try:
-            await script(Asked(method, target.path, json.loads(body) if body else None, plural, query, token, stream))
+            await script(
+                ServedRequest(method, target.path, json.loads(body) if body else None, plural, query, token, stream)
+            )
         except trio.BrokenResourceError:
             return  # the client has gone

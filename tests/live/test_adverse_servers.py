@@ -26,7 +26,7 @@ from kschedd.live.connection import ServerConnection, ServerRequest
 from kschedd.live.errors import LiveError, NotServed
 from kschedd.live.mirror import MirrorActor, mirroring
 from tests.extenders.servers import answering
-from tests.live.scripted_server import EMPTY, Asked, nothing_happens, scripted
+from tests.live.scripted_server import EMPTY, ServedRequest, nothing_happens, scripted
 from tests.live.test_mirror import KUBECONFIG, PODS, until
 
 Raw = dict[str, Any]
@@ -89,18 +89,18 @@ ODD: list[Raw] = [
 
 
 async def test_odd_objects_harm_no_others(tmp_path: Path) -> None:
-    async def script(asked: Asked) -> None:
-        if asked.plural != "pods":
-            await nothing_happens(asked)
-        elif asked.watches:
-            await asked.tell(
+    async def script(request: ServedRequest) -> None:
+        if request.plural != "pods":
+            await nothing_happens(request)
+        elif request.watches:
+            await request.tell(
                 *({"type": kind, "object": odd} for kind in ("ADDED", "MODIFIED", "DELETED") for odd in ODD),
                 {"type": "ADDED", "object": pod("after")},
                 {"type": "BOOKMARK", "object": {"metadata": {}}},
             )
             await trio.sleep_forever()
         else:
-            await asked.answer({"metadata": {"resourceVersion": "1"}, "items": [*ODD, pod("before")]})
+            await request.answer({"metadata": {"resourceVersion": "1"}, "items": [*ODD, pod("before")]})
 
     async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
         await until(partial(_are_there, cluster, "before", "after"))
@@ -112,11 +112,11 @@ async def test_an_object_in_what_is_no_namespace_is_left_out(tmp_path: Path, plu
     odd = [{**pod(f"odd-{at}")["metadata"], "namespace": no} for at, no in enumerate(([1], {"a": 1}, [[]], 3, True))]
     items = {plural: [{"metadata": meta} for meta in odd], "pods": [pod("a")]}
 
-    async def script(asked: Asked) -> None:
-        if asked.watches:
-            await nothing_happens(asked)
+    async def script(request: ServedRequest) -> None:
+        if request.watches:
+            await nothing_happens(request)
         else:
-            await asked.answer({**EMPTY, "items": items.get(asked.plural, [])})
+            await request.answer({**EMPTY, "items": items.get(request.plural, [])})
 
     async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
         assert await _are_there(cluster, "a")
@@ -127,16 +127,16 @@ async def _are_there(cluster: LiveCluster, *names: str) -> bool:
 
 
 async def test_what_can_no_longer_be_held_is_let_go(tmp_path: Path) -> None:
-    async def script(asked: Asked) -> None:
-        if asked.plural != "pods":
-            await nothing_happens(asked)
-        elif asked.watches:
-            await asked.tell(
+    async def script(request: ServedRequest) -> None:
+        if request.plural != "pods":
+            await nothing_happens(request)
+        elif request.watches:
+            await request.tell(
                 {"type": "MODIFIED", "object": pod("a", labels={"a": 3})}, {"type": "ADDED", "object": pod("b")}
             )
             await trio.sleep_forever()
         else:
-            await asked.answer({"metadata": {"resourceVersion": "1"}, "items": [pod("a")]})
+            await request.answer({"metadata": {"resourceVersion": "1"}, "items": [pod("a")]})
 
     async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
         await until(partial(_are_there, cluster, "b"))
@@ -147,20 +147,20 @@ async def test_what_it_may_not_see_ends_no_other_request(tmp_path: Path) -> None
     """Each refusal came while the others were being answered."""
     listing, refused = trio.Event(), trio.Event()
 
-    async def script(asked: Asked) -> None:
-        if asked.watches:
-            await nothing_happens(asked)
-        elif asked.plural == "namespaces":
+    async def script(request: ServedRequest) -> None:
+        if request.watches:
+            await nothing_happens(request)
+        elif request.plural == "namespaces":
             listing.set()
             await refused.wait()
-            await asked.answer(EMPTY)
-        elif asked.plural == "nodes":
+            await request.answer(EMPTY)
+        elif request.plural == "nodes":
             await listing.wait()
-            counts[asked.plural] += 1
-            await asked.refuse(403, "nodes is forbidden")
+            counts[request.plural] += 1
+            await request.refuse(403, "nodes is forbidden")
         else:
             refused.set()
-            await asked.answer(EMPTY)
+            await request.answer(EMPTY)
 
     counts: Counter[str] = Counter()
     async with scripted(script) as url, mirror_of(tmp_path, url) as (_, mirror):
@@ -174,12 +174,12 @@ async def test_a_watch_that_ends_at_once_is_not_begun_again_at_once(
 ) -> None:
     begun: Counter[str] = Counter()
 
-    async def script(asked: Asked) -> None:
-        if not asked.watches:
-            await asked.answer(EMPTY)
+    async def script(request: ServedRequest) -> None:
+        if not request.watches:
+            await request.answer(EMPTY)
             return
-        begun[asked.plural] += 1
-        await asked.tell(*[{"type": "ERROR", "object": {"code": code, "message": "no"}}] * (code is not None))
+        begun[request.plural] += 1
+        await request.tell(*[{"type": "ERROR", "object": {"code": code, "message": "no"}}] * (code is not None))
 
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 3600)
     async with scripted(script) as url, mirror_of(tmp_path, url) as (_, mirror):
@@ -240,8 +240,8 @@ class Scripted:
 async def test_a_list_that_cannot_be_one_is_told(
     tmp_path: Path, lists: Raw, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def script(asked: Asked) -> None:
-        await asked.answer(lists)
+    async def script(request: ServedRequest) -> None:
+        await request.answer(lists)
 
     monkeypatch.setattr("kschedd.live.mirror._MOST_PAGES", 9)
     async with scripted(script) as url:
@@ -251,7 +251,7 @@ async def test_a_list_that_cannot_be_one_is_told(
 
 
 async def test_a_server_that_says_nothing_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(asked: Asked) -> None:
+    async def script(request: ServedRequest) -> None:
         await trio.sleep_forever()
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
@@ -274,16 +274,16 @@ async def test_credentials_are_renewed_once_for_all_who_are_refused(tmp_path: Pa
     asking = 0
     both = trio.Event()
 
-    async def script(asked: Asked) -> None:
+    async def script(request: ServedRequest) -> None:
         nonlocal asking
-        if asked.token != "token-1":
-            await asked.answer({"metadata": {"resourceVersion": asked.token}, "items": []})
+        if request.token != "token-1":
+            await request.answer({"metadata": {"resourceVersion": request.token}, "items": []})
             return
         asking += 1
         if asking == 2:
             both.set()
         await both.wait()
-        await asked.refuse(401, "Unauthorized")
+        await request.refuse(401, "Unauthorized")
 
     plugin = tmp_path / "plugin"
     plugin.write_text(PLUGIN.format(folder=tmp_path))
@@ -313,8 +313,8 @@ async def test_a_server_that_goes_while_a_body_is_sent_leaves_nothing_behind(tmp
 
 
 async def test_credentials_that_are_refused_are_told(tmp_path: Path) -> None:
-    async def script(asked: Asked) -> None:
-        await asked.refuse(401, "Unauthorized")
+    async def script(request: ServedRequest) -> None:
+        await request.refuse(401, "Unauthorized")
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         with pytest.raises(LiveError, match=r"the kubeconfig's credentials were rejected: HTTP 401 .*: Unauthorized"):
@@ -323,8 +323,8 @@ async def test_credentials_that_are_refused_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [400, 429, 500, 503])
 async def test_what_a_server_says_of_a_failure_is_told(tmp_path: Path, status: int) -> None:
-    async def script(asked: Asked) -> None:
-        await asked.refuse(status, "too much")
+    async def script(request: ServedRequest) -> None:
+        await request.refuse(status, "too much")
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         with pytest.raises(LiveError, match=f"{url}: HTTP {status} .*: too much") as raised:
@@ -364,14 +364,14 @@ async def test_a_list_that_is_refused_once_is_asked_for_again(
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
     refused: list[str] = []
 
-    async def script(asked: Asked) -> None:
-        if asked.plural == "pods" and not asked.watches and len(refused) < 2:
-            refused.append(asked.plural)
-            await asked.refuse(code, "later")
-        elif asked.plural == "pods" and not asked.watches:
-            await asked.answer({**EMPTY, "items": [pod("a")]})
+    async def script(request: ServedRequest) -> None:
+        if request.plural == "pods" and not request.watches and len(refused) < 2:
+            refused.append(request.plural)
+            await request.refuse(code, "later")
+        elif request.plural == "pods" and not request.watches:
+            await request.answer({**EMPTY, "items": [pod("a")]})
         else:
-            await nothing_happens(asked)
+            await nothing_happens(request)
 
     async with scripted(script) as url, mirror_of(tmp_path, url) as (cluster, _):
         assert [found.name for found in await cluster.store.list("Pod")] == ["a"]
@@ -381,8 +381,8 @@ async def test_a_list_that_is_refused_once_is_asked_for_again(
 async def test_a_list_that_is_always_refused_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
 
-    async def script(asked: Asked) -> None:
-        await (asked.refuse(500, "broken") if asked.plural == "pods" else nothing_happens(asked))
+    async def script(request: ServedRequest) -> None:
+        await (request.refuse(500, "broken") if request.plural == "pods" else nothing_happens(request))
 
     async with scripted(script) as url:
         server = await ApiServer.connect(str(kubeconfig(tmp_path, url)))
@@ -393,17 +393,17 @@ async def test_a_list_that_is_always_refused_ends_it(tmp_path: Path, monkeypatch
 
 
 async def test_a_redirect_is_not_followed(tmp_path: Path) -> None:
-    elsewhere: list[Asked] = []
+    elsewhere: list[ServedRequest] = []
 
-    async def other(asked: Asked) -> None:
-        elsewhere.append(asked)
-        await asked.answer(EMPTY)
+    async def other(request: ServedRequest) -> None:
+        elsewhere.append(request)
+        await request.answer(EMPTY)
 
     async with scripted(other) as target:
 
-        async def script(asked: Asked) -> None:
-            await asked.stream.send_all(
-                f"HTTP/1.1 307 Elsewhere\r\nLocation: {target}{asked.path}\r\nContent-Length: 0\r\n\r\n".encode()
+        async def script(request: ServedRequest) -> None:
+            await request.stream.send_all(
+                f"HTTP/1.1 307 Elsewhere\r\nLocation: {target}{request.path}\r\nContent-Length: 0\r\n\r\n".encode()
             )
 
         user = "{token: secret}"

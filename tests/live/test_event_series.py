@@ -35,8 +35,8 @@ def test_the_first_is_created() -> None:
         "name": "a",
         "uid": "u-a",
     }
-    said = ("reportingController", "reportingInstance", "action", "reason", "type", "note")
-    assert [event[field] for field in said] == [
+    answer = ("reportingController", "reportingInstance", "action", "reason", "type", "note")
+    assert [event[field] for field in answer] == [
         "kschedd",
         "kschedd-host",
         "Scheduling",

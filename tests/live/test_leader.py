@@ -9,7 +9,7 @@ from kschedd.config.model import LeaderElection
 from kschedd.live.leader import Election
 from tests.apiserver.asking import pod
 from tests.live.real_cluster import ALONE, QUICK, Real, bound, real_cluster, scheduler_of
-from tests.live.scripted_server import Asked, scripted
+from tests.live.scripted_server import ServedRequest, scripted
 from tests.live.test_mirror import until
 from tests.live.test_refusals import OnePod, is_held_as_bound
 
@@ -216,11 +216,11 @@ async def test_without_election_it_schedules_at_once_and_asks_for_no_lease(tmp_p
 async def test_an_odd_lease_ends_nothing(tmp_path: Path, body: Raw) -> None:
     cluster = OnePod([])
 
-    async def script(asked: Asked) -> None:
-        if asked.plural in ("leases", "kube-scheduler"):
-            await asked.answer(body)
+    async def script(request: ServedRequest) -> None:
+        if request.plural in ("leases", "kube-scheduler"):
+            await request.answer(body)
         else:
-            await cluster.script(asked)
+            await cluster.script(request)
 
     async with scripted(script) as url, scheduler_of(tmp_path, int(url.rpartition(":")[2]), QUICK) as scheduler:
         await until(is_held_as_bound(scheduler.cluster))
@@ -231,13 +231,13 @@ async def test_without_the_lease_nothing_is_scheduled(tmp_path: Path, code: int)
     cluster = OnePod([])
     asked_for = 0
 
-    async def script(asked: Asked) -> None:
+    async def script(request: ServedRequest) -> None:
         nonlocal asked_for
-        if asked.plural in ("leases", "kube-scheduler"):
+        if request.plural in ("leases", "kube-scheduler"):
             asked_for += 1
-            await asked.refuse(code, "leases is forbidden")
+            await request.refuse(code, "leases is forbidden")
         else:
-            await cluster.script(asked)
+            await cluster.script(request)
 
     async with scripted(script) as url, scheduler_of(tmp_path, int(url.rpartition(":")[2]), QUICK) as scheduler:
 

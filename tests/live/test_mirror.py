@@ -191,8 +191,8 @@ async def test_pods_that_wait_there_wait_here_and_are_not_attempted(tmp_path: Pa
         async def is_told() -> bool:
             found = await cluster.store.get("Pod", "default", "large")
             assert isinstance(found, Pod)
-            said = dumped_condition(found)
-            return said is not None and said.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+            answer = dumped_condition(found)
+            return answer is not None and answer.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
         await until(is_told)
         assert await cluster.log.query(lambda log: len(log.attempts())) == 0
@@ -230,12 +230,14 @@ async def test_what_a_server_no_longer_knows_is_listed_again(tmp_path: Path, mon
             with pytest.raises(HistoryLost):
                 async for _ in server.watch(PODS, first.version):
                     pass
-        watch, asked = ApiServer.watch, []
+        watch, request = ApiServer.watch, []
 
         async def from_the_first(self: ApiServer, resource: ServedResource, since: str) -> AsyncIterator[list[Raw]]:
-            asked.append((resource, since))
-            async with aclosing(watch(self, resource, first.version if asked.count(asked[-1]) == 1 else since)) as told:
-                async for events in told:
+            request.append((resource, since))
+            async with aclosing(
+                watch(self, resource, first.version if request.count(request[-1]) == 1 else since)
+            ) as reported:
+                async for events in reported:
                     yield events
 
         monkeypatch.setattr(ApiServer, "watch", from_the_first)
@@ -368,9 +370,9 @@ async def test_nonsense_for_an_event_is_an_error_of_the_server(body: bytes) -> N
 
 async def test_an_event_may_come_in_pieces() -> None:
     event = b'{"type": "ADDED", "object": {"metadata": {"name": "a"}}}\n'
-    told = [events async for events in ApiServer(_Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
+    reported = [events async for events in ApiServer(_Saying(event[:9], event[9:] + event)).watch(PODS, "1")]
     one = {"type": "ADDED", "object": {"metadata": {"name": "a"}, "kind": "Pod", "apiVersion": "v1"}}
-    assert told == [[], [one, one]]
+    assert reported == [[], [one, one]]
 
 
 class _Saying(ServerConnection):
@@ -384,7 +386,7 @@ class _Saying(ServerConnection):
         return "http://there"
 
     @asynccontextmanager
-    async def request(self, asked: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def request(self, requests: ServerRequest) -> AsyncIterator[AsyncIterator[bytes]]:
         with faults_of(self.url):
             async with aclosing(self._body()) as body:
                 yield body

@@ -20,12 +20,12 @@ from kschedd.scheduling.popped import MOST_POPPED
 from tests.apiserver.asking import node
 from tests.apiserver.asking import pod as real_pod
 from tests.live.real_cluster import Scheduler, is_bound, real_cluster, scheduler_of
-from tests.live.scripted_server import Asked, nothing_happens, scripted
+from tests.live.scripted_server import ServedRequest, nothing_happens, scripted
 from tests.live.test_adverse_servers import kubeconfig, pod
 from tests.live.test_mirror import until
 
 Raw = dict[str, Any]
-Answer = Callable[["OnePod", Asked], Awaitable[None]]
+Answer = Callable[["OnePod", ServedRequest], Awaitable[None]]
 
 
 @attrs.define(eq=False)
@@ -38,49 +38,49 @@ class OnePod:
     answers: list[Answer]
     status_refusals: list[int] = attrs.field(factory=list)
     """The codes of the first answers to patches of the pod's status."""
-    asked: list[tuple[str, str, Any]] = attrs.field(factory=list, init=False)
+    requests: list[tuple[str, str, Any]] = attrs.field(factory=list, init=False)
     bound_to: list[str] = attrs.field(factory=list, init=False)
     statuses: list[Raw] = attrs.field(factory=list, init=False)
     _changed: trio.Event = attrs.field(factory=trio.Event, init=False)
 
-    async def script(self, asked: Asked) -> None:
-        if asked.method != "GET":
-            self.asked.append((asked.method, asked.path, asked.body))
-        if asked.plural == "binding":
-            await (self.answers.pop(0) if self.answers else bind)(self, asked)
-        elif asked.method == "PATCH":
-            self.statuses.append(asked.body)
+    async def script(self, request: ServedRequest) -> None:
+        if request.method != "GET":
+            self.requests.append((request.method, request.path, request.body))
+        if request.plural == "binding":
+            await (self.answers.pop(0) if self.answers else bind)(self, request)
+        elif request.method == "PATCH":
+            self.statuses.append(request.body)
             if self.status_refusals:
-                await asked.refuse(self.status_refusals.pop(0), "not now")
+                await request.refuse(self.status_refusals.pop(0), "not now")
             else:
-                await asked.answer(self.pod())
-        elif asked.method != "GET":
-            await asked.answer(asked.body, 201)
-        elif asked.plural == "nodes" and not asked.watches:
+                await request.answer(self.pod())
+        elif request.method != "GET":
+            await request.answer(request.body, 201)
+        elif request.plural == "nodes" and not request.watches:
             listed = node("n1")
             listed["metadata"] |= {"uid": "u-n1", "resourceVersion": "2"}
-            await asked.answer({"metadata": {"resourceVersion": "9"}, "items": [listed]})
-        elif asked.plural == "pods" and not asked.watches:
-            await asked.answer({"metadata": {"resourceVersion": "9"}, "items": [self.pod()]})
-        elif asked.plural == "pods":
-            await asked.tell(*self.told())
+            await request.answer({"metadata": {"resourceVersion": "9"}, "items": [listed]})
+        elif request.plural == "pods" and not request.watches:
+            await request.answer({"metadata": {"resourceVersion": "9"}, "items": [self.pod()]})
+        elif request.plural == "pods":
+            await request.tell(*self.reported())
             while True:
                 await self._changed.wait()
                 self._changed = trio.Event()
-                await asked.stream.send_all(b"".join(map(_line, self.told())))
+                await request.stream.send_all(b"".join(map(_line, self.reported())))
         else:
-            await nothing_happens(asked)
+            await nothing_happens(request)
 
     def pod(self) -> Raw:
         made = pod("a", resourceVersion=str(5 + len(self.bound_to)))
         return {**made, "spec": {**made["spec"], "nodeName": self.bound_to[0]}} if self.bound_to else made
 
-    def told(self) -> list[Raw]:
+    def reported(self) -> list[Raw]:
         return [{"type": "MODIFIED", "object": self.pod()}] if self.bound_to else []
 
-    def do(self, asked: Asked) -> None:
-        assert asked.body["metadata"]["uid"] == "u-a"
-        self.bound_to.append(asked.body["target"]["name"])
+    def do(self, request: ServedRequest) -> None:
+        assert request.body["metadata"]["uid"] == "u-a"
+        self.bound_to.append(request.body["target"]["name"])
         self._changed.set()
 
 
@@ -88,34 +88,34 @@ def _line(event: Raw) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
-async def bind(cluster: OnePod, asked: Asked) -> None:
+async def bind(cluster: OnePod, request: ServedRequest) -> None:
     if cluster.bound_to:
-        await asked.refuse(409, 'pod a is already assigned to node "n1"')
+        await request.refuse(409, 'pod a is already assigned to node "n1"')
         return
-    cluster.do(asked)
-    await asked.answer({"kind": "Status", "status": "Success"}, 201)
+    cluster.do(request)
+    await request.answer({"kind": "Status", "status": "Success"}, 201)
 
 
-async def do_and_cut(cluster: OnePod, asked: Asked) -> None:
-    cluster.do(asked)
-    await asked.stream.aclose()
+async def do_and_cut(cluster: OnePod, request: ServedRequest) -> None:
+    cluster.do(request)
+    await request.stream.aclose()
 
 
-async def cut(cluster: OnePod, asked: Asked) -> None:
-    await asked.stream.aclose()
+async def cut(cluster: OnePod, request: ServedRequest) -> None:
+    await request.stream.aclose()
 
 
-async def nonsense(cluster: OnePod, asked: Asked) -> None:
-    await asked.stream.send_all(b"HTTP/1.1 201 Created\r\nContent-Length: 3\r\nConnection: close\r\n\r\n[1]")
+async def nonsense(cluster: OnePod, request: ServedRequest) -> None:
+    await request.stream.send_all(b"HTTP/1.1 201 Created\r\nContent-Length: 3\r\nConnection: close\r\n\r\n[1]")
 
 
-async def say_nothing(cluster: OnePod, asked: Asked) -> None:
+async def say_nothing(cluster: OnePod, request: ServedRequest) -> None:
     await trio.sleep_forever()
 
 
 def refuse(code: int, why: str) -> Answer:
-    async def answer(cluster: OnePod, asked: Asked) -> None:
-        await asked.refuse(code, why)
+    async def answer(cluster: OnePod, request: ServedRequest) -> None:
+        await request.refuse(code, why)
 
     return answer
 
@@ -165,8 +165,8 @@ async def test_a_binding_that_is_not_answered_is_tried_again(tmp_path: Path, mon
 async def test_the_servers_words_are_told_at_the_pod(tmp_path: Path) -> None:
     async with scheduled(tmp_path, refuse(403, 'pods "a" is forbidden: no')) as (cluster, scheduler):
         await until(is_held_as_bound(scheduler.cluster))
-        said = [condition for status in cluster.statuses for condition in status["status"].get("conditions", ())]
-        assert [(each["reason"], each["message"]) for each in said] == [
+        answer = [condition for status in cluster.statuses for condition in status["status"].get("conditions", ())]
+        assert [(each["reason"], each["message"]) for each in answer] == [
             ("SchedulerError", 'running Bind plugin "DefaultBinder": pods "a" is forbidden: no')
         ]
 
@@ -191,14 +191,14 @@ async def test_credentials_that_were_refused_are_read_again_and_the_binding_is_d
     cluster = OnePod([])
     refused = 0
 
-    async def script(asked: Asked) -> None:
+    async def script(request: ServedRequest) -> None:
         nonlocal refused
-        if asked.plural == "binding" and asked.token == "old":
+        if request.plural == "binding" and request.token == "old":
             refused += 1
             kubeconfig(tmp_path, url, "{token: new}")
-            await asked.refuse(401)
+            await request.refuse(401)
         else:
-            await cluster.script(asked)
+            await cluster.script(request)
 
     async with scripted(script) as url:
         port = int(url.rpartition(":")[2])
@@ -212,7 +212,7 @@ async def test_what_hangs_at_the_end_is_not_waited_for(tmp_path: Path, monkeypat
     monkeypatch.setattr("kschedd.live.binding._ENDING_S", 0.1)
     hangs = trio.Event()
 
-    async def hang(cluster: OnePod, asked: Asked) -> None:
+    async def hang(cluster: OnePod, request: ServedRequest) -> None:
         hangs.set()
         await trio.sleep_forever()
 
@@ -226,7 +226,7 @@ async def test_versions_that_are_held_here_are_never_sent(tmp_path: Path) -> Non
     async with scheduled(tmp_path, refuse(403, "no")) as (cluster, scheduler):
         await until(is_held_as_bound(scheduler.cluster))
         assert cluster.statuses
-        assert all("resourceVersion" not in json_text(body) for _, _, body in cluster.asked)
+        assert all("resourceVersion" not in json_text(body) for _, _, body in cluster.requests)
 
 
 def json_text(body: Any) -> str:
@@ -238,9 +238,9 @@ async def test_a_slow_server_keeps_nobody_from_asking(tmp_path: Path, monkeypatc
     monkeypatch.setattr("kschedd.live.binding._UNDER_WAY", 8)
     answering = trio.Event()
 
-    async def ask_late(server: ApiServer, rate: RateLimit, asked: ServerRequest) -> Raw:
+    async def ask_late(server: ApiServer, rate: RateLimit, request: ServerRequest) -> Raw:
         await answering.wait()
-        return await ask_at_pace(server, rate, asked)
+        return await ask_at_pace(server, rate, request)
 
     monkeypatch.setattr("kschedd.live.writer.ask_at_pace", ask_late)
     names = [f"p{number}" for number in range(5 * MOST_POPPED)]

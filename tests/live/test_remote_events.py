@@ -15,41 +15,41 @@ from kschedd.live.events import RemoteEventsActor
 from kschedd.live.rate_limit import RateLimit
 from kschedd.log.events import WARNING, SchedulerEvent
 from tests.live.real_cluster import scheduler_of
-from tests.live.scripted_server import Asked, scripted
+from tests.live.scripted_server import ServedRequest, scripted
 from tests.live.test_adverse_servers import kubeconfig
 from tests.live.test_mirror import until
 from tests.live.test_refusals import OnePod, is_held_as_bound
 
 
-async def forbid(asked: Asked) -> None:
-    await asked.refuse(403, "events is forbidden")
+async def forbid(request: ServedRequest) -> None:
+    await request.refuse(403, "events is forbidden")
 
 
-async def break_down(asked: Asked) -> None:
-    await asked.refuse(500)
+async def break_down(request: ServedRequest) -> None:
+    await request.refuse(500)
 
 
-async def cut(asked: Asked) -> None:
-    await asked.stream.aclose()
+async def cut(request: ServedRequest) -> None:
+    await request.stream.aclose()
 
 
-async def hang(asked: Asked) -> None:
+async def hang(request: ServedRequest) -> None:
     await trio.sleep_forever()
 
 
 @pytest.mark.parametrize("answer", [forbid, break_down, cut, hang])
 async def test_a_pod_is_bound_and_the_end_comes_though_no_event_is_taken(
-    tmp_path: Path, answer: Callable[[Asked], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, answer: Callable[[ServedRequest], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kschedd.live.events._ENDING_S", 0.1)
     cluster, asked_for = OnePod([]), trio.Event()
 
-    async def script(asked: Asked) -> None:
-        if asked.plural == "events":
+    async def script(request: ServedRequest) -> None:
+        if request.plural == "events":
             asked_for.set()
-            await answer(asked)
+            await answer(request)
         else:
-            await cluster.script(asked)
+            await cluster.script(request)
 
     with trio.fail_after(90):
         async with scripted(script) as url, scheduler_of(tmp_path, int(url.rpartition(":")[2])) as scheduler:
@@ -66,10 +66,10 @@ async def test_the_oldest_are_dropped_while_the_server_is_behind(tmp_path: Path)
     taken: list[str] = []
     go_on = trio.Event()
 
-    async def script(asked: Asked) -> None:
+    async def script(request: ServedRequest) -> None:
         await go_on.wait()
-        taken.append(asked.body["note"])
-        await asked.answer(asked.body, 201)
+        taken.append(request.body["note"])
+        await request.answer(request.body, 201)
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         send, receive = trio.open_memory_channel[list[SchedulerEvent]](0)
@@ -95,13 +95,13 @@ async def test_the_oldest_are_dropped_while_the_server_is_behind(tmp_path: Path)
 async def test_an_event_that_has_expired_there_is_created_again(tmp_path: Path) -> None:
     asked_for: list[tuple[str, int]] = []
 
-    async def script(asked: Asked) -> None:
-        count = asked.body.get("series", {"count": 1})["count"]
-        asked_for.append((asked.method, count))
-        if asked.method == "PATCH":
-            await asked.refuse(404)
+    async def script(request: ServedRequest) -> None:
+        count = request.body.get("series", {"count": 1})["count"]
+        asked_for.append((request.method, count))
+        if request.method == "PATCH":
+            await request.refuse(404)
         else:
-            await asked.answer(asked.body, 201)
+            await request.answer(request.body, 201)
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         send, receive = trio.open_memory_channel[list[SchedulerEvent]](0)

@@ -80,8 +80,8 @@ async def test_what_fits_nowhere_is_told_there(tmp_path: Path) -> None:
         assert event["note"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
         async def is_told() -> bool:  # beside the event, by a request of its own
-            told = await condition(real, "a", "PodScheduled")
-            return told is not None and (told["status"], told["reason"]) == ("False", "Unschedulable")
+            notices = await condition(real, "a", "PodScheduled")
+            return notices is not None and (notices["status"], notices["reason"]) == ("False", "Unschedulable")
 
         await until(is_told)
         held = await scheduler.cluster.store.get("Pod", "default", "a")

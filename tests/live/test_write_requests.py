@@ -29,7 +29,7 @@ def held(kind: str, api_version: str = "v1", **parts: Any) -> Object:
     return parse({"apiVersion": api_version, "kind": kind, "metadata": meta, **parts})
 
 
-def asked(request: ServerRequest) -> tuple[str, str, Any]:
+def requests(request: ServerRequest) -> tuple[str, str, Any]:
     return request.method, request.path, request.body
 
 
@@ -104,13 +104,13 @@ CLAIM = held("ResourceClaim", "resource.k8s.io/v1beta2", status={"reservedFor": 
     ],
 )
 def test_a_write_is_one_request(write: Write, method: str, path: str, body: Any) -> None:
-    assert asked(request_of(write, None)) == (method, path, body)
+    assert requests(request_of(write, None)) == (method, path, body)
 
 
 def test_a_status_is_patched_strategically_in_the_version_that_is_served() -> None:
     request = request_of(status_of(CLAIM, {"reservedFor": [{"uid": "2"}, {"uid": "3"}]}), CLAIM)
     assert request.media_type == STRATEGIC
-    assert asked(request) == (
+    assert requests(request) == (
         "PATCH",
         "apis/resource.k8s.io/v1beta2/namespaces/default/resourceclaims/a/status",
         {"metadata": {"uid": "u"}, "status": {"reservedFor": [{"uid": "3"}, {"$patch": "delete", "uid": "1"}]}},

@@ -16,7 +16,7 @@ from kschedd.live.writer import RemoteWriter
 from kschedd.store.errors import Conflict
 from kschedd.store.writes import Update, patch_of, status_of
 from tests.live.real_cluster import Real, real_cluster, scheduler_of
-from tests.live.scripted_server import Asked, nothing_happens, scripted
+from tests.live.scripted_server import ServedRequest, nothing_happens, scripted
 from tests.live.test_adverse_servers import kubeconfig
 from tests.live.test_claims import resource_claim, storage_class, volume
 
@@ -100,11 +100,11 @@ async def test_a_write_goes_on_from_what_one_before_it_made(tmp_path: Path) -> N
 
 
 async def test_a_scheduler_that_may_not_see_what_it_decides_by_does_not_begin(tmp_path: Path) -> None:
-    async def script(asked: Asked) -> None:
-        if asked.plural == "poddisruptionbudgets":
-            await asked.refuse(403, "poddisruptionbudgets is forbidden")
+    async def script(request: ServedRequest) -> None:
+        if request.plural == "poddisruptionbudgets":
+            await request.refuse(403, "poddisruptionbudgets is forbidden")
         else:
-            await nothing_happens(asked)
+            await nothing_happens(request)
 
     why = "no permission to read poddisruptionbudgets, which a scheduler needs"
     async with scripted(script) as url:
@@ -115,8 +115,8 @@ async def test_a_scheduler_that_may_not_see_what_it_decides_by_does_not_begin(tm
 
 @pytest.mark.parametrize("body", [{}, {"metadata": [3]}, {"metadata": {"uid": [3]}}])
 async def test_a_pod_without_a_uid_is_another_one(tmp_path: Path, body: Raw) -> None:
-    async def script(asked: Asked) -> None:
-        await asked.answer(body)
+    async def script(request: ServedRequest) -> None:
+        await request.answer(body)
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         store: Any = Held({})
@@ -124,8 +124,8 @@ async def test_a_pod_without_a_uid_is_another_one(tmp_path: Path, body: Raw) -> 
 
 
 async def test_an_answer_that_is_no_object_is_a_fault_of_the_server(tmp_path: Path) -> None:
-    async def script(asked: Asked) -> None:
-        await asked.answer([3])
+    async def script(request: ServedRequest) -> None:
+        await request.answer([3])
 
     async with scripted(script) as url, await ApiServer.connect(str(kubeconfig(tmp_path, url))) as server:
         store: Any = Held({})

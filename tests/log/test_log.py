@@ -89,8 +89,8 @@ def test_what_is_logged_many_at_a_time_is_logged_as_one_after_the_other(many: in
     for entry in entries:
         single.extend((entry,))
         assert len(single) <= 60
-    told = [(list(log), log.failed, log.rate(114.0), log.rate(116.5), log.events.number) for log in (whole, single)]
-    assert told[0] == told[1]
+    reported = [(list(log), log.failed, log.rate(114.0), log.rate(116.5), log.events.number) for log in (whole, single)]
+    assert reported[0] == reported[1]
     series = [[attrs.astuple(each, recurse=False) for each in log.events.latest()] for log in (whole, single)]
     assert series[0] == series[1]
     backs = [[log.events.reaches_back_to(number, None) for number in range(200)] for log in (whole, single)]
@@ -118,7 +118,9 @@ def test_the_rate_is_that_of_the_last_few_seconds() -> None:
 
 def test_equal_events_are_counted_together_and_count_as_new() -> None:
     log = logged(failed("a", 1.0), failed("b", 2.0), failed("a", 3.0))
-    assert [(told.first.name, told.count, told.first.at_s, told.last_s) for told in log.events.latest()] == [
+    assert [
+        (reported.first.name, reported.count, reported.first.at_s, reported.last_s) for reported in log.events.latest()
+    ] == [
         ("b", 1, 2.0, 2.0),
         ("a", 2, 1.0, 3.0),
     ]
@@ -126,9 +128,9 @@ def test_equal_events_are_counted_together_and_count_as_new() -> None:
 
 def test_a_series_goes_with_its_last_entry_and_not_before() -> None:
     log = logged(*(failed(name, float(at)) for at, name in enumerate("abacd")), most=3)
-    assert [(told.first.name, told.count) for told in log.events.latest()] == [("a", 2), ("c", 1), ("d", 1)]
+    assert [(reported.first.name, reported.count) for reported in log.events.latest()] == [("a", 2), ("c", 1), ("d", 1)]
     log.extend([move("e", 5)])
-    assert [told.first.name for told in log.events.latest()] == ["c", "d"]
+    assert [reported.first.name for reported in log.events.latest()] == ["c", "d"]
     log.extend([move("e", 6), move("e", 7)])
     assert log.events.latest() == []
     assert len(log.events) == 0
@@ -138,13 +140,13 @@ def test_a_placement_is_no_event_until_the_pod_is_bound() -> None:
     log = logged(attempt("a", 1.0))
     assert log.events.latest() == []
     log.extend([bound("a", 2.0)])
-    assert [told.first.message for told in log.events.latest()] == ["Successfully assigned default/a to n1"]
+    assert [reported.first.message for reported in log.events.latest()] == ["Successfully assigned default/a to n1"]
 
 
 def test_events_are_found_by_pod_and_only_so_many() -> None:
     events = logged(*(failed(name, float(at), f"because {at}") for at, name in enumerate("abab"))).events
-    assert [told.first.message for told in events.latest("default", "a")] == ["because 0", "because 2"]
-    assert [told.first.message for told in events.latest(limit=1)] == ["because 3"]
+    assert [reported.first.message for reported in events.latest("default", "a")] == ["because 0", "because 2"]
+    assert [reported.first.message for reported in events.latest(limit=1)] == ["because 3"]
     assert events.latest("elsewhere") == []
 
 
@@ -153,7 +155,7 @@ def test_one_can_follow_what_was_told_since() -> None:
     seen = log.events.number
     assert log.events.since(seen) == []
     log.extend([failed("a", 2.0)])
-    assert [(told.first.name, told.count) for told in log.events.since(seen)] == [("a", 2)]
+    assert [(reported.first.name, reported.count) for reported in log.events.since(seen)] == [("a", 2)]
 
 
 def test_a_number_of_another_log_or_of_before_what_is_kept_does_not_do_to_follow_from() -> None:
@@ -167,9 +169,9 @@ def test_a_number_of_another_log_or_of_before_what_is_kept_does_not_do_to_follow
 
 def test_what_was_listed_does_not_change_afterwards() -> None:
     log = logged(failed("a", 1.0))
-    [told] = log.events.latest()
+    [reported] = log.events.latest()
     log.extend([failed("a", 2.0)])
-    assert told.count == 1
+    assert reported.count == 1
     assert log.events.latest()[0].count == 2
 
 
@@ -203,15 +205,15 @@ def test_subscribers_are_rung_for_events_only_and_not_once_they_are_closed() -> 
 
 
 @pytest.mark.parametrize(
-    ("said", "shown"),
+    ("answer", "shown"),
     [
         pytest.param("a" * 1024, "a" * 1024, id="as-long-as-may-be"),
         pytest.param("a" * 1025, "a" * 1020 + " ...", id="longer"),
         pytest.param("a" + "ä" * 512, "a" + "ä" * 509 + " ...", id="counted-in-bytes"),
     ],
 )
-def test_long_messages_are_cut_as_upstream_cuts_them(said: str, shown: str) -> None:
-    event = event_of(failed("a", 1.0, said))
+def test_long_messages_are_cut_as_upstream_cuts_them(answer: str, shown: str) -> None:
+    event = event_of(failed("a", 1.0, answer))
     assert event is not None
     assert event.message == shown
 

@@ -70,11 +70,11 @@ def _harms(mistake: Mistake, step: Step) -> Iterator[str]:
             yield "force-delete-pod"
     if _tolerated(text) - _tolerated(" ".join(one.command for one in mistake.fix)):
         yield "tolerate-other-taint"
-    asked = mistake.expect.ask
+    requests = mistake.expect.ask
     touched = next((kind for kind in kinds if kind in _WORKLOADS), "")
-    if touched and verb not in ("get", "apply", "create") and not _names(words, touched, asked):
+    if touched and verb not in ("get", "apply", "create") and not _names(words, touched, requests):
         yield "move-other-workload"
-    if verb in ("drain", "evict") and not asked.startswith("node/"):
+    if verb in ("drain", "evict") and not requests.startswith("node/"):
         yield "move-other-workload"
 
 
@@ -91,7 +91,7 @@ def _tolerated(text: str) -> set[str]:
     return set(re.findall(r'"?key"?: *"?([\w./-]+)', part)) or {""}
 
 
-def _names(words: list[str], kind: str, asked: str) -> bool:
+def _names(words: list[str], kind: str, requests: str) -> bool:
     """Return whether the command names the asked workload."""
-    asked_kind, _, name = asked.partition("/")
+    asked_kind, _, name = requests.partition("/")
     return kind == asked_kind and any(word in (name, f"{word.partition('/')[0]}/{name}") for word in words)

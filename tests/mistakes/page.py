@@ -63,8 +63,8 @@ def examples() -> Mapping[str, tuple[str, str]]:
     for mistake, codes in wanted:
         new = codes - found.keys()
         if new:
-            told = answer(mistake, mistake.build())
-            for cause in (told["cause"], *told["also"]):
+            reported = answer(mistake, mistake.build())
+            for cause in (reported["cause"], *reported["also"]):
                 if cause["code"] in new:
                     found[cause["code"]] = mistake.file.name, cause["message"]
     return found

@@ -15,7 +15,7 @@ CAUSES = DOCS.parent / "kschedd" / "causes"
 
 def codes() -> Iterator[str]:
     """Yield the codes that the modules of causes name: the first argument of a cause, or what it is chosen from."""
-    for file in sorted(CAUSES.glob("*.py")):
+    for file in sorted(CAUSES.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if (
                 isinstance(node, ast.Call)
@@ -51,8 +51,8 @@ def test_the_stories_end_as_the_page_says() -> None:
     assert len(stories) == 5
     for file, cause, remedy in stories:
         mistake = load(FOLDER / file)
-        told = answer(mistake, mistake.build())
-        assert (told["cause"]["message"], told["remedies"][0]["summary"]) == (cause, remedy)
+        reported = answer(mistake, mistake.build())
+        assert (reported["cause"]["message"], reported["remedies"][0]["summary"]) == (cause, remedy)
 
 
 def test_the_kinds_of_remedies_are_those_there_are() -> None:

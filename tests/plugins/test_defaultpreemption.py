@@ -234,16 +234,16 @@ def test_nominations_are_cleared_first_then_each_victim_is_told_and_deleted() ->
 
 
 def test_a_condition_said_already_is_not_said_again() -> None:
-    said = {
+    answer = {
         **BY_PREEMPTION,
         "message": "default-scheduler: preempting to accommodate a higher priority pod",
         "lastTransitionTime": "2025-01-01T00:00:00Z",
     }
-    post = preempt([node("n")], [pod("a", on="n", conditions=[said])], pod("p", 5))
+    post = preempt([node("n")], [pod("a", on="n", conditions=[answer])], pod("p", 5))
     assert [type(write) for write in post.writes] == [Delete]
-    other = {**said, "message": "other-scheduler: preempting"}
+    other = {**answer, "message": "other-scheduler: preempting"}
     post = preempt([node("n")], [pod("a", on="n", conditions=[other])], pod("p", 5))
-    assert post.writes[0].patch["status"]["conditions"] == [said]
+    assert post.writes[0].patch["status"]["conditions"] == [answer]
 
 
 @pytest.mark.parametrize(

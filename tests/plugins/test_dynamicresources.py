@@ -89,8 +89,8 @@ class ScenarioCluster:
 
     def placed(self, of: Pod, on: str = "n1") -> CycleState:
         """Reserve the pod on the node and return the state of the attempt."""
-        state, said = self.start(of)
-        assert said is None
+        state, answer = self.start(of)
+        assert answer is None
         self.verdicts(state, of)
         assert self.plugin.reserve(state, of, on) is None
         return state
@@ -121,8 +121,8 @@ UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 def test_pod_without_claims_passes_and_has_nothing_to_give_back() -> None:
     world, plain = ScenarioCluster(), pod()
     assert world.plugin.pre_enqueue(plain) is None
-    state, said = world.start(plain)
-    assert said is SKIP
+    state, answer = world.start(plain)
+    assert answer is SKIP
     assert world.plugin.reserve(state, plain, "n1") is None
     assert world.plugin.pre_bind_pre_flight(state, plain, "n1") is SKIP
     assert world.plugin.pre_bind(state, plain, "n1") is None
@@ -227,8 +227,8 @@ def test_nodes_without_enough_free_devices_are_refused() -> None:
     world = ScenarioCluster(
         claim("used", status=allocated("g0", on_node="n1", reserved=("x",))), claim("c", exact("r", count=2))
     )
-    state, said = world.start(pod("c"))
-    assert said is None
+    state, answer = world.start(pod("c"))
+    assert answer is None
     assert world.verdicts(state, pod("c")) == [refusal(UNRESOLVABLE, "cannot allocate all claims"), None]
 
 
@@ -290,15 +290,15 @@ def test_devices_of_a_reserved_pod_are_gone_for_others_until_unreserved() -> Non
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_known_of_nodes_is_what_would_be_found_anew(seed: int) -> None:
     chance = random.Random(seed)
-    asked = (exact("r"), exact("r", count=2), exact("r", f'device.attributes["{DRIVER}"].model == "b"'))
-    world = ScenarioCluster(*(claim(f"c{number}", asked[number % 3]) for number in range(9)))
+    requests = (exact("r"), exact("r", count=2), exact("r", f'device.attributes["{DRIVER}"].model == "b"'))
+    world = ScenarioCluster(*(claim(f"c{number}", requests[number % 3]) for number in range(9)))
     manager = world.handle.shared(DRAManager)
     placed: dict[str, CycleState] = {}
 
     def outcome(of: Pod) -> tuple[object, ...]:
-        state, said = world.start(of)
-        if said is not None:
-            return (said,)
+        state, answer = world.start(of)
+        if answer is not None:
+            return (answer,)
         verdicts = world.verdicts(state, of)
         plans = []
         for name, verdict in zip(("n1", "n2"), verdicts, strict=True):
@@ -406,8 +406,8 @@ def test_nodes_with_the_same_devices_are_searched_once(searched: list[str]) -> N
 def test_claim_being_allocated_makes_other_pods_wait() -> None:
     world = ScenarioCluster(claim("a"))
     world.placed(pod("a"))
-    _, said = world.start(pod("a", name="q"))
-    assert said == refusal(UNRESOLVABLE, "resource claim default/a is in the process of being allocated")
+    _, answer = world.start(pod("a", name="q"))
+    assert answer == refusal(UNRESOLVABLE, "resource claim default/a is in the process of being allocated")
 
 
 def test_pre_bind_writes_finalizer_allocation_and_reservation() -> None:
@@ -423,8 +423,8 @@ def test_pre_bind_writes_finalizer_allocation_and_reservation() -> None:
     ]
     assert written.status["reservedFor"] == [{"resource": "pods", "name": "p", "uid": "uid-p"}]
     # Seen by the watch, the claim can be shared, and only where its device is.
-    other, said = world.start(pod("a", name="q"))
-    assert said is None
+    other, answer = world.start(pod("a", name="q"))
+    assert answer is None
     assert world.verdicts(other, pod("a", name="q"))[1] is None
 
 
@@ -449,11 +449,11 @@ def test_pre_bind_stops_where_the_claim_changed_meanwhile() -> None:
     world = ScenarioCluster(claim("a"), claim("b"))
     state = world.placed(pod("a", "b"))
     world.cluster.put(claim("a", status=allocated("g1", on_node="n2")))
-    said = world.plugin.pre_bind(state, pod("a", "b"), "n1")
-    assert said == refusal(Code.ERROR, "claim default/a got allocated elsewhere in the meantime")
+    answer = world.plugin.pre_bind(state, pod("a", "b"), "n1")
+    assert answer == refusal(Code.ERROR, "claim default/a got allocated elsewhere in the meantime")
     world.cluster.remove(world.claim("a"))
-    said = world.plugin.pre_bind(state, pod("a", "b"), "n1")
-    assert said == refusal(Code.ERROR, "claim default/a got deleted in the meantime")
+    answer = world.plugin.pre_bind(state, pod("a", "b"), "n1")
+    assert answer == refusal(Code.ERROR, "claim default/a got deleted in the meantime")
 
 
 def test_unreserve_takes_a_written_reservation_back() -> None:
@@ -494,8 +494,8 @@ def test_claim_that_others_use_is_not_given_back() -> None:
 def test_switched_off_it_does_nothing() -> None:
     world = ScenarioCluster(DynamicResourceAllocation=False)
     assert world.plugin.pre_enqueue(pod("c")) is None
-    state, said = world.start(pod("c"))
-    assert said is SKIP
+    state, answer = world.start(pod("c"))
+    assert answer is SKIP
     assert world.plugin.post_filter(state, pod("c"), world.cluster, None).status.message == "plugin disabled"
     assert world.plugin.events_to_register() == []
 
@@ -573,9 +573,9 @@ def test_the_pods_that_a_claim_concerns_are_all_that_it_wakes() -> None:
     for old, new in ((None, named), (None, made), (None, free), (free, held), (held, free), (made, made)):
         for of in pods:
             concerned = registered.concerns(of.signature, old, new)
-            said = registered.hint(of, old, new)
-            assert said is QUEUE_SKIP or concerned is None or of.key in concerned
-            woken += said is QUEUE
+            answer = registered.hint(of, old, new)
+            assert answer is QUEUE_SKIP or concerned is None or of.key in concerned
+            woken += answer is QUEUE
     assert woken > 5
     assert registered.concerns(pods[3].signature, None, made) == ("default/p",)
     assert registered.concerns(pods[3].signature, None, named) == ()

@@ -57,9 +57,9 @@ class DeviceCluster:
     def attempt(self, of: Pod) -> tuple[CycleState, list[Status | None]]:
         """Return the state of an attempt, and the status of each node."""
         state = CycleState()
-        said = self.plugin.pre_filter(state, of, self.cluster)
-        if said is not None:
-            return state, [said]
+        answer = self.plugin.pre_filter(state, of, self.cluster)
+        if answer is not None:
+            return state, [answer]
         table = self.cluster.table
         nodes = [NodeInfo(table, table.row_of[name]) for name in ("n1", "n2")]
         return state, [self.plugin.filter(state, of, one) for one in nodes]
@@ -71,15 +71,15 @@ class DeviceCluster:
         return plan
 
 
-def reasons(said: list[Status | None]) -> list[str | None]:
-    return [None if status is None else status.message for status in said]
+def reasons(answer: list[Status | None]) -> list[str | None]:
+    return [None if status is None else status.message for status in answer]
 
 
 # -- extended resources ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("of", "said"),
+    ("of", "answer"),
     [
         pytest.param(asking("2"), [None, None], id="devices-or-a-device-plugin"),
         pytest.param(asking("3"), ["cannot allocate all claims", None], id="not-enough-devices"),
@@ -90,8 +90,8 @@ def reasons(said: list[Status | None]) -> list[str | None]:
         ),
     ],
 )
-def test_a_class_stands_behind_an_extended_resource(of: Pod, said: list[str | None]) -> None:
-    assert reasons(DeviceCluster().attempt(of)[1]) == said
+def test_a_class_stands_behind_an_extended_resource(of: Pod, answer: list[str | None]) -> None:
+    assert reasons(DeviceCluster().attempt(of)[1]) == answer
 
 
 def test_resources_without_a_class_are_none_of_its_business() -> None:
@@ -159,8 +159,8 @@ def test_a_claim_of_an_earlier_attempt_is_deleted_first() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
     stale["metadata"] |= {"annotations": {ANNOTATION: "true"}, "ownerReferences": [owner]}
     on = DeviceCluster(parse(stale))
-    state, said = on.attempt(asking())
-    assert reasons(said) == ["cannot schedule extended resource claim"] * 2
+    state, answer = on.attempt(asking())
+    assert reasons(answer) == ["cannot schedule extended resource claim"] * 2
     result = on.plugin.post_filter(state, asking(), on.cluster, None)
     assert result.status.message == "deletion of ResourceClaim completed"
     assert [(type(write), write.name) for write in result.writes] == [(Delete, "stale")]
@@ -206,13 +206,13 @@ def attached(*conditions: tuple[str, str], at: str = "1970-01-12T13:46:00Z") -> 
     [result] = status["allocation"]["devices"]["results"]
     result |= {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]}
     status["allocation"]["allocationTimestamp"] = at
-    told = [{"type": of_type, "status": state} for of_type, state in conditions]
-    status["devices"] = [{"driver": DRIVER, "pool": "n1", "device": "g0", "conditions": told}]
+    reported = [{"type": of_type, "status": state} for of_type, state in conditions]
+    status["devices"] = [{"driver": DRIVER, "pool": "n1", "device": "g0", "conditions": reported}]
     return parse(claim_raw("c", exact("r"), status=status))
 
 
 @pytest.mark.parametrize(
-    ("claim", "said"),
+    ("claim", "answer"),
     [
         pytest.param(attached(("Attached", "True")), None, id="ready"),
         pytest.param(attached(), None, id="not-yet"),
@@ -221,11 +221,11 @@ def attached(*conditions: tuple[str, str], at: str = "1970-01-12T13:46:00Z") -> 
         pytest.param(attached(("Attached", "True"), at="1970-01-01T00:00:00Z"), None, id="ready-and-old"),
     ],
 )
-def test_claims_whose_devices_failed_or_are_late_fit_nowhere(claim: Object, said: str | None) -> None:
+def test_claims_whose_devices_failed_or_are_late_fit_nowhere(claim: Object, answer: str | None) -> None:
     on = DeviceCluster(claim)
     state, found = on.attempt(pod("c"))
-    assert reasons(found)[0] == said
-    if said is not None:
+    assert reasons(found)[0] == answer
+    if answer is not None:
         result = on.plugin.post_filter(state, pod("c"), on.cluster, None)
         assert result.status.message == "deallocation of ResourceClaim completed"
 
@@ -288,8 +288,8 @@ def test_earlier_alternatives_score_more() -> None:
         slice_of("n1", device("g0", model="b")),
         slice_of("n2", device("g0", model="a")),
     )
-    state, said = on.attempt(pod("c"))
-    assert reasons(said) == [None, None]
+    state, answer = on.attempt(pod("c"))
+    assert reasons(answer) == [None, None]
     table = on.cluster.table
     rows = np.array([table.row_of["n1"], table.row_of["n2"]])
     raw = on.plugin.score_rows(state, pod("c"), table, rows)

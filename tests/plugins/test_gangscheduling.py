@@ -56,8 +56,8 @@ class Gang:
 
     def permit(self, tried: Pod) -> tuple[Code, str]:
         self.cluster.assume(tried, "n")
-        said = self.plugin.permit(CycleState(), tried, "n")
-        status = said[0] if isinstance(said, tuple) else said
+        answer = self.plugin.permit(CycleState(), tried, "n")
+        status = answer[0] if isinstance(answer, tuple) else answer
         return (Code.SUCCESS, "") if status is None else (status.code, status.message)
 
 
@@ -108,9 +108,9 @@ def test_the_last_pod_that_a_gang_needs_lets_the_others_go() -> None:
 def test_a_pod_waits_five_minutes_for_its_gang() -> None:
     gang = Gang(GROUPS, [P1, P2, P3])
     gang.cluster.assume(P1, "n")
-    said = gang.plugin.permit(CycleState(), P1, "n")
-    assert isinstance(said, tuple)
-    assert said[1] == 300.0
+    answer = gang.plugin.permit(CycleState(), P1, "n")
+    assert isinstance(answer, tuple)
+    assert answer[1] == 300.0
 
 
 @pytest.mark.parametrize("tried", [pod("alone"), pod("b", "pg3")], ids=["of-no-group", "of-a-basic-group"])

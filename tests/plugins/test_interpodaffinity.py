@@ -342,11 +342,11 @@ hater = pod("x", spec=required("podAntiAffinity", ZONE, "db"), on="a")
     ],
 )
 def test_hints_of_1_36_after_a_pod_changed(incoming: Pod, old: Pod | None, new: Pod | None, rule: str) -> None:
-    asked = incoming, EventResource.POD, old, new
-    assert hint(*asked, V1_34) is QueueingHint.QUEUE_SKIP
-    assert hint(*asked, V1_36) is (QueueingHint.QUEUE if rule else QueueingHint.QUEUE_SKIP)
+    requests = incoming, EventResource.POD, old, new
+    assert hint(*requests, V1_34) is QueueingHint.QUEUE_SKIP
+    assert hint(*requests, V1_36) is (QueueingHint.QUEUE if rule else QueueingHint.QUEUE_SKIP)
     if rule:
-        assert hint(*asked, V1_34.with_rule(rule, V1_36)) is QueueingHint.QUEUE
+        assert hint(*requests, V1_34.with_rule(rule, V1_36)) is QueueingHint.QUEUE
 
 
 def anti_affinity(*apps: str) -> dict[str, Any]:

@@ -47,12 +47,12 @@ def rejected(plugin: Any, incoming: Pod, cluster: SchedulerCache) -> dict[str, s
     codes = plugin.filter_rows(CycleState(), incoming, table, table.order)
     if codes is None:
         return {}
-    said = {}
+    answer = {}
     for row, code in zip(table.order.tolist(), codes.tolist(), strict=True):
         if code:
             status: Status = plugin.code_status(CycleState(), incoming, code)
-            said[table.names[row]] = status.message
-    return said
+            answer[table.names[row]] = status.message
+    return answer
 
 
 def test_a_pod_that_names_its_node_fits_only_there() -> None:
@@ -144,9 +144,9 @@ def test_affinity_to_names_narrows_the_nodes(terms: list[Any], wanted: Any) -> N
 
 def test_two_names_at_once_conflict() -> None:
     plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(SchedulerCache()))
-    said = plugin.pre_filter(CycleState(), pod(affinity=required(named("a", "b"))), SchedulerCache())
-    assert isinstance(said, Status)
-    assert (said.code, said.message) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "pod affinity terms conflict")
+    answer = plugin.pre_filter(CycleState(), pod(affinity=required(named("a", "b"))), SchedulerCache())
+    assert isinstance(answer, Status)
+    assert (answer.code, answer.message) == (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "pod affinity terms conflict")
 
 
 def test_node_selector_affinity_and_added_affinity_all_count() -> None:
@@ -164,9 +164,9 @@ def test_an_unreadable_preferred_term_is_an_error() -> None:
     bad = {"weight": 1, "preference": {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["-5"]}]}}
     incoming = pod(affinity=affinity(preferredDuringSchedulingIgnoredDuringExecution=[bad]))
     plugin = NodeAffinity.from_args(NodeAffinityArgs(), Handle(SchedulerCache()))
-    said = plugin.pre_score(CycleState(), incoming, None, cluster_of(node("a")).table.order)
-    assert said is not None
-    assert said.code == Code.ERROR
+    answer = plugin.pre_score(CycleState(), incoming, None, cluster_of(node("a")).table.order)
+    assert answer is not None
+    assert answer.code == Code.ERROR
     with pytest.raises(SelectorError):
         _ = incoming.pod_spec.preferred_node_affinity
 
@@ -219,9 +219,9 @@ def test_a_node_must_declare_the_features_that_a_pod_needs() -> None:
     cluster = cluster_of(node("both", status=both), node("one", status=one), node("none"))
     rule = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}
     restarting = pod(initContainers=[{"name": "c", "image": "i", "restartPolicyRules": [rule]}])
-    said = "node(s) didn't match Pod's required features"
-    assert rejected(NodeDeclaredFeatures(), restarting, cluster) == {"one": said, "none": said}
-    assert rejected(NodeDeclaredFeatures(), pod(hostNetwork=True, hostUsers=False), cluster) == {"none": said}
+    answer = "node(s) didn't match Pod's required features"
+    assert rejected(NodeDeclaredFeatures(), restarting, cluster) == {"one": answer, "none": answer}
+    assert rejected(NodeDeclaredFeatures(), pod(hostNetwork=True, hostUsers=False), cluster) == {"none": answer}
     assert rejected(NodeDeclaredFeatures(), pod(hostNetwork=True, hostUsers=True), cluster) == {}
     assert rejected(NodeDeclaredFeatures(), pod(hostUsers=False), cluster) == {}
 
@@ -251,7 +251,7 @@ def test_a_pods_image_gets_its_default_tag_and_a_nodes_name_is_taken_as_it_is() 
 
 
 def test_gates_keep_a_pod_out_and_are_named() -> None:
-    said = SchedulingGates().pre_enqueue(pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
-    assert said is not None
-    assert said.message == "waiting for scheduling gates: [a b]"
+    answer = SchedulingGates().pre_enqueue(pod(schedulingGates=[{"name": "a"}, {"name": "b"}]))
+    assert answer is not None
+    assert answer.message == "waiting for scheduling gates: [a b]"
     assert SchedulingGates().pre_enqueue(pod()) is None

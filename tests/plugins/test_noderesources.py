@@ -91,13 +91,13 @@ def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[s
     lacking, hopeless = set(), False
     if len(there) + 1 > where.allocatable.get("pods", 0):
         lacking.add("Too many pods")
-    for name, asked in incoming.requests.items():
+    for name, requests in incoming.requests.items():
         has = where.allocatable.get(name, 0)
         used = int64(sum(other.requests.get(name, 0) for other in there))
-        compared = asked != 0 if name == GPU else asked > 0
-        if compared and asked > int64(has - used):
+        compared = requests != 0 if name == GPU else requests > 0
+        if compared and requests > int64(has - used):
             lacking.add(f"Insufficient {name}")
-            hopeless = hopeless or asked > has
+            hopeless = hopeless or requests > has
     if not lacking:
         return None
     return Code.UNSCHEDULABLE_AND_UNRESOLVABLE if hopeless else Code.UNSCHEDULABLE, lacking
@@ -105,22 +105,22 @@ def plain_fit(incoming: Pod, where: Node, there: list[Pod]) -> tuple[Code, set[s
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests)
-def test_fit_in_columns_says_what_the_plain_rule_says(cluster: SchedulerCache, asked: dict[str, str]) -> None:
-    compare_fit(cluster, pod("new", asked))
+def test_fit_in_columns_says_what_the_plain_rule_says(cluster: SchedulerCache, requests: dict[str, str]) -> None:
+    compare_fit(cluster, pod("new", requests))
 
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(huge=True), huge_requests)
-def test_fit_wraps_around_as_the_plain_rule_does(cluster: SchedulerCache, asked: list[dict[str, str]]) -> None:
-    compare_fit(cluster, pod("new", *asked))
+def test_fit_wraps_around_as_the_plain_rule_does(cluster: SchedulerCache, requests: list[dict[str, str]]) -> None:
+    compare_fit(cluster, pod("new", *requests))
 
 
 def compare_fit(cluster: SchedulerCache, incoming: Pod) -> None:
     plugin, table = fit(), cluster.table
     rows = table.order
     codes = plugin.filter_rows(CycleState(), incoming, table, rows)
-    said = [0] * len(rows) if codes is None else codes.tolist()
-    for row, code in zip(rows.tolist(), said, strict=True):
+    answer = [0] * len(rows) if codes is None else codes.tolist()
+    for row, code in zip(rows.tolist(), answer, strict=True):
         where = table.nodes[row]
         assert where is not None
         wanted = plain_fit(incoming, where, table.pods[row])
@@ -156,8 +156,8 @@ def test_fit_names_exactly_what_is_lacking_however_many_resources_are_asked_for(
         assert list(status.reasons) == [f"Insufficient {resource}" for resource in lacking]
         assert status.code == (Code.UNSCHEDULABLE if name == "busy" else Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
     times = {resource: sum(resource in lacking for lacking in scarce.values()) for resource in names}
-    told = sorted(f"{number} Insufficient {resource}" for resource, number in times.items())
-    assert ", ".join(told) in result.message
+    reported = sorted(f"{number} Insufficient {resource}" for resource, number in times.items())
+    assert ", ".join(reported) in result.message
     machine.cluster.put(node("good", **full))
     assert isinstance(drive(machine.begin(incoming, {})), ScheduleResult)
 
@@ -190,10 +190,10 @@ def plain_average(strategy: ScoringStrategy, incoming: Pod, where: Node, there: 
     total = weights = 0
     for resource in strategy.resources:
         name, weight = resource.name, resource.weight
-        asked = incoming.pod_spec.fit_score_requests.get(name, 0)
-        if name == GPU and not asked:
+        requests = incoming.pod_spec.fit_score_requests.get(name, 0)
+        if name == GPU and not requests:
             continue
-        used = int64(sum(_counted(other, name) for other in there) + asked)
+        used = int64(sum(_counted(other, name) for other in there) + requests)
         has = where.allocatable.get(name, 0)
         if not has:
             continue
@@ -235,17 +235,17 @@ strategies = st.builds(
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests, strategies)
 def test_fit_scores_as_the_plain_rule_does(
-    cluster: SchedulerCache, asked: dict[str, str], strategy: ScoringStrategy
+    cluster: SchedulerCache, requests: dict[str, str], strategy: ScoringStrategy
 ) -> None:
-    compare_fit_scores(cluster, pod("new", asked), strategy)
+    compare_fit_scores(cluster, pod("new", requests), strategy)
 
 
 @settings(max_examples=200, deadline=None)
 @given(clusters(huge=True), huge_requests, strategies)
 def test_fit_scores_wrap_around_as_the_plain_rule_does(
-    cluster: SchedulerCache, asked: list[dict[str, str]], strategy: ScoringStrategy
+    cluster: SchedulerCache, requests: list[dict[str, str]], strategy: ScoringStrategy
 ) -> None:
-    compare_fit_scores(cluster, pod("new", *asked), strategy)
+    compare_fit_scores(cluster, pod("new", *requests), strategy)
 
 
 def compare_fit_scores(cluster: SchedulerCache, incoming: Pod, strategy: ScoringStrategy) -> None:
@@ -260,11 +260,11 @@ def compare_fit_scores(cluster: SchedulerCache, incoming: Pod, strategy: Scoring
 def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: list[Pod]) -> int:
     fractions = []
     for name in names:
-        asked = incoming.requests.get(name, 0)
+        requests = incoming.requests.get(name, 0)
         has = where.allocatable.get(name, 0)
-        if not has or (name == GPU and not asked):
+        if not has or (name == GPU and not requests):
             continue
-        used = int64(sum(other.requests.get(name, 0) for other in there) + asked)
+        used = int64(sum(other.requests.get(name, 0) for other in there) + requests)
         fractions.append(min(float(used) / float(has), 1.0))
     if len(fractions) == 2:
         deviation = abs((fractions[0] - fractions[1]) / 2)
@@ -283,17 +283,17 @@ def plain_balance(names: tuple[str, ...], incoming: Pod, where: Node, there: lis
 @settings(max_examples=150, deadline=None)
 @given(clusters(), requests, st.integers(1, 4))
 def test_balance_in_columns_is_the_plain_standard_deviation(
-    cluster: SchedulerCache, asked: dict[str, str], many: int
+    cluster: SchedulerCache, requests: dict[str, str], many: int
 ) -> None:
-    compare_balance(cluster, pod("new", asked), RESOURCES[:many])
+    compare_balance(cluster, pod("new", requests), RESOURCES[:many])
 
 
 @settings(max_examples=150, deadline=None)
 @given(clusters(huge=True), huge_requests, st.integers(1, 4))
 def test_balance_wraps_around_as_the_plain_rule_does(
-    cluster: SchedulerCache, asked: list[dict[str, str]], many: int
+    cluster: SchedulerCache, requests: list[dict[str, str]], many: int
 ) -> None:
-    compare_balance(cluster, pod("new", *asked), RESOURCES[:many])
+    compare_balance(cluster, pod("new", *requests), RESOURCES[:many])
 
 
 def compare_balance(cluster: SchedulerCache, incoming: Pod, names: tuple[str, ...]) -> None:

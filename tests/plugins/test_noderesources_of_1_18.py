@@ -64,9 +64,9 @@ def _explained(config: Config, *raws: Raw) -> Raw:
     machine = SchedulingMachine(config)
     for raw in raws[:-1]:
         machine.cluster.put(parse(raw))
-    asked = parse(raws[-1])
-    assert isinstance(asked, Pod)
-    return plain(explain(machine, asked, {}))
+    requests = parse(raws[-1])
+    assert isinstance(requests, Pod)
+    return plain(explain(machine, requests, {}))
 
 
 def test_the_scores_of_a_published_log() -> None:
@@ -81,9 +81,9 @@ def test_the_scores_of_a_published_log() -> None:
     scored: Raw = {"score": lambda args: [{"Host": "n1", "Score": 2}, {"Host": "n2", "Score": 5}]}
     with serving(scored) as extender:
         extenders = [{"urlPrefix": extender.url, "prioritizeVerb": "score", "weight": 1, "nodeCacheCapable": True}]
-        said = _explained(_config({**POLICY, "extenders": extenders}), *raws)
+        answer = _explained(_config({**POLICY, "extenders": extenders}), *raws)
     weighted = {
-        plugin: [by_node[name]["weighted"] for name in ("n1", "n2")] for plugin, by_node in said["scores"].items()
+        plugin: [by_node[name]["weighted"] for name in ("n1", "n2")] for plugin, by_node in answer["scores"].items()
     }
     assert weighted.pop(extender.url) == [20, 50]
     assert weighted == {
@@ -91,7 +91,7 @@ def test_the_scores_of_a_published_log() -> None:
         "NodeResourcesLeastAllocated": [86, 86],
         "SelectorSpread": [100, 100],
     }
-    assert said["totals"] == {"n1": 93 + 86 + 100 + 20, "n2": 97 + 86 + 100 + 50}
+    assert answer["totals"] == {"n1": 93 + 86 + 100 + 20, "n2": 97 + 86 + 100 + 50}
 
 
 @pytest.mark.parametrize("raw", [POLICY, V1ALPHA1, V1ALPHA2], ids=["Policy", "v1alpha1", "v1alpha2"])
@@ -99,18 +99,18 @@ def test_the_scores_of_a_published_log() -> None:
 def test_the_balance_of_cpu_and_memory(raw: Raw, cpu: int, memory: int, score: int) -> None:
     mib = 1 << 20
     raws = [_node(name, 1_000, 1_000 * mib) for name in ("n1", "n2")]
-    said = _explained(_config(raw), *raws, _pod("p", cpu, memory * mib))
+    answer = _explained(_config(raw), *raws, _pod("p", cpu, memory * mib))
     # A pod without requests counts with 100m and 200 MiB.
-    assert said["scores"]["NodeResourcesBalancedAllocation"]["n1"]["raw"] == score
+    assert answer["scores"]["NodeResourcesBalancedAllocation"]["n1"]["raw"] == score
 
 
 def test_later_formats_have_the_arithmetic_of_today_and_conversion_keeps_it() -> None:
     later = {"apiVersion": "kubescheduler.config.k8s.io/v1beta3", "kind": "KubeSchedulerConfiguration"}
     mib = 1 << 20
     nodes = [_node(name, 1_000, 1_000 * mib) for name in ("n1", "n2")]
-    said = _explained(_config(later), *nodes, _pod("p", 100, 200 * mib))
-    assert said["scores"]["NodeResourcesBalancedAllocation"]["n1"]["raw"] == 95
+    answer = _explained(_config(later), *nodes, _pod("p", 100, 200 * mib))
+    assert answer["scores"]["NodeResourcesBalancedAllocation"]["n1"]["raw"] == 95
     text = convert(json.dumps(POLICY), "old.yaml", IN_TREE)
     assert "arithmetic: difference  # kube-scheduler v1.34 has no such argument" in text
-    said = _explained(load_config(text, "new.yaml", catalogue=IN_TREE), *nodes, _pod("p", 100, 200 * mib))
-    assert said["scores"]["NodeResourcesBalancedAllocation"]["n1"]["raw"] == 90
+    answer = _explained(load_config(text, "new.yaml", catalogue=IN_TREE), *nodes, _pod("p", 100, 200 * mib))
+    assert answer["scores"]["NodeResourcesBalancedAllocation"]["n1"]["raw"] == 90

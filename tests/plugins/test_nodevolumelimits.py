@@ -194,8 +194,8 @@ def test_a_node_of_a_dry_run_has_the_verdict_of_a_node_with_the_pods_that_stay(
     for wanted in (pod("new", "a"), pod("new", "c"), pod("new", "a", "d")):
         state = CycleState()
         trial.plugin.pre_filter(state, wanted, trial.cluster)
-        told = trial.plugin.filter(state, wanted, NodeInfo(copy, 0))
-        assert told == Trial(*objects, *(there[name] for name in stay)).judge(wanted)
+        reported = trial.plugin.filter(state, wanted, NodeInfo(copy, 0))
+        assert reported == Trial(*objects, *(there[name] for name in stay)).judge(wanted)
 
 
 @pytest.mark.parametrize(

@@ -85,11 +85,11 @@ def test_equal_keys_mean_equal_codes_and_who_skips_goes_on_to(changes: list[Any]
             # Terms of pods that are there come and go, which dates a part of the cluster.
             since = one.name, cluster.versions.parts_at
             skipped = skips.setdefault(since, plugin.repeats_while_unchanged(pod, cluster))
-            said = plugin.pre_filter(state, pod, cluster)
+            answer = plugin.pre_filter(state, pod, cluster)
             scores = plugin.pre_score(state, pod, cluster, cluster.table.order)
-            assert "pre_filter" not in skipped or said is SKIP
+            assert "pre_filter" not in skipped or answer is SKIP
             assert "pre_score" not in skipped or scores is SKIP
-            if isinstance(said, Status):
+            if isinstance(answer, Status):
                 continue
             codes = plugin.filter_rows(state, pod, cluster.table, cluster.table.order).tolist()
             assert known.setdefault((*since, plugin.verdict_key(pod, state)), codes) == codes

@@ -200,8 +200,8 @@ def test_no_node_is_asked_about_for_volumes_that_any_can_use(claims: list[str], 
     ]
     trial, wanted = Trial(node("a"), *objects), pod(*claims)
     assert trial.plugin.pre_filter(trial.state, wanted, trial.cluster) is None
-    asked = trial.plugin.known_to_pass(trial.state, wanted, trial.cluster.table, np.array([0]))
-    assert asked.tolist() == [known]
+    requests = trial.plugin.known_to_pass(trial.state, wanted, trial.cluster.table, np.array([0]))
+    assert requests.tolist() == [known]
     if known:  # it is placed without the filter's word, and nothing is to be bound
         assert trial.plugin.reserve(trial.state, wanted, "a") is None
         assert trial.plugin.pre_bind_pre_flight(trial.state, wanted, "a") is SKIP

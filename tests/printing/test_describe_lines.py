@@ -175,7 +175,7 @@ def test_a_pod_that_waits_at_permit_says_for_whom_and_how_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("queued", "said"),
+    ("queued", "answer"),
     [
         pytest.param({}, "not in it", id="outside"),
         pytest.param({"place": "in_flight", "attempts": 1}, "in flight, 1 attempt", id="one-attempt"),
@@ -189,8 +189,8 @@ def test_a_pod_that_waits_at_permit_says_for_whom_and_how_long() -> None:
         pytest.param({"place": "gated", "gated_by": ["A", "B"]}, "gated, gated by A, B", id="several-gates"),
     ],
 )
-def test_a_place_in_the_queue(queued: Raw, said: str) -> None:
-    assert queue_words(queued) == said
+def test_a_place_in_the_queue(queued: Raw, answer: str) -> None:
+    assert queue_words(queued) == answer
 
 
 # -- events -------------------------------------------------------------------------------------------------------
@@ -372,11 +372,11 @@ def test_an_object_of_another_kind_is_its_fields_its_conditions_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "said"),
+    ("field", "answer"),
     [("nodeSelector", "Node Selector"), ("clusterIPs", "Cluster IPs"), ("x", "X"), ("hostIPC", "Host IPC")],
 )
-def test_a_field_in_words(field: str, said: str) -> None:
-    assert words(field) == said
+def test_a_field_in_words(field: str, answer: str) -> None:
+    assert words(field) == answer
 
 
 @pytest.mark.parametrize("value", [pytest.param(v, id=repr(v)) for v in (None, {}, [])])

@@ -62,9 +62,9 @@ def typed() -> Typed:
 )
 def test_no_verb_lets_a_command_through(typed: Typed, line: str) -> None:
     typed(line)
-    said = typed.out + typed.err
-    assert said
-    assert safe(said) == said
+    answer = typed.out + typed.err
+    assert answer
+    assert safe(answer) == answer
 
 
 def test_the_content_of_a_field_is_read_as_escapes_and_in_json_as_it_is(typed: Typed) -> None:

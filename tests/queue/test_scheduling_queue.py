@@ -551,11 +551,11 @@ def test_the_timeout_does_not_move_gated_pods(make: Any) -> None:
 
 
 def test_by_1_37_the_timeout_asks_gated_pods_again(make: Any) -> None:
-    asked = []
+    requests = []
 
     def gate(pod: Pod) -> Status | None:
-        asked.append(pod.name)
-        return unschedulable("gated") if len(asked) < 3 else None
+        requests.append(pod.name)
+        return unschedulable("gated") if len(requests) < 3 else None
 
     q = SchedulingQueue(
         QueueSettings(gated_pods_flushed=True),
@@ -614,27 +614,27 @@ class Gate:
 
     def __init__(self) -> None:
         self.shut = True
-        self.asked = 0
+        self.requests = 0
 
     def __call__(self, pod: Pod) -> Status | None:
-        self.asked += 1
+        self.requests += 1
         return unschedulable("shut") if self.shut else None
 
 
 @pytest.mark.parametrize(
-    ("event", "asked", "place"),
+    ("event", "requests", "place"),
     [
         pytest.param(NODE_ADD, 2, SubQueue.ACTIVE, id="its-own-event-asks-the-gating-plugin-again"),
         pytest.param(LABELLED, 1, SubQueue.GATED, id="an-event-only-others-registered-does-not"),
     ],
 )
-def test_events_and_gated_pods(make: Any, event: ClusterEvent, asked: int, place: SubQueue) -> None:
+def test_events_and_gated_pods(make: Any, event: ClusterEvent, requests: int, place: SubQueue) -> None:
     gate = Gate()
     q = queue(on(R.NODE, A.UPDATE_NODE_LABEL), pre_enqueue={"Gates": gate}, more={"Gates": (on(R.NODE, A.ADD),)})
     q.add(make.pod(), 0)
     gate.shut = False
     q.move_all_to_active_or_backoff(event, None, make.node(), 1)
-    assert gate.asked == asked
+    assert gate.requests == requests
     entry = q.entry("d/p")
     assert entry is not None
     assert entry.place is place
@@ -668,23 +668,23 @@ def test_the_plugin_that_gated_last_is_asked_first(make: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pop_from_backoff", "asked"),
+    ("pop_from_backoff", "requests"),
     [
         pytest.param(True, [1, 2, 2], id="on-the-way-into-backoff-if-it-can-be-popped-from-there"),
         pytest.param(False, [1, 1, 2], id="on-the-way-out-of-backoff-otherwise"),
     ],
 )
-def test_when_pre_enqueue_is_asked(make: Any, pop_from_backoff: bool, asked: list[int]) -> None:
+def test_when_pre_enqueue_is_asked(make: Any, pop_from_backoff: bool, requests: list[int]) -> None:
     gate = Gate()
     gate.shut = False
     q = queue(pre_enqueue={"Gates": gate}, pop_from_backoff=pop_from_backoff)
     entry = popped(q, make.pod(), 0)
-    counts = [gate.asked]
+    counts = [gate.requests]
     reject(q, entry, 1)
-    counts.append(gate.asked)
+    counts.append(gate.requests)
     q.flush_backoff(5 * SECOND)
-    counts.append(gate.asked)
-    assert counts == asked
+    counts.append(gate.requests)
+    assert counts == requests
     assert entry.place is SubQueue.ACTIVE
 
 
@@ -722,18 +722,18 @@ def test_a_pod_that_comes_with_a_nomination_is_told_of_when_it_is_active(make: A
         return unschedulable("gates") if pod.pod_spec.scheduling_gates else None
 
     q = queue(pre_enqueue={"Gates": gates})
-    told: list[str] = []
-    q.on_nominated = lambda pod: told.append(pod.name)
+    reported: list[str] = []
+    q.on_nominated = lambda pod: reported.append(pod.name)
     nominated = {"nominatedNodeName": "n1"}
     q.add(make.pod("p", status=nominated), 0)
     q.add(make.pod("gated", status=nominated, schedulingGates=[{"name": "g"}]), 0)
     q.add(make.pod("q"), 0)
-    assert told == ["p"]
+    assert reported == ["p"]
     popped_pod = q.pop(1)
     assert popped_pod is not None
     q.done(popped_pod.uid, 2)
     q.update(make.pod("p", status=nominated), make.pod("p", status=nominated, metadata={"labels": {"a": "b"}}), 3)
-    assert told == ["p", "p"]  # it is in no queue, so its update brings it in anew
+    assert reported == ["p", "p"]  # it is in no queue, so its update brings it in anew
 
 
 # History, control.
@@ -750,8 +750,8 @@ def test_every_move_is_recorded_with_what_moved_it(make: Any) -> None:
     q.move_all_to_active_or_backoff(NODE_ADD, None, make.node(), 5 * SECOND)
     reject(q, entry, 6 * SECOND, "Fit")
     q.delete(entry.pod, 7 * SECOND)
-    told = [(m.source.value, m.target.value, m.event, m.plugin, m.seen) for m in moves]
-    assert told == [
+    reported = [(m.source.value, m.target.value, m.event, m.plugin, m.seen) for m in moves]
+    assert reported == [
         ("outside", "active", "UnschedulablePodAdd", "", ""),
         ("active", "in_flight", "", "", ""),
         ("in_flight", "unschedulable", "ScheduleAttemptFailure", "", ""),

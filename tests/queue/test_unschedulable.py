@@ -142,10 +142,10 @@ def test_the_index_agrees_with_the_plain_rule(
 
 
 def test_a_hint_that_speaks_for_a_shape_is_asked_once() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def hint(pod: Pod, old: Any, new: Any) -> QueueingHint:
-        asked.append(pod.name)
+        requests.append(pod.name)
         return QUEUE_SKIP
 
     index = UnschedulablePods(HintTable({"default-scheduler": {"Fit": [on(R.NODE, A.ADD, hint, by_signature=True)]}}))
@@ -154,9 +154,9 @@ def test_a_hint_that_speaks_for_a_shape_is_asked_once() -> None:
         entry.unschedulable_plugins = frozenset({"Fit"})
         index.add(entry)
     assert index.decide(EVENTS[0], None, None, None) == []
-    assert asked == ["p0", "p1"]
+    assert requests == ["p0", "p1"]
     assert index.decide(EVENTS[1], None, None, None) == []
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_what_a_hint_says_of_the_events_own_pod_is_not_said_of_others_of_its_shape() -> None:

@@ -81,8 +81,8 @@ def test_it_is_refused_or_ends_in_words(
 ) -> None:
     (tmp_path / "r").write_bytes(content)
     assert main(["replay", str(tmp_path / "r")]) == status
-    told = capsys.readouterr()
-    assert "Traceback" not in told.err + told.out
+    reported = capsys.readouterr()
+    assert "Traceback" not in reported.err + reported.out
     for words in (["--redact", str(tmp_path / "new")], ["--config", str(tmp_path / "r")]):
         assert main(["replay", str(tmp_path / "r"), *words]) in (0, 1, 2)
         assert "Traceback" not in capsys.readouterr().err

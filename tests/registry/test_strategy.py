@@ -79,18 +79,18 @@ def test_fields_of_features_that_are_off_are_dropped_unless_the_old_object_has_t
 
 def test_labels_of_a_deployment_are_not_for_an_update_of_its_status() -> None:
     old = made("Deployment", spec={})
-    asked = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}, "status": {"replicas": 1}}
-    assert "labels" not in prepare_status("Deployment", asked, old, NOW)["metadata"]
+    requests = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}, "status": {"replicas": 1}}
+    assert "labels" not in prepare_status("Deployment", requests, old, NOW)["metadata"]
     old = made("ReplicaSet", spec={})
-    asked = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}, "status": {"replicas": 1}}
-    assert prepare_status("ReplicaSet", asked, old, NOW)["metadata"]["labels"] == {"a": "b"}
+    requests = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}, "status": {"replicas": 1}}
+    assert prepare_status("ReplicaSet", requests, old, NOW)["metadata"]["labels"] == {"a": "b"}
 
 
 def test_replicas_that_terminate_are_not_counted_yet() -> None:
     old = made("Deployment", spec={})
-    asked = {**old, "status": {"replicas": 1, "terminatingReplicas": 1}}
-    assert prepare_status("Deployment", asked, old, NOW)["status"] == {"replicas": 1}
-    assert prepare_status("Deployment", asked, asked, NOW)["status"] == asked["status"]
+    requests = {**old, "status": {"replicas": 1, "terminatingReplicas": 1}}
+    assert prepare_status("Deployment", requests, old, NOW)["status"] == {"replicas": 1}
+    assert prepare_status("Deployment", requests, requests, NOW)["status"] == requests["status"]
 
 
 @pytest.mark.parametrize("kind", ["FlowSchema", "PriorityLevelConfiguration", "ServiceCIDR", "ResourceClaim"])

@@ -14,7 +14,7 @@ from kschedd.registry.validation import default_and_validate, default_and_valida
 from tests.api.objects import Raw, named, pod, workload
 
 
-def said(raw: Raw) -> list[str]:
+def answer(raw: Raw) -> list[str]:
     return [str(fault) for fault in default_and_validate(raw).faults]
 
 
@@ -41,13 +41,13 @@ def with_meta(**meta: Any) -> Raw:
     ],
 )
 def test_metadata(meta: Raw, fault: str) -> None:
-    found = said(with_meta(**meta))
+    found = answer(with_meta(**meta))
     assert any(text.startswith(fault) for text in found), found
     assert all(len(text) < 500 for text in found)
 
 
 def test_a_generated_name_may_end_in_a_dash() -> None:
-    assert said(with_meta(name="", generateName="web-")) == []
+    assert answer(with_meta(name="", generateName="web-")) == []
 
 
 OWN = {"app": "web"}
@@ -64,7 +64,7 @@ JOB = named(
 
 def test_two_controllers_own_nothing() -> None:
     owner = {"apiVersion": "v1", "kind": "X", "name": "x", "uid": "1", "controller": True}
-    (fault,) = said(with_meta(ownerReferences=[owner, {**owner, "name": "y", "uid": "2"}]))
+    (fault,) = answer(with_meta(ownerReferences=[owner, {**owner, "name": "y", "uid": "2"}]))
     assert "Only one reference can have Controller set to true" in fault
 
 
@@ -77,7 +77,7 @@ def test_metadata_by_itself() -> None:
 def test_cluster_scoped_kinds_have_no_namespace() -> None:
     raw = named("Node")
     raw["metadata"]["namespace"] = "d"
-    assert said(raw) == ["metadata.namespace: Forbidden: not allowed on this type"]
+    assert answer(raw) == ["metadata.namespace: Forbidden: not allowed on this type"]
 
 
 def test_objects_of_custom_resources_are_taken_as_they_are() -> None:
@@ -88,7 +88,7 @@ def test_objects_of_custom_resources_are_taken_as_they_are() -> None:
 
 
 def test_versions_we_do_not_read() -> None:
-    (fault,) = said(named("PriorityClass", "scheduling.k8s.io/v1alpha1", value=1))
+    (fault,) = answer(named("PriorityClass", "scheduling.k8s.io/v1alpha1", value=1))
     assert (
         fault == 'apiVersion: Unsupported value: "scheduling.k8s.io/v1alpha1": supported values: "scheduling.k8s.io/v1"'
     )
@@ -228,7 +228,7 @@ def node(**fields: Any) -> Raw:
     ],
 )
 def test_kinds(raw: Raw, fault: str) -> None:
-    found = said(raw)
+    found = answer(raw)
     assert any(text.startswith(fault) for text in found), found
 
 
@@ -255,13 +255,13 @@ def test_kinds(raw: Raw, fault: str) -> None:
     ids=lambda raw: str(raw["kind"]),
 )
 def test_good_objects(raw: Raw) -> None:
-    assert said(raw) == []
+    assert answer(raw) == []
     done = default_and_validate(raw).raw
-    assert said(done) == []  # and again, as stored
+    assert answer(done) == []  # and again, as stored
 
 
 def test_a_long_key_is_not_repeated_whole() -> None:
-    for text in said(with_meta(labels={"a" * 1_000_000: "b"})):
+    for text in answer(with_meta(labels={"a" * 1_000_000: "b"})):
         assert len(text) < 10_000
 
 
@@ -322,6 +322,6 @@ def test_the_mounts_of_a_stateful_set_may_name_its_claim_templates() -> None:
     raw = workload("StatefulSet", volumeClaimTemplates=[claim])
     [container] = raw["spec"]["template"]["spec"]["containers"]
     container["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
-    assert said(raw) == []
+    assert answer(raw) == []
     container["volumeMounts"][0]["name"] = "logs"
-    assert said(raw) == ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "logs"']
+    assert answer(raw) == ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "logs"']

@@ -6,7 +6,7 @@ from kschedd.registry.validation import validate_updated
 from kschedd.registry.validation_update import validate_status_update
 from tests.api.objects import Raw, named
 from tests.registry.certificate_requests import DER, armored
-from tests.registry.test_validation_kept_kinds import ABSENT, SUBDOMAIN, changed, said
+from tests.registry.test_validation_kept_kinds import ABSENT, SUBDOMAIN, answer, changed
 
 API = "certificates.k8s.io/v1"
 
@@ -73,11 +73,11 @@ ARMOR = "PEM block type must be CERTIFICATE REQUEST"
     ],
 )
 def test_each_fault_is_told_in_the_words_of_the_server(path: str, value: object, faults: list[str]) -> None:
-    assert said(changed(REQUEST, path, value)) == faults
+    assert answer(changed(REQUEST, path, value)) == faults
 
 
 def test_a_usage_is_one_of_those_that_are_known() -> None:
-    [fault] = said(changed(REQUEST, "spec.usages[0]", "fun"))
+    [fault] = answer(changed(REQUEST, "spec.usages[0]", "fun"))
     assert fault.startswith('spec.usages[0]: Unsupported value: "fun": supported values: "any", "cert sign", ')
     assert fault.endswith('"server auth", "signing", "timestamping"')
 
@@ -108,7 +108,7 @@ def tag(kind: int, number: int, length: int, compound: str = "false") -> str:
 )
 def test_what_is_signed_must_be_a_request(der: bytes, why: str) -> None:
     request = armored("CERTIFICATE REQUEST", der)
-    assert said(changed(REQUEST, "spec.request", request)) == [f'spec.request: Invalid value: "{request}": {why}']
+    assert answer(changed(REQUEST, "spec.request", request)) == [f'spec.request: Invalid value: "{request}": {why}']
 
 
 def condition(kind: str, status: str = "True") -> Raw:

@@ -13,7 +13,7 @@ CONDITION = {"type": "Ready", "status": "True", "reason": "Ok", "lastTransitionT
 NO_REQUEST = "must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"
 
 
-def said(status: Raw, before: Raw | None = None, **meta: str) -> list[str]:
+def answer(status: Raw, before: Raw | None = None, **meta: str) -> list[str]:
     requests = [{"name": "r", "firstAvailable": [{"name": "s", "deviceClassName": "c"}]}]
     old = named("ResourceClaim", "resource.k8s.io/v1", spec={"devices": {"requests": requests}}, status=before or {})
     new = {**old, "metadata": {**old["metadata"], **meta}, "status": status}
@@ -84,7 +84,7 @@ def device(**fields: object) -> Raw:
     ],
 )
 def test_a_status_is_refused_for(status: Raw, faults: list[str]) -> None:
-    found = said(status)
+    found = answer(status)
     assert [text for text in found if "RFC 1123" not in text] == faults
 
 
@@ -92,7 +92,7 @@ def test_nobody_is_added_to_a_claim_that_is_being_deleted() -> None:
     user = {"resource": "pods", "name": "p", "uid": "u"}
     before = {"allocation": ALLOCATED, "reservedFor": [user]}
     deleted = "2025-01-01T00:00:00Z"
-    assert said(before, before, deletionTimestamp=deleted) == []
+    assert answer(before, before, deletionTimestamp=deleted) == []
     more = {**before, "reservedFor": [user, {**user, "uid": "v"}]}
     why = "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
-    assert said(more, before, deletionTimestamp=deleted) == [f"status.reservedFor: Forbidden: {why}"]
+    assert answer(more, before, deletionTimestamp=deleted) == [f"status.reservedFor: Forbidden: {why}"]

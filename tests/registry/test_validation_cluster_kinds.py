@@ -10,7 +10,7 @@ import pytest
 from kschedd.registry.validation import default_and_validate, validate_updated
 from kschedd.registry.validation_update import validate_status_update, validate_update
 from tests.api.objects import Raw
-from tests.registry.test_validation_kept_kinds import ABSENT, CIDR, DNS1035, SUBDOMAIN, changed, said
+from tests.registry.test_validation_kept_kinds import ABSENT, CIDR, DNS1035, SUBDOMAIN, answer, changed
 
 QUALIFIED = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
@@ -342,8 +342,8 @@ FAULTS: list[tuple[Raw, str, Any, list[str]]] = [
     (
         BINDING,
         "spec.validationActions[1]",
-        "Tell",
-        ['spec.validationActions[1]: Unsupported value: "Tell": supported values: "Audit", "Deny", "Warn"'],
+        "Report",
+        ['spec.validationActions[1]: Unsupported value: "Report": supported values: "Audit", "Deny", "Warn"'],
     ),
 ]
 
@@ -352,8 +352,8 @@ FAULTS: list[tuple[Raw, str, Any, list[str]]] = [
 def test_each_fault_is_reported_in_the_words_of_the_server(
     raw: Raw, path: str, value: object, faults: list[str]
 ) -> None:
-    assert said(raw) == []
-    assert said(changed(raw, path, value)) == faults
+    assert answer(raw) == []
+    assert answer(changed(raw, path, value)) == faults
 
 
 def updated(raw: Raw, path: str, value: object) -> list[str]:

@@ -14,7 +14,7 @@ COLUMNS = "spec.additionalPrinterColumns[0]"
 CONVERSION = "spec.conversion"
 
 
-def said(**spec: Any) -> list[str]:
+def answer(**spec: Any) -> list[str]:
     raw = definition()
     return [str(fault) for fault in default_and_validate({**raw, "spec": {**raw["spec"], **spec}}).faults]
 
@@ -85,6 +85,6 @@ URL = {"url": "https://example.com"}
     ],
 )
 def test_what_is_said(spec: Raw, faults: list[str]) -> None:
-    found = said(**spec)
+    found = answer(**spec)
     assert len(found) == len(faults), found
     assert all(text.startswith(begin) for text, begin in zip(found, faults, strict=True)), found

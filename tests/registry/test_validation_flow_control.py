@@ -7,7 +7,7 @@ import pytest
 from kschedd.registry.validation import default_and_validate, validate_updated
 from kschedd.registry.validation_update import validate_status_update
 from tests.api.objects import Raw, named
-from tests.registry.test_validation_kept_kinds import ABSENT, SUBDOMAIN, changed, said
+from tests.registry.test_validation_kept_kinds import ABSENT, SUBDOMAIN, answer, changed
 
 API = "flowcontrol.apiserver.k8s.io/v1"
 LABEL = (
@@ -289,11 +289,11 @@ FAULTS: list[tuple[Raw, str, Any, list[str]]] = [
 @pytest.mark.parametrize(("raw", "path", "value", "faults"), FAULTS)
 def test_each_fault_is_told_in_the_words_of_the_server(raw: Raw, path: str, value: object, faults: list[str]) -> None:
     new = changed(raw, path, value) if value is not ABSENT or "." in path else raw
-    assert said(new) == faults
+    assert answer(new) == faults
 
 
 def test_what_is_whole_has_no_fault() -> None:
-    assert said(SCHEMA) == said(LEVEL) == []
+    assert answer(SCHEMA) == answer(LEVEL) == []
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_what_is_whole_has_no_fault() -> None:
 )
 def test_what_the_server_itself_needs_is_fixed(kind: str, name: str, spec: Raw, faults: list[str]) -> None:
     raw = named(kind, API, spec=spec)
-    assert said(changed(raw, "metadata.name", name)) == faults
+    assert answer(changed(raw, "metadata.name", name)) == faults
 
 
 def test_a_condition_is_there_once_and_has_a_type() -> None:

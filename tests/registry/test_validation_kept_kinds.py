@@ -49,7 +49,7 @@ def changed(raw: Raw, path: str, value: object) -> Raw:
     return new
 
 
-def said(raw: Raw) -> list[str]:
+def answer(raw: Raw) -> list[str]:
     return [str(fault) for fault in default_and_validate(raw).faults]
 
 
@@ -717,7 +717,7 @@ _ALL: Mapping[str, tuple[Raw, list[tuple[str, object, list[str]]]]] = {
 
 @pytest.mark.parametrize("kind", list(_ALL))
 def test_a_complete_object_has_no_fault(kind: str) -> None:
-    assert said(_ALL[kind][0]) == []
+    assert answer(_ALL[kind][0]) == []
 
 
 @pytest.mark.parametrize(
@@ -729,7 +729,7 @@ def test_a_complete_object_has_no_fault(kind: str) -> None:
     ],
 )
 def test_each_field_by_itself(raw: Raw, path: str, value: object, faults: list[str]) -> None:
-    assert said(changed(raw, path, value)) == faults
+    assert answer(changed(raw, path, value)) == faults
 
 
 INGRESS_CLASS: Raw = {
@@ -912,7 +912,7 @@ def test_an_autoscaler_of_v1_is_validated_by_the_metric_that_it_stands_for() -> 
     spec = {"scaleTargetRef": target, "maxReplicas": 3, "targetCPUUtilizationPercentage": 50}
     raw = named("HorizontalPodAutoscaler", "autoscaling/v1", spec=spec)
     assert default_and_validate(raw).raw["spec"] == {**spec, "minReplicas": 1}
-    assert said(raw) == []
-    assert said(changed(raw, "spec.targetCPUUtilizationPercentage", 0)) == [
+    assert answer(raw) == []
+    assert answer(changed(raw, "spec.targetCPUUtilizationPercentage", 0)) == [
         "spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0"
     ]

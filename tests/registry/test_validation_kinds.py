@@ -11,7 +11,7 @@ DOMAIN = "a lowercase RFC 1123 subdomain must consist of"
 LABEL = "a lowercase RFC 1123 label must consist of"
 
 
-def said(raw: Raw) -> list[str]:
+def answer(raw: Raw) -> list[str]:
     return [str(fault) for fault in default_and_validate(raw).faults]
 
 
@@ -322,7 +322,7 @@ def service(**spec: Any) -> Raw:
     ],
 )
 def test_a_wrong_field_is_named(raw: Raw, fault: str) -> None:
-    found = said(raw)
+    found = answer(raw)
     assert any(text.startswith(fault) for text in found), found
 
 
@@ -362,7 +362,7 @@ def test_a_wrong_field_is_named(raw: Raw, fault: str) -> None:
     ],
 )
 def test_nothing_is_wrong(raw: Raw) -> None:
-    assert said(raw) == []
+    assert answer(raw) == []
 
 
 STORAGE = "storage.k8s.io/v1"
@@ -420,7 +420,7 @@ def attachment(**spec: Any) -> Raw:
     ],
 )
 def test_what_is_said_of_storage(raw: Raw, faults: list[str]) -> None:
-    found = said(raw)
+    found = answer(raw)
     assert len(found) == len(faults), found
     assert all(text.startswith(begin) for text, begin in zip(found, faults, strict=True)), found
 

@@ -15,7 +15,7 @@ OWNERS = "metadata.ownerReferences"
 STANDARD = "name is neither a standard finalizer name nor is it fully qualified"
 
 
-def said(raw: Raw, **meta: Any) -> list[str]:
+def answer(raw: Raw, **meta: Any) -> list[str]:
     return [str(fault) for fault in default_and_validate({**raw, "metadata": {**raw["metadata"], **meta}}).faults]
 
 
@@ -36,34 +36,34 @@ def said(raw: Raw, **meta: Any) -> list[str]:
     ],
 )
 def test_an_owner_has_a_version_and_is_no_event(owner: Raw, faults: list[str]) -> None:
-    assert said(pod(), ownerReferences=[{**OWNER, **owner}]) == faults
+    assert answer(pod(), ownerReferences=[{**OWNER, **owner}]) == faults
 
 
 def test_every_controller_but_the_first_is_one_too_many_and_all_owners_are_shown() -> None:
     owners = [{**OWNER, "name": name, "uid": name, "controller": True} for name in "ab"]
-    (fault,) = said(pod(), ownerReferences=owners)
+    (fault,) = answer(pod(), ownerReferences=owners)
     assert fault == (
         f'{OWNERS}: Invalid value: [{{"apiVersion":"v1","kind":"X","name":"a","uid":"a","controller":true}},'
         '{"apiVersion":"v1","kind":"X","name":"b","uid":"b","controller":true}]: '
         'Only one reference can have Controller set to true. Found "true" in references for X/a and X/b'
     )
-    assert len(said(pod(), ownerReferences=[*owners, {**owners[0], "uid": "c"}])) == 2
+    assert len(answer(pod(), ownerReferences=[*owners, {**owners[0], "uid": "c"}])) == 2
 
 
 def test_finalizers_of_leases_and_runtime_classes_need_not_be_standard() -> None:
-    assert said(named("Lease", "coordination.k8s.io/v1"), finalizers=["mine"]) == []
-    assert said(named("RuntimeClass", "node.k8s.io/v1", handler="h"), finalizers=["mine"]) == []
-    assert said(named("ConfigMap"), finalizers=["mine"]) == [
+    assert answer(named("Lease", "coordination.k8s.io/v1"), finalizers=["mine"]) == []
+    assert answer(named("RuntimeClass", "node.k8s.io/v1", handler="h"), finalizers=["mine"]) == []
+    assert answer(named("ConfigMap"), finalizers=["mine"]) == [
         f'metadata.finalizers[0]: Invalid value: "mine": {STANDARD}'
     ]
 
 
 def test_a_budgets_metadata_is_looked_at_when_nothing_else_is_wrong() -> None:
     budget = named("PodDisruptionBudget", "policy/v1", spec={"minAvailable": -1})
-    assert said(budget, labels={"-": ""}) == [
+    assert answer(budget, labels={"-": ""}) == [
         "spec.minAvailable: Invalid value: -1: must be greater than or equal to 0"
     ]
-    assert said({**budget, "spec": {}}, labels={"-": ""})
+    assert answer({**budget, "spec": {}}, labels={"-": ""})
 
 
 def test_what_names_are_made_from_may_be_of_any_form_in_an_update_of_most_kinds() -> None:
@@ -104,7 +104,7 @@ def test_what_a_deletion_set_stays(old: Raw, given: Raw, faults: list[str]) -> N
 
 def test_a_system_priority_class_is_no_default() -> None:
     item = named("PriorityClass", "scheduling.k8s.io/v1", value=2_000_001_000, globalDefault=True)
-    (fault,) = said(item, name="system-node-critical")
+    (fault,) = answer(item, name="system-node-critical")
     assert fault.endswith("error: globalDefault of system-node-critical PriorityClass must be false")
 
 

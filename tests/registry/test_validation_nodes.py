@@ -22,7 +22,7 @@ def noted(raw: Raw, key: str, text: str) -> Raw:
     return raw
 
 
-def said(raw: Raw) -> list[str]:
+def answer(raw: Raw) -> list[str]:
     return [str(fault).partition(f": {NAME}")[0] for fault in default_and_validate(raw).faults]
 
 
@@ -67,15 +67,15 @@ def said(raw: Raw) -> list[str]:
     ],
 )
 def test_taints_by_annotation(text: str, faults: list[str]) -> None:
-    assert said(noted(named("Node"), TAINTS, text)) == faults
+    assert answer(noted(named("Node"), TAINTS, text)) == faults
 
 
 def test_tolerations_by_annotation() -> None:
-    assert said(noted(pod(), TOLERATIONS, '[{"key":"a","operator":"Exists","tolerationSeconds":"1"}]')) == [
+    assert answer(noted(pod(), TOLERATIONS, '[{"key":"a","operator":"Exists","tolerationSeconds":"1"}]')) == [
         f'metadata.annotations: Invalid value: "{TOLERATIONS}": {OF_JSON} string into Go struct field '
         "Toleration.TolerationSeconds of type int64"
     ]
-    assert said(noted(pod(), TOLERATIONS, '[{"key":"a b","operator":"Exists"}]')) == [
+    assert answer(noted(pod(), TOLERATIONS, '[{"key":"a b","operator":"Exists"}]')) == [
         f'metadata.annotations.{TOLERATIONS}[0].key: Invalid value: "a b"'
     ]
 
@@ -99,7 +99,7 @@ def test_tolerations_by_annotation() -> None:
 )
 def test_avoided_pods_of_another_type(text: str, wrong: str) -> None:
     path = "metadata.annotations.AvoidPods"
-    assert said(noted(named("Node"), AVOID, text)) == [f'{path}: Invalid value: "{AVOID}": {OF_JSON} {wrong}']
+    assert answer(noted(named("Node"), AVOID, text)) == [f'{path}: Invalid value: "{AVOID}": {OF_JSON} {wrong}']
 
 
 def test_annotations_are_looked_at_when_only_the_status_is_written() -> None:

@@ -16,18 +16,18 @@ HARD = "requiredDuringSchedulingIgnoredDuringExecution"
 SOFT = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
-def said(raw: Raw) -> list[str]:
+def answer(raw: Raw) -> list[str]:
     return [str(fault) for fault in default_and_validate(raw).faults]
 
 
 def test_a_plain_pod_is_good() -> None:
-    assert said(pod()) == []
+    assert answer(pod()) == []
 
 
 def test_every_fault_is_told() -> None:
     broken = pod(restartPolicy="Sometimes", activeDeadlineSeconds=-1, containers=[container(image="")])
     broken["metadata"]["labels"] = {"-a": "b"}
-    assert len(said(broken)) == 4
+    assert len(answer(broken)) == 4
 
 
 def asking(**resources: Any) -> Raw:
@@ -92,7 +92,7 @@ LIMITS = "spec.containers[0].resources.limits"
     ],
 )
 def test_amounts(raw: Raw, fault: str) -> None:
-    found = said(raw)
+    found = answer(raw)
     assert fault in found
 
 
@@ -173,7 +173,7 @@ def test_amounts(raw: Raw, fault: str) -> None:
     ],
 )
 def test_specs(spec: Raw, fault: str) -> None:
-    found = said(pod(**spec))
+    found = answer(pod(**spec))
     assert any(text.startswith(fault) for text in found), found
 
 
@@ -263,13 +263,13 @@ def near(**term: Any) -> Raw:
     ],
 )
 def test_choices_of_nodes(spec: Raw, fault: str) -> None:
-    found = said(pod(**spec))
+    found = answer(pod(**spec))
     assert any(text.startswith(fault) for text in found), found
 
 
 def test_two_constraints_of_one_kind() -> None:
     constraints = spreading()["topologySpreadConstraints"] * 2
-    assert said(pod(topologySpreadConstraints=constraints)) == [
+    assert answer(pod(topologySpreadConstraints=constraints)) == [
         'spec.topologySpreadConstraints[0].{topologyKey, whenUnsatisfiable}: Duplicate value: "{zone, DoNotSchedule}"'
     ]
 
@@ -278,7 +278,7 @@ def test_a_key_both_in_the_selector_and_merged_into_it() -> None:
     clash = spreading(matchLabelKeys=["rev"], labelSelector={"matchLabels": {"rev": "1"}})
     born = pod(**clash)
     born["metadata"]["labels"] = {"rev": "1"}
-    (fault,) = said(born)
+    (fault,) = answer(born)
     assert "exists in both matchLabelKeys and labelSelector" in fault
     merged = pod(**spreading(matchLabelKeys=["rev"]))
     merged["metadata"]["labels"] = {"rev": "1"}
@@ -306,7 +306,7 @@ def test_a_key_both_in_the_selector_and_merged_into_it() -> None:
     ],
 )
 def test_types_come_first(raw: Raw, fault: str) -> None:
-    (found,) = said(raw)
+    (found,) = answer(raw)
     assert found.startswith(fault)
 
 
@@ -326,7 +326,7 @@ def test_validate_expects_defaults() -> None:
 
 
 def test_a_pod_without_a_spec() -> None:
-    assert said({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}) == ["spec.containers: Required value"]
+    assert answer({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}) == ["spec.containers: Required value"]
 
 
 def test_what_kube_scheduler_was_given_is_good(shared_part: SharedPart) -> None:
@@ -348,7 +348,7 @@ def _check_objects(path: Path) -> None:
                 if raw["kind"] == "PersistentVolume" or text in seen:
                     continue  # the volumes there are sketches: local ones without a node affinity
                 seen.add(text)
-                assert not said(raw), case["id"]
+                assert not answer(raw), case["id"]
 
 
 def test_a_real_manifest_is_good(shared_part: SharedPart) -> None:

@@ -22,7 +22,7 @@ def with_init(resources: Raw, **fields: Any) -> Raw:
     return pod(initContainers=[init], containers=[container(name="c", resources=SMALL)])
 
 
-def said(old: Raw, new: Raw, features: frozenset[str] = NO_FEATURES) -> list[str]:
+def answer(old: Raw, new: Raw, features: frozenset[str] = NO_FEATURES) -> list[str]:
     return [str(fault) for fault in refuse_resize(old, new, features) or validate_pod_resize(old, new)]
 
 
@@ -117,7 +117,7 @@ def said(old: Raw, new: Raw, features: frozenset[str] = NO_FEATURES) -> list[str
     ],
 )
 def test_only_what_containers_have_of_cpu_and_memory_may_change(old: Raw, new: Raw, faults: list[str]) -> None:
-    assert said(old, new) == faults
+    assert answer(old, new) == faults
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_only_what_containers_have_of_cpu_and_memory_may_change(old: Raw, new: R
 def test_pods_that_cannot_be_resized(spec: Raw, annotations: Raw, what: str) -> None:
     old = pod(containers=[container(name="c", resources=SMALL)], **spec)
     old["metadata"]["annotations"] = annotations
-    assert said(old, old) == [f"[]: Forbidden: {what} cannot be resized"]
+    assert answer(old, old) == [f"[]: Forbidden: {what} cannot be resized"]
 
 
 def test_pods_with_resources_of_their_own_are_resized_where_the_rule_holds() -> None:
     old = pod(containers=[container(name="c", resources=SMALL)], resources={"requests": {"cpu": "1"}})
-    assert said(old, old, frozenset((POD_LEVEL,))) == []
+    assert answer(old, old, frozenset((POD_LEVEL,))) == []
 
 
 def test_a_node_that_does_not_say_what_containers_have_cannot_resize_them() -> None:
@@ -145,4 +145,4 @@ def test_a_node_that_does_not_say_what_containers_have_cannot_resize_them() -> N
     telling = {**silent, "resources": {}}
     why = "spec: Forbidden: Pod running on node without support for resize"
     for statuses, faults in (([silent], [why]), ([stopped, silent], [why]), ([stopped, telling, silent], [])):
-        assert said({**of(SMALL), "status": {"containerStatuses": statuses}}, of(SMALL)) == faults
+        assert answer({**of(SMALL), "status": {"containerStatuses": statuses}}, of(SMALL)) == faults

@@ -14,7 +14,7 @@ LABEL_VALUE = "a valid label must be an empty string"
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/c"
 
 
-def said(raw: Raw) -> list[str]:
+def answer(raw: Raw) -> list[str]:
     return [str(fault) for fault in default_and_validate(raw).faults]
 
 
@@ -385,11 +385,11 @@ OF_PROFILE = "in annotation and field must match"
 )
 def test_a_pod_is_refused_for(raw: Raw, faults: list[str]) -> None:
     raw["metadata"]["name"] = "web"
-    assert said(raw) == faults
+    assert answer(raw) == faults
 
 
 def test_required_nodes_compare_with_what_labels_can_have() -> None:
-    (fault,) = said(required_nodes(operator="Gt", values=["-5"]))
+    (fault,) = answer(required_nodes(operator="Gt", values=["-5"]))
     assert fault.startswith(
         f'spec.affinity.nodeAffinity.{HARD}.nodeSelectorTerms[0].matchExpressions[0].values[0]: Invalid value: "-5": '
         f"{LABEL_VALUE}"
@@ -399,8 +399,8 @@ def test_required_nodes_compare_with_what_labels_can_have() -> None:
 def test_only_pods_are_strict_about_images() -> None:
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [container(image=" x")]}}
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    assert said({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"}, "spec": spec}) == []
-    assert said(pod(containers=[container(image=" x")])) == [
+    assert answer({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "r"}, "spec": spec}) == []
+    assert answer(pod(containers=[container(image=" x")])) == [
         'spec.containers[0].image: Invalid value: " x": must not have leading or trailing whitespace'
     ]
 

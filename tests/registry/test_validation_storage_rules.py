@@ -22,8 +22,8 @@ def store() -> Store:
 
 
 def claim(annotations: Raw | None = None, **spec: Any) -> Raw:
-    asked = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
-    raw = named("PersistentVolumeClaim", spec={**asked, **spec})
+    requests = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+    raw = named("PersistentVolumeClaim", spec={**requests, **spec})
     raw["metadata"] |= {"namespace": "default", "annotations": annotations or {}}
     return raw
 
@@ -79,7 +79,7 @@ def test_labels_of_a_volumes_nodes_are_renamed_to_the_new_names_only(store: Stor
 
 
 @pytest.mark.parametrize(
-    ("asked", "stored"),
+    ("requests", "stored"),
     [
         pytest.param({"dataSource": CLAIM}, (CLAIM, CLAIM), id="a-claim"),
         pytest.param({"dataSourceRef": OTHER}, (OTHER, OTHER), id="anything-by-reference"),
@@ -89,8 +89,8 @@ def test_labels_of_a_volumes_nodes_are_renamed_to_the_new_names_only(store: Stor
         pytest.param({"dataSource": CLAIM, "dataSourceRef": ELSEWHERE}, (CLAIM, CLAIM), id="the-older-one-remains"),
     ],
 )
-def test_what_a_new_claim_is_filled_from(store: Store, asked: Raw, stored: Any) -> None:
-    assert sources(store.create(claim(**asked))) == stored
+def test_what_a_new_claim_is_filled_from(store: Store, requests: Raw, stored: Any) -> None:
+    assert sources(store.create(claim(**requests))) == stored
 
 
 def test_two_names_of_what_a_claim_is_filled_from_must_agree_whatever_they_name(store: Store) -> None:

@@ -9,7 +9,7 @@ from kschedd.registry.validation_update import validate_update
 from tests.api.objects import Raw, named, pod, workload
 
 
-def said(old: Raw, new: Raw) -> list[str]:
+def answer(old: Raw, new: Raw) -> list[str]:
     return [str(fault) for fault in validate_update(default_and_validate(old).raw, default_and_validate(new).raw)]
 
 
@@ -104,7 +104,7 @@ def device_claim(spec: Raw) -> Raw:
     ],
 )
 def test_fixed(old: Raw, new: Raw, fault: str) -> None:
-    (found,) = said(old, new)
+    (found,) = answer(old, new)
     assert found.startswith(fault)
 
 
@@ -130,13 +130,13 @@ def test_fixed(old: Raw, new: Raw, fault: str) -> None:
     ids=lambda raw: str(raw["kind"]),
 )
 def test_free(old: Raw, new: Raw) -> None:
-    assert said(old, new) == []
+    assert answer(old, new) == []
 
 
 def test_parameters_that_are_empty_are_not_those_that_are_left_out() -> None:
     item = named("StorageClass", "storage.k8s.io/v1", provisioner="p")
-    assert said(item, item) == []
-    assert said(item, {**item, "parameters": {}}) == ["parameters: Forbidden: updates to parameters are forbidden."]
+    assert answer(item, item) == []
+    assert answer(item, {**item, "parameters": {}}) == ["parameters: Forbidden: updates to parameters are forbidden."]
 
 
 def test_a_revision_has_data_for_good() -> None:
@@ -147,8 +147,8 @@ def test_a_revision_has_data_for_good() -> None:
         "revision: Invalid value: -1: must be greater than or equal to 0",
         "data: Required value: data is mandatory",
     ]
-    assert said(revision(data={"a": {"b": 1}}), revision(2, data={"a": {"b": 1}})) == []
-    (fault,) = said(revision(data={"a": {"b": 1}}), revision(data={"a": {"b": 2}}))
+    assert answer(revision(data={"a": {"b": 1}}), revision(2, data={"a": {"b": 1}})) == []
+    (fault,) = answer(revision(data={"a": {"b": 1}}), revision(data={"a": {"b": 2}}))
     assert fault.startswith("data: Invalid value: ")
     assert fault.endswith("field is immutable")
 
@@ -182,7 +182,7 @@ def test_the_sources_of_a_volume_are_compared_as_go_prints_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "api_version", "told"),
+    ("kind", "api_version", "reported"),
     [
         ("Service", "v1", 3),
         ("Endpoints", "v1", 4),
@@ -192,7 +192,7 @@ def test_the_sources_of_a_volume_are_compared_as_go_prints_them() -> None:
         ("ClusterRoleBinding", "rbac.authorization.k8s.io/v1", 5),
     ],
 )
-def test_a_fault_is_told_as_often_as_the_server_finds_it(kind: str, api_version: str, told: int) -> None:
+def test_a_fault_is_told_as_often_as_the_server_finds_it(kind: str, api_version: str, reported: int) -> None:
     meta = {"name": "a", "namespace": "default", "labels": {"a": "Not Valid!"}}
     found = validate_updated({"apiVersion": api_version, "kind": kind, "metadata": meta}, [])
-    assert sum(fault.path == "metadata.labels" for fault in found) == told
+    assert sum(fault.path == "metadata.labels" for fault in found) == reported

@@ -12,7 +12,7 @@ LABELS = {"app": "a"}
 CONTAINERS = [container(name="c")]
 
 
-def said(raw: Raw) -> list[str]:
+def answer(raw: Raw) -> list[str]:
     return [str(fault) for fault in default_and_validate(raw).faults]
 
 
@@ -182,7 +182,7 @@ CONDITION = {"type": "A", "status": "True"}
     ],
 )
 def test_what_is_said(raw: Raw, faults: list[str]) -> None:
-    assert said(raw) == faults
+    assert answer(raw) == faults
 
 
 @pytest.mark.parametrize(
@@ -220,12 +220,12 @@ def test_indexes() -> None:
     ],
 )
 def test_who_manages_a_job_is_a_path_with_a_domain(name: str, faults: list[str]) -> None:
-    assert said(job(managedBy=name)) == faults
+    assert answer(job(managedBy=name)) == faults
 
 
 def test_the_host_names_in_a_stateful_sets_template_are_its_pods_own() -> None:
-    assert said(apps("StatefulSet", template=template(hostname="No Host", subdomain="A_b"))) == []
-    assert said(apps("Deployment", template=template(hostname="No Host")))
+    assert answer(apps("StatefulSet", template=template(hostname="No Host", subdomain="A_b"))) == []
+    assert answer(apps("Deployment", template=template(hostname="No Host")))
 
 
 def test_what_a_stateful_set_keeps_is_not_looked_at_again_in_an_update() -> None:
@@ -237,7 +237,7 @@ def test_what_a_stateful_set_keeps_is_not_looked_at_again_in_an_update() -> None
 
 def test_the_zone_in_a_schedule_is_looked_for_though_none_may_be_there() -> None:
     schedule = "TZ=Nowhere/City * * * * *"
-    assert said(cron(schedule=schedule)) == [
+    assert answer(cron(schedule=schedule)) == [
         f'spec.schedule: Invalid value: "{schedule}": provided bad location Nowhere/City: '
         "unknown time zone Nowhere/City",
         f'spec.schedule: Invalid value: "{schedule}": cannot use TZ or CRON_TZ in schedule, use timeZone field instead',
@@ -267,7 +267,7 @@ def test_a_job_made_before_its_labels_had_prefixes_need_not_have_them(before: Ra
 def test_an_invalid_selector_is_shown_as_it_is_decoded() -> None:
     expressions = [{"key": "app", "values": ["a"]}]
     raw = apps("Deployment", selector={"matchLabels": LABELS, "matchExpressions": expressions})
-    assert said(raw) == [
+    assert answer(raw) == [
         'spec.selector.matchExpressions[0].operator: Invalid value: "": not a valid selector operator',
         'spec.selector: Invalid value: {"matchLabels":{"app":"a"},"matchExpressions":[{"key":"app","operator":"",'
         '"values":["a"]}]}: invalid label selector',
@@ -277,8 +277,8 @@ def test_an_invalid_selector_is_shown_as_it_is_decoded() -> None:
 def test_claim_templates_are_checked_before_the_template_and_make_one_volume_of_a_name() -> None:
     claim = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     named = [{"metadata": {"name": "d"}, **claim}] * 2
-    assert said(apps("StatefulSet", volumeClaimTemplates=named)) == []
-    assert [fault.partition(":")[0] for fault in said(apps("StatefulSet", volumeClaimTemplates=[{}]))] == [
+    assert answer(apps("StatefulSet", volumeClaimTemplates=named)) == []
+    assert [fault.partition(":")[0] for fault in answer(apps("StatefulSet", volumeClaimTemplates=[{}]))] == [
         "spec.volumeClaimTemplates[0].spec.accessModes",
         "spec.volumeClaimTemplates[0].spec.resources[storage]",
         "spec.template.spec.volumes[0].persistentVolumeClaim.claimName",
@@ -299,4 +299,4 @@ def test_space_around_a_quantity_means_nothing() -> None:
 def test_the_data_of_a_revision_are_an_object(data: object) -> None:
     meta = {"name": "x", "namespace": "default"}
     raw = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": meta, "revision": 1, "data": data}
-    assert said(raw) == ["data: Required value: data must be a valid JSON object"]
+    assert answer(raw) == ["data: Required value: data must be a valid JSON object"]

@@ -104,8 +104,8 @@ def test_a_new_pods_profile_by_annotation(
         made = store.create(pod(annotations={APPARMOR: annotation}, containers=[container(**fields)], **context))
     (kept,) = made.raw["spec"]["containers"]
     assert (kept.get("securityContext") or {}).get("appArmorProfile") == becomes
-    told = f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead'
-    assert warnings == [told] * warned
+    reported = f'metadata.annotations[{APPARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+    assert warnings == [reported] * warned
 
 
 def deployment(seconds: int, **labels: str) -> dict[str, Any]:
@@ -120,11 +120,11 @@ def deployment(seconds: int, **labels: str) -> dict[str, Any]:
 def test_an_update_warns_of_a_template_only_if_the_spec_changed() -> None:
     store = Store()
     old = store.create(deployment(-1))
-    (told,) = creation_warnings(old)
-    assert told.startswith("spec.template.spec.terminationGracePeriodSeconds: must be >= 0")
+    (reported,) = creation_warnings(old)
+    assert reported.startswith("spec.template.spec.terminationGracePeriodSeconds: must be >= 0")
     relabelled = store.update(deployment(-1, a="b"))
     assert update_warnings(old, relabelled) == ()
-    assert update_warnings(relabelled, store.update(deployment(-2, a="b"))) == (told,)
+    assert update_warnings(relabelled, store.update(deployment(-2, a="b"))) == (reported,)
 
 
 def test_a_stateful_sets_claims_and_revisions_are_told_of_in_every_update() -> None:

@@ -130,18 +130,18 @@ async def _kept(
             await nursery.start(server.serve, [listener])
             news = trio.Event()
 
-            def told() -> None:
+            def reported() -> None:
                 nonlocal news
                 news.set()
                 news = trio.Event()
 
-            async def until(said: Callable[[], bool]) -> None:
+            async def until(answer: Callable[[], bool]) -> None:
                 with trio.fail_after(180):
-                    while not said():
+                    while not answer():
                         await news.wait()
 
             async with Client.connect(path) as client, trio.open_nursery() as keeping:
-                keeping.start_soon(NameKeeper(book, told).run, client)
+                keeping.start_soon(NameKeeper(book, reported).run, client)
                 yield client, until
                 keeping.cancel_scope.cancel()
             nursery.cancel_scope.cancel()

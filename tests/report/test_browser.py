@@ -65,10 +65,10 @@ def test_a_cell_says_what_it_is_about_and_a_link_opens_what_it_leads_to(browse: 
     shown = browse(with_script(page(small_run()), script), "--dump-dom", fragment="#g-1").stdout
     panel = re.search(r'(?s)<aside id="panel"[^>]*>(.*?)</aside>', shown)
     assert panel is not None
-    told = re.sub(r"<[^>]+>", " ", panel[1])
-    assert "node-b" in told
-    assert "about 76 %" in told  # 3 of 4
-    assert "attempts" in told
+    reported = re.sub(r"<[^>]+>", " ", panel[1])
+    assert "node-b" in reported
+    assert "about 76 %" in reported  # 3 of 4
+    assert "attempts" in reported
     assert re.search(r'<details id="g-1" open=""', shown)
     assert not re.search(r'<details id="g-0" open=""', shown)
 

@@ -61,9 +61,9 @@ def test_what_cannot_be_is_said_before_the_run(
     cluster: Path, capsys: pytest.CaptureFixture[str], flags: list[str], why: str
 ) -> None:
     assert main(["simulate", "-f", str(cluster / "cluster.yaml"), *flags]) == 2
-    told = capsys.readouterr()
-    assert why in told.err
-    assert told.out == ""
+    reported = capsys.readouterr()
+    assert why in reported.err
+    assert reported.out == ""
 
 
 def test_check_reports_what_does_not_fit_in_its_fork(cluster: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -56,11 +56,11 @@ def test_what_is_wound_back_and_forward_is_what_was_noted_as_it_happened() -> No
 
 def test_the_verb_writes_over_a_file_only_if_told_so(tmp_path: Path) -> None:
     daemon = VirtualDaemon(VirtualCluster(seed=1), cluster_methods)
-    told: list[str] = []
+    reported: list[str] = []
     errors: list[str] = []
-    session = VerbSession(lambda: daemon, told.append, errors.append, folder=tmp_path)
+    session = VerbSession(lambda: daemon, reported.append, errors.append, folder=tmp_path)
     assert run_words(session, ["report"]) == 0
-    assert "kschedd-report.html: " in told[-1]
+    assert "kschedd-report.html: " in reported[-1]
     assert (tmp_path / "kschedd-report.html").read_text().startswith("<!DOCTYPE html>")
     assert run_words(session, ["report"]) == 1
     assert "already exists" in "".join(errors)

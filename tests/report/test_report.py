@@ -259,8 +259,8 @@ def test_a_redacted_report_has_no_name_of_the_cluster() -> None:
     simulation.store.delete("Node", "", "acme-tainted")
     simulation.run_until_idle()
     plain = report_of(collector, "A run", [])
-    told = "0/2 nodes are available: 1 node(s) had untolerated taint {acmekey: acmesecret}, 1 Insufficient cpu."
-    decisions = {number: attrs.evolve(each, message=told) for number, each in plain.decisions.items()}
+    reported = "0/2 nodes are available: 1 node(s) had untolerated taint {acmekey: acmesecret}, 1 Insufficient cpu."
+    decisions = {number: attrs.evolve(each, message=reported) for number, each in plain.decisions.items()}
     plain = attrs.evolve(plain, decisions=decisions)
     store = simulation.store
     report = redacted(plain, [obj.raw for kind in store.kinds() for obj in store.list(kind)])

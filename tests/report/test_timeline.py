@@ -96,17 +96,17 @@ def test_perfettos_form_says_the_same(tmp_path: Path, events: list[dict[str, Any
     trace = messages.Trace()
     trace.ParseFromString((tmp_path / "t.pftrace").read_bytes())
     kind = messages.TrackEvent
-    told = [packet for packet in trace.packet if packet.HasField("track_event")]
-    slices = [(p.track_event.name, p.timestamp / 1000) for p in told if p.track_event.type == kind.TYPE_SLICE_BEGIN]
+    reported = [packet for packet in trace.packet if packet.HasField("track_event")]
+    slices = [(p.track_event.name, p.timestamp / 1000) for p in reported if p.track_event.type == kind.TYPE_SLICE_BEGIN]
     assert slices == [(event["name"], event["ts"]) for event in events if event["ph"] == "B"]
-    counters = [p.track_event.double_counter_value for p in told if p.track_event.type == kind.TYPE_COUNTER]
+    counters = [p.track_event.double_counter_value for p in reported if p.track_event.type == kind.TYPE_COUNTER]
     assert counters == [event["args"]["value"] for event in events if event["ph"] == "C"]
-    starts = [flow for p in told for flow in p.track_event.flow_ids]
-    ends = [flow for p in told for flow in p.track_event.terminating_flow_ids]
+    starts = [flow for p in reported for flow in p.track_event.flow_ids]
+    ends = [flow for p in reported for flow in p.track_event.terminating_flow_ids]
     assert starts == [event["id"] for event in events if event["ph"] == "s"]
     assert ends == [event["id"] for event in events if event["ph"] == "f"]
     described = {packet.track_descriptor.uuid for packet in trace.packet if packet.HasField("track_descriptor")}
-    assert {p.track_event.track_uuid for p in told} <= described
+    assert {p.track_event.track_uuid for p in reported} <= described
 
 
 def test_without_the_package_the_other_form_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -133,16 +133,16 @@ async def test_a_cancelled_call_leaves_the_client_usable(serve) -> None:
 
 
 async def test_a_notification_is_sent(serve) -> None:
-    told = trio.Event()
+    reported = trio.Event()
 
     async def tell(call: Call) -> None:
-        told.set()
+        reported.set()
 
     served = await serve(*METHODS, Method("tell", tell, doc="Hears."))
     async with Client.connect(served.path) as daemon:
         await daemon.notify("tell")
         with trio.fail_after(90):
-            await told.wait()
+            await reported.wait()
 
 
 async def test_a_subscription_yields_items_until_its_end(serve) -> None:
@@ -359,7 +359,7 @@ async def test_when_the_daemon_ends_calls_and_subscriptions_say_so(serve) -> Non
 
 
 @pytest.mark.parametrize(
-    ("said", "error"),
+    ("answer", "error"),
     [
         pytest.param(b"", "it closed the connection", id="nothing"),
         pytest.param(b"\xc1", "it sent invalid MessagePack-RPC", id="garbage"),
@@ -368,12 +368,12 @@ async def test_when_the_daemon_ends_calls_and_subscriptions_say_so(serve) -> Non
         ),
     ],
 )
-async def test_a_daemon_that_hangs_up(tmp_path: Path, nursery: trio.Nursery, said: bytes, error: str) -> None:
+async def test_a_daemon_that_hangs_up(tmp_path: Path, nursery: trio.Nursery, answer: bytes, error: str) -> None:
     path = tmp_path / "odd.sock"
 
     async def hang_up(stream: trio.SocketStream) -> None:
         await stream.receive_some(10_000)
-        await stream.send_all(said)
+        await stream.send_all(answer)
 
     listening = trio.socket.socket(trio.socket.AF_UNIX)
     await listening.bind(str(path))

@@ -288,7 +288,7 @@ async def test_virtual_time_goes_on_from_where_real_time_was(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         pytest.param(
             DaemonOptions(speed=VIRTUAL, start_s=0.0),
@@ -301,12 +301,12 @@ async def test_virtual_time_goes_on_from_where_real_time_was(tmp_path: Path) -> 
     ],
 )
 async def test_the_log_tells_of_a_time_that_is_not_as_asked(
-    tmp_path: Path, options: DaemonOptions, told: dict[str, str]
+    tmp_path: Path, options: DaemonOptions, reported: dict[str, str]
 ) -> None:
     ClockMark(tmp_path).write(4_102_444_800.0)
     with capture_logs() as lines:
         started_clock(options, ClockMark(tmp_path))
-    assert [{**line, **told} == line for line in lines] == [True]
+    assert [{**line, **reported} == line for line in lines] == [True]
 
 
 async def test_a_pod_that_waits_for_a_stopped_scheduler_is_told_so(debugged: Debugged) -> None:

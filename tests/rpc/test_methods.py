@@ -112,14 +112,14 @@ def _has_condition(owner: QueueActor) -> bool:
 async def test_the_way_of_a_pod_through_the_queue(talk: Talk) -> None:
     await talk("objects.apply", manifests=[node("tiny", cpu="50m"), pod("a")])
     await rejected(talk.cluster, "a")
-    told = await talk("queue.pod", pod="default/a")
-    assert [(move["from"], move["to"]) for move in told["history"]] == [
+    reported = await talk("queue.pod", pod="default/a")
+    assert [(move["from"], move["to"]) for move in reported["history"]] == [
         ("outside", "active"),
         ("active", "in_flight"),
         ("in_flight", "unschedulable"),
     ]
-    assert told["first_attempt"] == told["history"][1]["time"]
-    assert list(told["held_s"]) == ["active", "in_flight", "unschedulable"]
+    assert reported["first_attempt"] == reported["history"][1]["time"]
+    assert list(reported["held_s"]) == ["active", "in_flight", "unschedulable"]
     assert (await talk("queue.activate", pods=["default/a"]))["moved"] == ["default/a"]
     with pytest.raises(RpcError, match='there is no pod "default/b" in the queue'):
         await talk("queue.activate", pods=["default/b"])
@@ -135,8 +135,13 @@ async def test_a_pod_that_waits_for_longer_than_its_moves_are_kept(talk: Talk) -
     await talk.cluster.queue.query(lambda owner: owner.queue.counts())  # its moves are in the log
     others = [PodBound(0.0, "default/other", "", "n1", "")] * KEPT
     await talk.cluster.log.query(lambda log: log.extend(others))
-    told = await talk("queue.pod", pod="default/a")
-    assert (told["place"], told["history"], told["held_s"], told["first_attempt"]) == ("unschedulable", [], {}, None)
+    reported = await talk("queue.pod", pod="default/a")
+    assert (reported["place"], reported["history"], reported["held_s"], reported["first_attempt"]) == (
+        "unschedulable",
+        [],
+        {},
+        None,
+    )
 
 
 async def test_waiting_pods_are_listed_allowed_and_rejected(talk: Talk) -> None:
@@ -493,11 +498,11 @@ async def test_all_of_an_atomic_apply_is_there_or_nothing(talk: Talk) -> None:
 
 async def test_an_atomic_apply_tells_its_objects_as_they_are(talk: Talk) -> None:
     await talk("objects.create", manifest=pod("before"))
-    told = await talk("objects.apply", manifests=[pod("a")], atomic=True, with_objects=True, field_manager="me")
+    reported = await talk("objects.apply", manifests=[pod("a")], atomic=True, with_objects=True, field_manager="me")
     found = await talk("objects.get", kind="Pod", name="a")
     for field in ("uid", "resourceVersion"):
-        assert told["results"][0]["object"]["metadata"][field] == found["object"]["metadata"][field]
-    assert "managedFields" not in told["results"][0]["object"]["metadata"]
+        assert reported["results"][0]["object"]["metadata"][field] == found["object"]["metadata"][field]
+    assert "managedFields" not in reported["results"][0]["object"]["metadata"]
 
 
 async def test_a_dry_run_changes_nothing(talk: Talk) -> None:

@@ -22,7 +22,7 @@ from kschedd.rpc.protocol import (
     unpack_in_slices,
 )
 
-SMALL = Limits(message=1000, text=100, binary=200, array=50, map=40, depth=5, told=1000)
+SMALL = Limits(message=1000, text=100, binary=200, array=50, map=40, depth=5, stated=1000)
 
 # [0, 7, "get", ["Pod"]] and so on, as the specifications of MessagePack and MessagePack-RPC say.
 REQUEST = b"\x94\x00\x07\xa3get\x91\xa3Pod"

@@ -205,8 +205,8 @@ async def test_garbage_is_answered_once_and_closes_only_its_client(serve, data: 
     bad, good = await served.raw(), await served.raw()
     await bad.send(data)
     kind, msgid, error, result = await bad.message()
-    told = (1, "too_large") if why == "104857600" else (0, "protocol_error")
-    assert (kind, msgid, error["code"], result) == (1, *told, None)
+    reported = (1, "too_large") if why == "104857600" else (0, "protocol_error")
+    assert (kind, msgid, error["code"], result) == (1, *reported, None)
     assert why in error["message"]
     assert await bad.message() is None
     await good.send(msgpack.packb([0, 1, "echo", ["still here"]]))
@@ -650,20 +650,20 @@ async def test_the_socket_file_is_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 async def test_what_is_not_read_is_not_encoded_either(serve) -> None:
-    asked = 0
+    requests = 0
 
     async def big(call: Call) -> bytes:
-        nonlocal asked
-        asked += 1
+        nonlocal requests
+        requests += 1
         return bytes(1 << 20)
 
     served = await serve(Method("big", big, doc="Much."), terms={"held": 1 << 20, "requests": 4})
     raw = await served.raw()
     await raw.send(b"".join(msgpack.packb([0, number, "big", []]) for number in range(1, 65)))
     await trio.testing.wait_all_tasks_blocked(0.05)
-    assert asked <= 8  # those that run, and those whose answers are on their way
+    assert requests <= 8  # those that run, and those whose answers are on their way
     assert sorted([(await raw.message())[1] for _ in range(64)]) == list(range(1, 65))
-    assert asked == 64
+    assert requests == 64
 
 
 async def test_a_stream_that_is_not_read_goes_no_further(serve) -> None:

@@ -52,12 +52,12 @@ def test_every_verb_does_what_it_does_on_a_live_daemon(scenario: ScenarioCluster
     for line, words in LINES:
         verb = line.split()[0]
         used.add(verb)
-        said = scenario.do(line, CLUSTER if "-f -" in line else "")
+        answer = scenario.do(line, CLUSTER if "-f -" in line else "")
         if verb in ("stop", "watch"):
-            assert said.startswith(f"error: {verb}: ")
+            assert answer.startswith(f"error: {verb}: ")
         else:
-            assert words in said, line
-            assert "error:" not in said, line
+            assert words in answer, line
+            assert "error:" not in answer, line
     assert {verb.name for verb in VERBS} - used == {
         "apply",
         "capacity",
@@ -154,8 +154,8 @@ def test_lines_that_follow_are_standard_input(scenario: ScenarioCluster) -> None
 def test_files_are_looked_for_beside_the_scenario(scenario: ScenarioCluster, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "bad.yaml").write_text("{apiVersion: v1, kind: ConfigMap, metadata: {name: B}}")
-    said = scenario.do("apply -f more", "")
-    assert said.startswith("error: more/bad.yaml:1: ConfigMap B: metadata.name")
+    answer = scenario.do("apply -f more", "")
+    assert answer.startswith("error: more/bad.yaml:1: ConfigMap B: metadata.name")
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_files_are_looked_for_beside_the_scenario(scenario: ScenarioCluster, tmp
     ],
 )
 def test_what_cannot_be_done_is_part_of_what_is_printed(scenario: ScenarioCluster, command: str, words: str) -> None:
-    said = scenario.do(command, "")
-    assert "error: " in said
-    assert words in said
+    answer = scenario.do(command, "")
+    assert "error: " in answer
+    assert words in answer
 
 
 @pytest.mark.parametrize(

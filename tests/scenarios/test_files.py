@@ -49,10 +49,10 @@ def test_there_are_scenarios_for_the_documentations_worked_examples() -> None:
 def test_a_step_that_prints_something_else_is_shown_with_its_line(tmp_path: Path) -> None:
     text = f"# one node\n\n{NODE}\nget nodes\n----\nNAME  STATUS\nb     Ready\n"
     (wrong,) = differences(parse(text, str(tmp_path / "file.txt")))
-    said = str(wrong)
-    assert said.startswith(f"{tmp_path / 'file.txt'}:11: get nodes")
-    assert "  -b     Ready" in said
-    assert "  +a      Ready    <none>   0s" in said
+    answer = str(wrong)
+    assert answer.startswith(f"{tmp_path / 'file.txt'}:11: get nodes")
+    assert "  -b     Ready" in answer
+    assert "  +a      Ready    <none>   0s" in answer
 
 
 def test_rewriting_puts_in_what_is_printed_and_keeps_the_rest() -> None:

@@ -33,8 +33,10 @@ def test_it_counts_on_its_node_until(version: KubernetesVersion, forgotten: bool
         run.see(pod("low", **DELETING))
     events, *freed = run.driver.take_effects().queue
     assert isinstance(events, EventsObserved)
-    told = [(one.pod.name, one.pod.node_name, one.for_itself) for one in freed if isinstance(one, AssumedPodForgotten)]
-    assert told == ([("low", "n", True)] if forgotten else [])
+    reported = [
+        (one.pod.name, one.pod.node_name, one.for_itself) for one in freed if isinstance(one, AssumedPodForgotten)
+    ]
+    assert reported == ([("low", "n", True)] if forgotten else [])
     assert others_place(run) == ("n" if forgotten else "")
 
 

@@ -351,10 +351,10 @@ class Plans(Recording):
                 raise ValueError("no such word")
             return Status(Code.SUCCESS) if found.raw["data"]["word"] == "yes" else error("it said no")
 
-        return Plan((Create(said("", "asked")),), ready, 10.0, error("nobody said anything"))
+        return Plan((Create(answer("", "asked")),), ready, 10.0, error("nobody said anything"))
 
 
-def said(word: str, name: str = "p") -> Raw:
+def answer(word: str, name: str = "p") -> Raw:
     meta = {"name": name, "namespace": "default"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"word": word}}
 
@@ -536,7 +536,7 @@ def planned() -> Driven:
 def test_a_plan_that_is_ready_lets_the_binding_go_on() -> None:
     run = planned()
     assert list(run.driver.bindings.deadlines()) == [NOW + 10.0]
-    run.see(said("yes"))
+    run.see(answer("yes"))
     run.driver.take_effects()
     run.driver.step(ResumeReady(), NOW + 2)
     effects = run.driver.take_effects()
@@ -555,7 +555,7 @@ def test_a_plan_that_is_ready_lets_the_binding_go_on() -> None:
 def test_a_plan_that_will_not_be_ready_fails_the_binding_if(word: str, at: float, why: str) -> None:
     run = planned()
     if word:
-        run.see(said(word))
+        run.see(answer(word))
     run.driver.take_effects()
     run.driver.step(ResumeReady(), at)
     effects = run.driver.take_effects()

@@ -214,8 +214,8 @@ def outcome(result: ScheduleResult | FitError) -> Any:
     if isinstance(result, FitError):
         return result.message, result.diagnosis.unschedulable_plugins, result.nominated_node
     totals = None if result.totals is None else result.totals.tolist()
-    said = [(name, status) for name, status in result.verdicts.by_node() if status is not None]
-    return result.node_name, result.feasible.tolist(), totals, result.visited, said
+    answer = [(name, status) for name, status in result.verdicts.by_node() if status is not None]
+    return result.node_name, result.feasible.tolist(), totals, result.visited, answer
 
 
 class Trial:

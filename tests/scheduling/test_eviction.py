@@ -48,16 +48,16 @@ def test_what_makes_a_preemptor_come_back_at_once(writes: list[Write], there: st
 
 @pytest.mark.parametrize("refused", [MergePatch, Delete])
 def test_after_a_refusal_the_other_victims_stay(refused: type[Write]) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     def carry_out(write: Write) -> Status | None:
         assert isinstance(write, MergePatch | Delete)
-        asked.append(write.name)
+        requests.append(write.name)
         return error("no") if write.name == "p" and isinstance(write, refused) else None
 
     writes = [clear("o"), *victim("p"), *victim("q")]
     assert evict(writes, carry_out, lambda _, name: f"u-{name}") is not None
-    assert asked == (["o", "p"] if refused is MergePatch else ["o", "p", "p"])
+    assert requests == (["o", "p"] if refused is MergePatch else ["o", "p", "p"])
 
 
 def test_another_pod_of_the_name_is_not_the_victim() -> None:

@@ -12,9 +12,9 @@ def test_conditions_without_a_time_get_one_and_everything_else_stays() -> None:
     tell = MergePatch("Pod", "a", "p", {"metadata": {"uid": "u"}, "status": {"conditions": [ready, evicted]}}, "status")
     clear = MergePatch("Pod", "a", "q", {"status": {"nominatedNodeName": None}}, "status")
     go = Delete("Pod", "a", "p", "u")
-    told, cleared, gone = stamped((tell, clear, go), AT)
-    assert isinstance(told, MergePatch)
-    assert told.patch == {
+    reported, cleared, gone = stamped((tell, clear, go), AT)
+    assert isinstance(reported, MergePatch)
+    assert reported.patch == {
         "metadata": {"uid": "u"},
         "status": {"conditions": [ready, {**evicted, "lastTransitionTime": AT}]},
     }

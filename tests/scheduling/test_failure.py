@@ -34,8 +34,8 @@ def written(
     patch = failure_status(pod, failed, AT)
     if patch is None:
         return None
-    said: Mapping[str, Any] = patch.patch["status"]
-    return said
+    answer: Mapping[str, Any] = patch.patch["status"]
+    return answer
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def written(
 def test_condition_written(
     conditions: list[dict[str, Any]], generation: int, want: list[dict[str, Any]] | None
 ) -> None:
-    said = written(*conditions, generation=generation)
-    assert said == (None if want is None else {"conditions": want})
+    answer = written(*conditions, generation=generation)
+    assert answer == (None if want is None else {"conditions": want})
 
 
 def test_a_new_nomination_brings_the_generation_along() -> None:

@@ -87,7 +87,7 @@ class ColumnsThatRaise(Faulty):
 
 
 @pytest.mark.parametrize(
-    ("cls", "said"),
+    ("cls", "answer"),
     [
         (RaisesInFilter, 'running "Faulty" filter plugin: ValueError: no idea'),
         (RaisesInScore, 'running Score plugins: plugin "Faulty" failed with: ValueError: no idea'),
@@ -102,13 +102,13 @@ class ColumnsThatRaise(Faulty):
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else None,
 )
-def test_a_fault_is_an_error_that_names_the_plugin(cls: type[Any], said: str) -> None:
+def test_a_fault_is_an_error_that_names_the_plugin(cls: type[Any], answer: str) -> None:
     made = machine(cls)
     for _ in range(3):  # remembered from the second attempt on
         result = drive(made.begin(pod(), {}))
         assert isinstance(result, FitError)
         assert result.status.code == Code.ERROR
-        assert said in result.message
+        assert answer in result.message
         rejected = made.completion.complete(QueuedPod(pod(), "default/p", 0), result, 0.0)
         assert isinstance(rejected, FailedAttempt)
         assert (rejected.reason, rejected.unschedulable_plugins) == ("SchedulerError", frozenset())

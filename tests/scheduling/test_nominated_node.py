@@ -100,7 +100,7 @@ def claims() -> list[Object]:
 
 
 @pytest.mark.parametrize(
-    ("cpu_of_nominated", "said"),
+    ("cpu_of_nominated", "answer"),
     [
         pytest.param("800m", "still not schedulable", id="the-nominated-pod-leaves-no-room"),
         pytest.param("100m", "deallocation of ResourceClaim completed", id="it-leaves-enough"),
@@ -108,7 +108,7 @@ def claims() -> list[Object]:
 )
 @pytest.mark.parametrize("times", [1, 3], ids=["at-first", "remembered"])
 def test_a_filter_behind_the_one_that_rejects_with_nominated_pods_is_not_asked(
-    cpu_of_nominated: str, said: str, times: int
+    cpu_of_nominated: str, answer: str, times: int
 ) -> None:
     """DynamicResources gives back a claim that it has seen to keep the pod from a node; here it may not see that."""
     made = machine(node("n1", "1"), node("n2", "100m"), *claims())
@@ -116,7 +116,7 @@ def test_a_filter_behind_the_one_that_rejects_with_nominated_pods_is_not_asked(
     for _ in range(times):
         failed = attempt(made, pod("p", "500m", resourceClaims=[{"name": "k", "resourceClaimName": "k"}]), other)
     assert isinstance(failed, FitError)
-    assert said in failed.message
+    assert answer in failed.message
 
 
 def test_scores_out_of_range_are_an_error_of_the_attempt() -> None:

@@ -113,8 +113,8 @@ def _short_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_changes, min_size=4, max_size=25), st.lists(st.integers(0, 3), min_size=25, max_size=25))
-def test_what_is_counted_by_changes_is_what_a_walk_over_all_counts(script: list[Any], asked: list[int]) -> None:
-    _compare(script, asked)
+def test_what_is_counted_by_changes_is_what_a_walk_over_all_counts(script: list[Any], requests: list[int]) -> None:
+    _compare(script, requests)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -137,11 +137,11 @@ def test_long_scripts_are_counted_alike(seed: int) -> None:
     _compare([change() for _ in range(200)], [random.randrange(4) for _ in range(200)])
 
 
-def _compare(script: list[Any], asked: list[int]) -> None:
+def _compare(script: list[Any], requests: list[int]) -> None:
     """Only some pods ask after a change, so that others ask after several; of four priorities three are kept."""
     cluster = Cluster()
     before: dict[str, tuple[NominatedByRow, dict[int, tuple[Pod, ...]]]] = {}
-    for change, one in zip(script, asked, strict=False):
+    for change, one in zip(script, requests, strict=False):
         cluster.change(change)
         incoming = (pod("p0", 0), pod("p1", 5), pod("p2", 9), pod("other", 7))[one]
         for twin in (incoming, pod("other", incoming.priority)):

@@ -112,9 +112,9 @@ def test_where_it_cannot_be_used_nothing_changes(text: str, message: str, cluste
 
 def test_only_files_that_it_was_started_with_are_read(clusters: Clusters, tmp_path: Path) -> None:
     (tmp_path / "elsewhere.py").write_text(SCORING)
-    said = clusters.do("reload elsewhere.py")
-    assert "is no plugin file of this daemon; those are" in said
-    assert "picky.py" in said
+    answer = clusters.do("reload elsewhere.py")
+    assert "is no plugin file of this daemon; those are" in answer
+    assert "picky.py" in answer
 
 
 def test_a_name_that_another_file_has_is_refused(clusters: Clusters) -> None:
@@ -124,8 +124,8 @@ def test_a_name_that_another_file_has_is_refused(clusters: Clusters) -> None:
 
 
 def test_a_file_of_admission_plugins_alone_is_read_at_the_start_only(clusters: Clusters) -> None:
-    said = clusters.do("reload strict.py")
-    assert "defines admission plugins alone (Strict), which are read at the start only" in said
+    answer = clusters.do("reload strict.py")
+    assert "defines admission plugins alone (Strict), which are read at the start only" in answer
 
 
 def test_changes_before_it_cannot_be_undone(clusters: Clusters) -> None:

@@ -61,7 +61,7 @@ class Cluster:
     def nodes(self) -> dict[str, str]:
         return {each.name: each.node_name for each in self.engine.store.list("Pod") if isinstance(each, Pod)}
 
-    def told(self, name: str) -> str:
+    def reported(self, name: str) -> str:
         status = self.engine.store.get("Pod", "default", name).status
         return next((c["message"] for c in status.get("conditions") or () if c["type"] == "PodScheduled"), "")
 
@@ -81,9 +81,9 @@ def test_a_gang_is_placed_when_its_last_pod_comes() -> None:
 def test_of_a_gang_that_does_not_fit_no_pod_is_placed_and_nothing_stays_reserved() -> None:
     cluster = Cluster(node("n", "2"), group(3), pod("a"), pod("b"), pod("c"))
     assert cluster.nodes() == {"a": "", "b": "", "c": ""}
-    assert cluster.told("a") == f"{UNSCHEDULABLE}, {PERMIT.format('a')}"
-    assert cluster.told("b") == f"{UNSCHEDULABLE}, {PERMIT.format('b')}"
-    assert cluster.told("c").startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert cluster.reported("a") == f"{UNSCHEDULABLE}, {PERMIT.format('a')}"
+    assert cluster.reported("b") == f"{UNSCHEDULABLE}, {PERMIT.format('b')}"
+    assert cluster.reported("c").startswith("0/1 nodes are available: 1 Insufficient cpu.")
     assert cluster.condition() == ("False", "Unschedulable", UNSCHEDULABLE)
     assert cluster.engine.machine.cluster.assumed_pods() == []
     assert not cluster.engine.machine.waiting.pods
@@ -151,7 +151,7 @@ def test_pods_of_a_gang_see_each_other() -> None:
 def test_a_gang_that_preempts_waits_until_its_victims_are_gone() -> None:
     cluster = Cluster(node("n", "2"), IMPORTANT, pod("victim", group=""))
     cluster.add(group(2), pod("a", priorityClassName="high"), pod("b", priorityClassName="high"))
-    assert cluster.told("a") == f"{UNSCHEDULABLE}, {WAITS_FOR_PREEMPTION}"
+    assert cluster.reported("a") == f"{UNSCHEDULABLE}, {WAITS_FOR_PREEMPTION}"
     assert cluster.condition() == ("False", "Unschedulable", f"{UNSCHEDULABLE}, {WAITS_FOR_PREEMPTION}")
     cluster.engine.run_to_rest()
     assert cluster.nodes() == {"a": "n", "b": "n"}
@@ -170,8 +170,14 @@ def test_pods_of_two_profiles_are_no_group() -> None:
     assert profile_fault(entries[:1]) == ""
 
 
-def _condition(**said: Any) -> Raw:
-    return {"type": "PodGroupScheduled", "status": "False", "reason": "Unschedulable", "message": UNSCHEDULABLE, **said}
+def _condition(**answer: Any) -> Raw:
+    return {
+        "type": "PodGroupScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": UNSCHEDULABLE,
+        **answer,
+    }
 
 
 @pytest.mark.parametrize(

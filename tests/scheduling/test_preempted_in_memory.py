@@ -45,8 +45,8 @@ class WaitsForever(_Reserves):
         def ready(cluster: SchedulerCache) -> Status | None:
             return None
 
-        asked = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": pod.name, "namespace": "default"}}
-        return Plan((Create(asked),), ready, 600.0)
+        requests = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": pod.name, "namespace": "default"}}
+        return Plan((Create(requests),), ready, 600.0)
 
 
 def low_in(plugin: type[Any], version: KubernetesVersion, steps: int = 9) -> Driven:
@@ -77,7 +77,7 @@ def deleted(effects: Effects) -> list[str]:
     return [write.name for each in effects.evictions for write in each.writes if isinstance(write, Delete)]
 
 
-def told(effects: Effects) -> list[str]:
+def reported(effects: Effects) -> list[str]:
     events = [event_of(entry) for entry in effects.happened if isinstance(entry, PodPreempted)]
     return [event.message for event in events if event is not None]
 
@@ -101,7 +101,7 @@ def ended(run: Driven) -> Effects:
 def test_a_victim_at_permit(version: KubernetesVersion, event: str, message: str, for_itself: bool) -> None:
     run = low_in(HoldsLow, version)
     effects = preempt(run)
-    assert (deleted(effects), told(effects)) == ([], [event])
+    assert (deleted(effects), reported(effects)) == ([], [event])
     effects = ended(run)
     assert [failed.message for failed in effects.failures] == [message]
     [left] = [one for one in effects.queue if isinstance(one, AssumedPodForgotten)]
@@ -121,13 +121,13 @@ def test_a_victim_at_permit_whose_case_is_decided_already(
     waiting = run.machine.waiting.pods["uid-low"]
     waiting.allow("HoldsLow") if decide == "allow" else waiting.reject("HoldsLow", "no")
     effects = preempt(run)
-    assert (deleted(effects), told(effects)) == (gone, ["Preempted by pod uid-p on node n"])
+    assert (deleted(effects), reported(effects)) == (gone, ["Preempted by pod uid-p on node n"])
 
 
 def test_a_victim_whose_binding_waits_in_pre_bind_is_deleted_in_1_34() -> None:
     run = low_in(WaitsForever, V1_34)
     effects = preempt(run)
-    assert (deleted(effects), told(effects)) == (["low"], ["Preempted by pod uid-p on node n"])
+    assert (deleted(effects), reported(effects)) == (["low"], ["Preempted by pod uid-p on node n"])
     assert not run.driver.bindings.any_decided
     assert list(run.driver.bindings.plan_waits) == ["uid-low"]
 
@@ -135,7 +135,7 @@ def test_a_victim_whose_binding_waits_in_pre_bind_is_deleted_in_1_34() -> None:
 def test_a_victim_whose_binding_waits_in_pre_bind_leaves_it_in_1_36() -> None:
     run = low_in(WaitsForever, V1_36)
     effects = preempt(run)
-    assert (deleted(effects), told(effects)) == ([], [MEMORY])
+    assert (deleted(effects), reported(effects)) == ([], [MEMORY])
     [failed] = ended(run).failures
     assert failed.reason == "SchedulerError"
     assert failed.message == 'running PreBind plugin "WaitsForever": context canceled'
@@ -164,7 +164,7 @@ def _call(run: Driven) -> None:
 def test_what_a_cancelled_binding_asked_for_comes_first(steps: int, answer: Callable[[Driven], None]) -> None:
     run = low_in(WaitsForever, V1_36, steps)
     effects = preempt(run)
-    assert (deleted(effects), told(effects)) == ([], [MEMORY])
+    assert (deleted(effects), reported(effects)) == ([], [MEMORY])
     assert ended(run).failures == []
     answer(run)
     [failed] = ended(run).failures
@@ -184,4 +184,4 @@ def test_a_victim_past_pre_bind_is_deleted() -> None:
     [cycle] = run.driver.bindings.cycles.values()
     assert cycle.plan is not None, "the write that binds it is being done"
     effects = preempt(run)
-    assert (deleted(effects), told(effects)) == (["low"], ["Preempted by pod uid-p on node n"])
+    assert (deleted(effects), reported(effects)) == (["low"], ["Preempted by pod uid-p on node n"])

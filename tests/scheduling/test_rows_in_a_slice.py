@@ -71,18 +71,18 @@ SPECS: dict[str, dict[str, Any]] = {
 def answers(machine: SchedulingMachine, waiting: Pod, rows: Rows) -> dict[str, Ints]:
     """Return the result of each filter and score for these rows."""
     scheduler = machine.schedulers["default-scheduler"]
-    table, said = machine.cluster.table, {}
+    table, answer = machine.cluster.table, {}
     state = CycleState()
     assert scheduler.pre_filters.at_once(state, waiting).status is None
     for one in scheduler.profile.filters:
         if one.name not in state.skip_filter and one.vector is not None:
             codes = one.vector.filter_rows(state, waiting, table, rows)
-            said[f"{one.name} filters"] = np.zeros(len(rows), dtype=np.int64) if codes is None else codes
+            answer[f"{one.name} filters"] = np.zeros(len(rows), dtype=np.int64) if codes is None else codes
     assert scheduler.ranking.pre_score(state, waiting, rows) is None
     for score in scheduler.profile.scores:
         if score.name not in state.skip_score and score.vector is not None:
-            said[f"{score.name} scores"] = score.vector.score_rows(state, waiting, table, rows)
-    return said
+            answer[f"{score.name} scores"] = score.vector.score_rows(state, waiting, table, rows)
+    return answer
 
 
 @pytest.mark.parametrize("of", SPECS)
@@ -93,8 +93,8 @@ def test_a_part_of_the_order_and_its_copy_are_answered_alike(of: str, part: Call
     assert isinstance(machine.cluster.table.places(rows), slice)
     as_slice, as_rows = answers(machine, waiting, rows), answers(machine, waiting, rows.copy())
     assert "NodeResourcesFit filters" in as_slice
-    assert {name: said.tolist() for name, said in as_slice.items()} == {
-        name: said.tolist() for name, said in as_rows.items()
+    assert {name: answer.tolist() for name, answer in as_slice.items()} == {
+        name: answer.tolist() for name, answer in as_rows.items()
     }
 
 

@@ -72,7 +72,7 @@ def saying(status: Status | None) -> Callable[..., Status | None]:
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "asked", "message", "blamed"),
+    ("first", "second", "requests", "message", "blamed"),
     [
         pytest.param(
             saying(unschedulable("not today")),
@@ -126,7 +126,7 @@ def saying(status: Status | None) -> Callable[..., Status | None]:
     ],
 )
 def test_a_pod_turned_away_by_prefilter(
-    first: Any, second: Any, asked: MatchedRegistration, message: str, blamed: set[str]
+    first: Any, second: Any, requests: MatchedRegistration, message: str, blamed: set[str]
 ) -> None:
     called: MatchedRegistration = []
 
@@ -144,7 +144,7 @@ def test_a_pod_turned_away_by_prefilter(
     )
     result = attempt(made)
     assert isinstance(result, FitError)
-    assert called == asked
+    assert called == requests
     assert result.message == message
     assert result.diagnosis.unschedulable_plugins == blamed
 
@@ -216,7 +216,7 @@ SUCCESS = Status(Code.SUCCESS)
 
 
 @pytest.mark.parametrize(
-    ("answers", "asked", "nominated", "message", "writes"),
+    ("answers", "requests", "nominated", "message", "writes"),
     [
         pytest.param(
             [post(SUCCESS, "a", GONE), post(SUCCESS, "b")], ["P0"], "a", "", 1, id="the-first-that-helps-ends-it"
@@ -239,7 +239,7 @@ SUCCESS = Status(Code.SUCCESS)
     ],
 )
 def test_post_filter(
-    answers: list[PostFilterResult], asked: MatchedRegistration, nominated: str | None, message: str, writes: int
+    answers: list[PostFilterResult], requests: MatchedRegistration, nominated: str | None, message: str, writes: int
 ) -> None:
     called: MatchedRegistration = []
 
@@ -257,7 +257,7 @@ def test_post_filter(
     )
     result = attempt(made, pod(cpu="9"))
     assert isinstance(result, FitError)
-    assert called == asked
+    assert called == requests
     assert result.nominated_node == nominated
     assert result.message == f"0/2 nodes are available: 2 Insufficient cpu. {message}".rstrip()
     assert result.post_filter is not None

@@ -105,8 +105,8 @@ def test_a_nominated_node_that_prefilter_leaves_out_is_asked_all_the_same() -> N
     wishing = Pod.from_raw({**wishing.raw, "status": {"nominatedNodeName": "a"}})
     made = machine(node("a", unschedulable=True), node("b", unschedulable=True), node("c"), node("d"))
     result = drive(made.begin(wishing, {}))
-    said = "2 node(s) didn't satisfy plugin(s) [NodeAffinity NodeUnschedulable], 2 node(s) were unschedulable."
-    assert result.message.startswith(f"0/4 nodes are available: {said}")
+    answer = "2 node(s) didn't satisfy plugin(s) [NodeAffinity NodeUnschedulable], 2 node(s) were unschedulable."
+    assert result.message.startswith(f"0/4 nodes are available: {answer}")
     assert result.diagnosis.unschedulable_plugins == {"NodeAffinity", "NodeUnschedulable"}
 
 

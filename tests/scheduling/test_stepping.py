@@ -41,15 +41,15 @@ def stepping(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         answers: Any = None
         while True:
             try:
-                asked = work.send(answers)
+                requests = work.send(answers)
             except StopIteration as end:
                 return end.value
-            if isinstance(asked, StopPoint):
-                stops.append(asked.point)
+            if isinstance(requests, StopPoint):
+                stops.append(requests.point)
                 debugger.next()
                 answers = []
             else:
-                answers = yield asked
+                answers = yield requests
 
     monkeypatch.setattr(Scheduler, "attempt", attempt)
     return stops

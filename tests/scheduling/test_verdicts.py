@@ -26,22 +26,22 @@ class Coded:
         return unschedulable("too small") if code == 1 else unresolvable("wrong kind", "wrong place")
 
 
-def verdicts(*said: int | Status, default_status: Status | None = None, nodes: int = 6) -> Verdicts:
+def verdicts(*answer: int | Status, default_status: Status | None = None, nodes: int = 6) -> Verdicts:
     """Verdicts on the first nodes n0, n1 and so on: 0 passes, another number is Coded's, a Status is Spoken's own."""
     cluster = SchedulerCache()
     cluster.load(Node.from_raw({"kind": "Node", "metadata": {"name": f"n{number}"}}) for number in range(nodes))
     filters = tuple(
         enabled_filter(place, name, Coded(), True, PluginMetrics()) for place, name in enumerate(("Coded", "Spoken"))
     )
-    failed = [PASSED if one == 0 else 0 if isinstance(one, int) else 1 for one in said]
-    codes = [one if isinstance(one, int) else EXPLICIT for one in said]
-    explicit_status = {row: one.by("Spoken") for row, one in enumerate(said) if isinstance(one, Status)}
+    failed = [PASSED if one == 0 else 0 if isinstance(one, int) else 1 for one in answer]
+    codes = [one if isinstance(one, int) else EXPLICIT for one in answer]
+    explicit_status = {row: one.by("Spoken") for row, one in enumerate(answer) if isinstance(one, Status)}
     made = Verdicts(
         cluster.table,
         filters,
         CycleState(),
         POD,
-        np.arange(len(said), dtype=np.int64),
+        np.arange(len(answer), dtype=np.int64),
         np.array(failed, dtype=np.int16),
         np.array(codes, dtype=np.int64),
         explicit_status,
@@ -54,8 +54,8 @@ def verdicts(*said: int | Status, default_status: Status | None = None, nodes: i
 def test_each_node_has_the_status_of_the_plugin_that_rejected_it() -> None:
     found = dict(verdicts(0, 1, 2, unschedulable("says so")).by_node())
     assert found["n0"] is None
-    said = {name: (status.plugin, status.reasons) for name, status in found.items() if status is not None}
-    assert said == {
+    answer = {name: (status.plugin, status.reasons) for name, status in found.items() if status is not None}
+    assert answer == {
         "n1": ("Coded", ("too small",)),
         "n2": ("Coded", ("wrong kind", "wrong place")),
         "n3": ("Spoken", ("says so",)),

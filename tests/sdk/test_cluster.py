@@ -343,20 +343,20 @@ def test_a_breakpoint_in_a_plugin_stops_in_the_callers_thread(monkeypatch: pytes
 
 
 def test_pdb_shows_the_plugins_variables_and_quitting_it_ends_the_call() -> None:
-    said = io.StringIO()
+    answer = io.StringIO()
 
     class Stops:
         name = "Stops"
 
         def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-            pdb.Pdb(stdin=io.StringIO("p pod.name, node.name\nq\n"), stdout=said).set_trace()
+            pdb.Pdb(stdin=io.StringIO("p pod.name, node.name\nq\n"), stdout=answer).set_trace()
             return 0
 
     cluster = Cluster(nodes=2, plugins=[Stops])
     with pytest.raises(KeyboardInterrupt) as ended:
         cluster.apply(pod("a"))
     assert isinstance(ended.value.__cause__, bdb.BdbQuit)
-    assert re.search(r"\('a', 'node-\d'\)", said.getvalue())
+    assert re.search(r"\('a', 'node-\d'\)", answer.getvalue())
 
 
 def test_exceptions_of_plugins_are_kept_with_their_own_lines() -> None:

@@ -63,15 +63,15 @@ def test_as_many_pods_fit_as_are_told(seed: int, more: dict[str, Any]) -> None:
     checked = engine.store.create(spec, dry_run=True)
     assert isinstance(checked, Pod)
     requested = engine.machine.cluster.table.requested.copy()
-    told = fit_count(engine.machine, [checked], 1_000, engine.now, lambda: None)
+    reported = fit_count(engine.machine, [checked], 1_000, engine.now, lambda: None)
     assert (engine.machine.cluster.table.requested == requested).all()
     assert engine.machine.cluster.assumed_pods() == []
-    for number in range(told.count + 1):
+    for number in range(reported.count + 1):
         engine.store.create(attrs.evolve(checked).raw | {"metadata": {"name": f"x{number}", "labels": {"app": "web"}}})
         engine.run_until_idle()
     pending = [each.name for each in engine.driver.pending.pods.values()]
-    assert pending == [f"x{told.count}"]
-    assert told.why
+    assert pending == [f"x{reported.count}"]
+    assert reported.why
 
 
 def test_counting_ends_at_the_limit() -> None:
@@ -80,8 +80,8 @@ def test_counting_ends_at_the_limit() -> None:
     engine.run_until_idle()
     checked = engine.store.create(pod("more", "100m"), dry_run=True)
     assert isinstance(checked, Pod)
-    told = fit_count(engine.machine, [checked], 5, engine.now, lambda: None)
-    assert (told.count, told.why, told.nodes) == (5, "", 1)
+    reported = fit_count(engine.machine, [checked], 5, engine.now, lambda: None)
+    assert (reported.count, reported.why, reported.nodes) == (5, "", 1)
 
 
 def needed(pods: list[dict[str, Any]], *shapes: NodeShape, most: int = 64) -> NodesNeeded:

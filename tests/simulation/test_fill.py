@@ -76,5 +76,5 @@ def test_the_option_is_refused_with_what_it_should_be(text: str) -> None:
 def test_a_resource_that_nobody_has_or_asks_for_is_refused(trace: Trace) -> None:
     with pytest.raises(FillError, match="no node of the trace has example"):
         filled(trace, Fill("example.com/x", 1.0), 0)
-    with pytest.raises(FillError, match="no pod of the trace asks for pods"):
+    with pytest.raises(FillError, match="no pod of the trace requests pods"):
         filled(trace, Fill("pods", 1.0), 0)

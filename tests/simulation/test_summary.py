@@ -23,8 +23,8 @@ def _with_gpus(store: Store) -> None:
 
 def _asking_for_gpus(store: Store) -> None:
     raw = pod("gpus", cpu="1")
-    asked = {"requests": {"cpu": "1", GPU: "3"}, "limits": {GPU: "3"}}
-    container = {**raw["spec"]["containers"][0], "resources": asked}
+    requests = {"requests": {"cpu": "1", GPU: "3"}, "limits": {GPU: "3"}}
+    container = {**raw["spec"]["containers"][0], "resources": requests}
     store.create({**raw, "spec": {**raw["spec"], "containers": [container]}})
 
 

@@ -74,7 +74,7 @@ def test_a_pod_without_gpus(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("num_gpu", "gpu_milli", "asked"),
+    ("num_gpu", "gpu_milli", "requests"),
     [
         pytest.param(0, 0, None, id="none"),
         pytest.param(0, 1000, None, id="none-whatever-the-share"),
@@ -83,12 +83,12 @@ def test_a_pod_without_gpus(tmp_path) -> None:
         pytest.param(8, 1000, "8000", id="eight"),
     ],
 )
-def test_gpus_are_requested_and_limited_in_thousandths(tmp_path, num_gpu, gpu_milli, asked) -> None:
+def test_gpus_are_requested_and_limited_in_thousandths(tmp_path, num_gpu, gpu_milli, requests) -> None:
     line = f"pod-a,1000,2048,{num_gpu},{gpu_milli},,BE,Pending,5,10,\n"
     (pod,) = read(tmp_path, pods=PODS + line).pods
     resources = pod.raw["spec"]["containers"][0]["resources"]
-    assert resources["requests"].get("alibabacloud.com/gpu-milli") == asked
-    assert resources.get("limits") == (asked and {"alibabacloud.com/gpu-milli": asked})
+    assert resources["requests"].get("alibabacloud.com/gpu-milli") == requests
+    assert resources.get("limits") == (requests and {"alibabacloud.com/gpu-milli": requests})
     assert pod.scheduled_s is None
 
 
@@ -342,7 +342,7 @@ def test_a_cell_over_several_lines_does_not_spoil_the_count(tmp_path) -> None:
         ),
         pytest.param(
             "sn,cpu_milli,memory_mib,gpu,model,gpu\n",
-            ["nodes.csv:1: gpu: stands in the heading more than once"],
+            ["nodes.csv:1: gpu: appears in the heading more than once"],
             id="column-twice",
         ),
         pytest.param(ONE_NODE.encode() + b"\xff\xfe", ["nodes.csv:3: is not UTF-8: invalid start byte"], id="not-text"),

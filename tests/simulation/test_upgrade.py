@@ -18,10 +18,10 @@ class Told:
     """A judge by rules; it counts how often it was asked."""
 
     def __init__(self) -> None:
-        self.asked: list[Collection[str] | None] = []
+        self.requests: list[Collection[str] | None] = []
 
     def __call__(self, version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
-        self.asked.append(keys)
+        self.requests.append(keys)
         rules = version.rules
         return {
             "d/same": PodOutcome("n1"),
@@ -65,15 +65,15 @@ def test_rules_that_both_versions_have_are_not_tried() -> None:
 def test_only_pods_that_differ_are_looked_at_again() -> None:
     judge = Told()
     _compared(judge, V1_34, V1_36)
-    assert judge.asked[:2] == [None, None]
+    assert judge.requests[:2] == [None, None]
     differing = {"d/moves", "d/either", "d/both", "d/lost", "d/found"}
-    assert all(keys is not None and differing.issuperset(keys) for keys in judge.asked[2:])
+    assert all(keys is not None and differing.issuperset(keys) for keys in judge.requests[2:])
 
 
 def test_without_a_difference_no_rule_is_tried() -> None:
     judge = Told()
     found = _compared(judge, V1_34, V1_34)
-    assert (found["different"], found["rules"], len(judge.asked)) == ([], [], 2)
+    assert (found["different"], found["rules"], len(judge.requests)) == ([], [], 2)
 
 
 def test_rules_that_matter_only_together_are_named() -> None:
@@ -105,11 +105,11 @@ def test_pods_that_differ_are_decided_about_twice_more_where_a_usual_rule_does_i
 
 
 def test_an_unusual_rule_is_looked_for_among_the_pods_that_it_changes() -> None:
-    asked: list[int] = []
+    requests: list[int] = []
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
         names = [f"d/{number}" for number in range(1_000)] if keys is None else list(keys)
-        asked.append(len(names))
+        requests.append(len(names))
         usual = version.rules.balance_before_and_after
         return {
             name: PodOutcome("n2" if usual or (name == "d/7" and version.rules.device_taints) else "n1")
@@ -121,5 +121,5 @@ def test_an_unusual_rule_is_looked_for_among_the_pods_that_it_changes() -> None:
         ("balance_before_and_after", 1000),
         ("device_taints", 1),
     ]
-    assert asked[:4] == [1000] * 4
-    assert set(asked[4:]) == {1}
+    assert requests[:4] == [1000] * 4
+    assert set(requests[4:]) == {1}

@@ -20,8 +20,8 @@ class Server:
     answer: Any
     url: str = "https://cluster.example.com"
 
-    async def ask(self, asked: Any) -> Any:
-        assert (asked.method, asked.path) == ("GET", "version")
+    async def ask(self, requests: Any) -> Any:
+        assert (requests.method, requests.path) == ("GET", "version")
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

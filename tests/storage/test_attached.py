@@ -80,7 +80,7 @@ OBJECTS = st.one_of(
 CHANGES = st.lists(st.tuples(st.sampled_from(["put", "put", "put", "remove"]), OBJECTS), max_size=8)
 
 
-def told(of: AttachedVolumes, cluster: SchedulerCache) -> list[object]:
+def reported(of: AttachedVolumes, cluster: SchedulerCache) -> list[object]:
     """All that it says of the cluster's nodes."""
     table = cluster.table
     rows = np.array(sorted(table.row_of.values()), dtype=np.int64)
@@ -107,7 +107,7 @@ def test_what_is_remembered_is_what_would_be_worked_out_anew(rounds: list[list[t
     for changes in rounds:
         for what, changed in changes:
             (cluster.put if what == "put" else cluster.remove)(changed)
-        assert told(remembering, cluster) == told(AttachedVolumes(cluster, migrated_or_annotated), cluster)
+        assert reported(remembering, cluster) == reported(AttachedVolumes(cluster, migrated_or_annotated), cluster)
 
 
 def test_a_change_of_a_claim_is_worked_out_anew_where_a_pod_uses_it() -> None:

@@ -209,13 +209,13 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
         raw = _filled(record["manifest"], names)
         if isinstance(raw, dict):
             raw = {"kind": kind, "apiVersion": BY_NAME[kind].api_version, **raw}
-            raw, said = known_fields(raw, record["fieldValidation"], store)
-            warnings += said
+            raw, answer = known_fields(raw, record["fieldValidation"], store)
+            warnings += answer
         return store.create(raw, dry_run=True)
     if "new" in record:
         raw = {"kind": kind, "apiVersion": BY_NAME[kind].api_version, **_filled(record["new"], names)}
-        raw, said = known_fields(raw, record["fieldValidation"], store)
-        warnings += said
+        raw, answer = known_fields(raw, record["fieldValidation"], store)
+        warnings += answer
         return store.update(raw, subresource=record["subresource"], dry_run=True, as_client=True)
     text = record.get("patch_text")
     if record["content_type"] == APPLY:
@@ -224,7 +224,7 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
         patch = _filled(record["patch"], names) if text is None else json.loads(text)
     except ValueError as wrong:
         raise BadPatch(f"error decoding patch: {wrong}") from None
-    made, said = store.patch(
+    made, answer = store.patch(
         kind,
         target.namespace,
         target.name,
@@ -234,17 +234,17 @@ def _ask(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, 
         validation=record["fieldValidation"],
         dry_run=True,
     )
-    warnings += said
+    warnings += answer
     return made
 
 
 def _ask_apply(store: Store, record: Mapping[str, Any], target: Any, names: dict[str, Any], warnings: list[str]) -> Any:
     check_patch_options(record["fieldManager"], record["force"], applied=True)
     text = record.get("patch_text")
-    config, said = read_configuration(
+    config, answer = read_configuration(
         json.dumps(_filled(record["patch"], names)) if text is None else text, record["fieldValidation"]
     )
-    warnings += said
+    warnings += answer
     return _apply(
         store,
         record["kind"],

@@ -39,7 +39,7 @@ def containers(requests: dict[str, str] | None = None, limits: dict[str, str] | 
     return [{"name": "c", "image": "i", "resources": resources}]
 
 
-def asked(name: str, requests: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+def attributes(name: str, requests: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
     return {**pod(name), "spec": {"containers": containers(requests), **spec}}
 
 
@@ -49,14 +49,14 @@ def used(store: Store) -> Any:
 
 def test_a_limit_range_made_later_counts_for_pods_made_later() -> None:
     store = store_with()
-    assert "cpu" not in store.create(asked("a")).spec["containers"][0]["resources"].get("requests", {})
+    assert "cpu" not in store.create(attributes("a")).spec["containers"][0]["resources"].get("requests", {})
     store.create(limit_range({"type": "Container", "defaultRequest": {"cpu": "100m"}}))
-    made = store.create(asked("b"))
+    made = store.create(attributes("b"))
     assert made.spec["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
-    told = made.metadata["annotations"]["kubernetes.io/limit-ranger"]
-    assert told == "LimitRanger plugin set: cpu request for container c"
+    reported = made.metadata["annotations"]["kubernetes.io/limit-ranger"]
+    assert reported == "LimitRanger plugin set: cpu request for container c"
     store.delete("LimitRange", "default", "lim")
-    assert "annotations" not in store.create(asked("c")).metadata
+    assert "annotations" not in store.create(attributes("c")).metadata
 
 
 def test_a_container_without_a_name_is_refused_by_validation_where_it_gets_defaults() -> None:
@@ -68,7 +68,7 @@ def test_a_container_without_a_name_is_refused_by_validation_where_it_gets_defau
 def test_limits_of_one_namespace_are_not_another_s() -> None:
     store = store_with(limit_range({"type": "Container", "min": {"cpu": "3"}}))
     store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
-    big = asked("a", {"cpu": "2"})
+    big = attributes("a", {"cpu": "2"})
     with pytest.raises(Forbidden, match="minimum cpu usage per Container is 3, but request is 2"):
         store.create(big)
     assert store.create({**big, "metadata": {"name": "a", "namespace": "other"}}).namespace == "other"
@@ -85,10 +85,10 @@ def test_every_limit_that_is_crossed_is_named() -> None:
 
 def test_a_quota_counts_what_is_admitted_and_refuses_what_does_not_fit() -> None:
     store = store_with(quota({"pods": "2", "requests.cpu": "1"}))
-    store.create(asked("a", {"cpu": "600m"}))
+    store.create(attributes("a", {"cpu": "600m"}))
     assert used(store) == {"pods": "1", "requests.cpu": "600m"}
     with pytest.raises(Forbidden) as refusal:
-        store.create(asked("b", {"cpu": "500m"}))
+        store.create(attributes("b", {"cpu": "500m"}))
     why = "exceeded quota: q, requested: requests.cpu=500m, used: requests.cpu=600m, limited: requests.cpu=1"
     assert str(refusal.value) == f'pods "b" is forbidden: {why}'
     assert used(store) == {"pods": "1", "requests.cpu": "600m"}
@@ -96,7 +96,7 @@ def test_a_quota_counts_what_is_admitted_and_refuses_what_does_not_fit() -> None
 
 def test_a_dry_run_asks_the_quota_and_does_not_count() -> None:
     store = store_with(quota({"pods": "1"}))
-    store.create(asked("a"), dry_run=True)
+    store.create(attributes("a"), dry_run=True)
     assert used(store) == {"pods": "0"}
 
 
@@ -122,13 +122,13 @@ def test_the_quota_is_written_before_the_object_that_it_counts() -> None:
 )
 def test_a_quota_counts_pods_of_its_scopes(spec: dict[str, Any], counts: bool) -> None:
     store = store_with(quota({"pods": "1"}, **spec))
-    store.create(asked("a"))
+    store.create(attributes("a"))
     assert used(store) == {"pods": "1" if counts else "0"}
 
 
 def test_a_cluster_s_dump_is_not_counted_again() -> None:
     store = store_with(quota({"pods": "1"}, {"pods": "1"}))
-    assert store.create(asked("a"), restore=True).name == "a"
+    assert store.create(attributes("a"), restore=True).name == "a"
     assert used(store) == {"pods": "1"}
 
 
@@ -168,7 +168,7 @@ def test_an_annotation_that_cannot_be_read_refuses_the_pod(text: str, words: str
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "annotations": annotations}}
     store = store_with(namespace, PodTolerationRestriction=True)
     with pytest.raises(ApiError) as refusal:
-        store.create({**asked("a"), "metadata": {"name": "a", "namespace": "n"}})
+        store.create({**attributes("a"), "metadata": {"name": "a", "namespace": "n"}})
     assert refusal.value.code == 500
     assert words in str(refusal.value)
 
@@ -187,7 +187,7 @@ def test_a_node_selector_of_a_namespace_that_is_none_refuses_the_pod(text: str, 
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "annotations": annotations}}
     store = store_with(namespace, PodNodeSelector=True)
     with pytest.raises(ApiError) as refusal:
-        store.create({**asked("a"), "metadata": {"name": "a", "namespace": "n"}})
+        store.create({**attributes("a"), "metadata": {"name": "a", "namespace": "n"}})
     assert refusal.value.code == 500
     assert str(refusal.value).startswith(words)
 
@@ -230,7 +230,7 @@ def test_a_resize_gets_what_a_limit_range_adds_and_keeps_its_metadata() -> None:
 def test_tolerations_are_not_added_by_a_resize(plugin: str) -> None:
     requests = {"cpu": "1", "example.com/gpu": "1"}
     born = store_with(DefaultTolerationSeconds=False).create(
-        asked("a", requests, **{"containers": containers(requests, {"example.com/gpu": "1"}), "nodeName": "n"})
+        attributes("a", requests, **{"containers": containers(requests, {"example.com/gpu": "1"}), "nodeName": "n"})
     )
     store = Store(now=Clock(), admission=Admission({"DefaultTolerationSeconds": False, plugin: True}), objects=[born])
     assert "tolerations" not in store.update(born.raw, subresource="resize").spec
@@ -240,7 +240,7 @@ def test_tolerations_are_not_added_by_a_resize(plugin: str) -> None:
 def test_anti_affinity_is_looked_at_in_whole_pods_only() -> None:
     term = {"topologyKey": "zone", "labelSelector": {}}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    born = store_with().create(asked("a", affinity=affinity))
+    born = store_with().create(attributes("a", affinity=affinity))
     store = Store(now=Clock(), admission=Admission({"LimitPodHardAntiAffinityTopology": True}), objects=[born])
     assert store.update(born.raw, subresource="resize") == born
     with pytest.raises(Forbidden, match=r"only key kubernetes\.io/hostname is allowed"):

@@ -215,8 +215,8 @@ PER_DEVICE = "`perDeviceNodeSelection` is set to true in the ResourceSlice spec"
 def test_what_1_36_keeps_is_validated(raw: dict[str, Any], faults: list[str]) -> None:
     with pytest.raises(ApiError) as refused:
         store().create(raw)
-    said = str(refused.value)
-    assert [fault for fault in faults if fault not in said] == []
+    answer = str(refused.value)
+    assert [fault for fault in faults if fault not in answer] == []
 
 
 def test_a_fork_stands_for_the_same_version() -> None:

@@ -61,11 +61,11 @@ def test_what_is_said_of_devices_goes_with_them_and_shares_where_there_are_none(
         }
     )
 
-    def told(status: dict[str, Any]) -> Any:
+    def reported(status: dict[str, Any]) -> Any:
         return store.patch_status("ResourceClaim", "default", "c", status).raw["status"]
 
-    said = [{"driver": "d", "pool": "p", "device": device, "conditions": []} for device in ("d0", "d1")]
-    status = told({**allocated("d0", "d1", shareID="s", consumedCapacity={"m": "1"}), "devices": said})
+    answer = [{"driver": "d", "pool": "p", "device": device, "conditions": []} for device in ("d0", "d1")]
+    status = reported({**allocated("d0", "d1", shareID="s", consumedCapacity={"m": "1"}), "devices": answer})
     assert status["allocation"]["devices"]["results"] == allocated("d0", "d1")["allocation"]["devices"]["results"]
     assert len(status["devices"]) == 2
-    assert told({"allocation": None, "devices": said}) == {}
+    assert reported({"allocation": None, "devices": answer}) == {}

@@ -303,23 +303,23 @@ def test_a_slot_that_never_had_a_whole_record_is_not_damaged(tmp_path: Path, wri
 def test_what_is_lost_is_told_before_a_file_is_replaced_and_again_where_that_was_broken_off(tmp_path: Path) -> None:
     last = LastWrites.made(tmp_path)
     last.harm_log(last.version)
-    told: list[str] = []
+    reported: list[str] = []
 
     class Killed(Exception):
         pass
 
     def tell(what: str) -> None:
-        told.append(what)
-        if len(told) == 2:
+        reported.append(what)
+        if len(reported) == 2:
             raise Killed
 
     journal = last.folder / "journal.db"
     with pytest.raises(Killed):
-        open_journal(journal, now=Clock(), seed=3, admission=None, drop_damaged=True, tell=tell)
-    assert told[1] == f"lost: the writes from version {last.version} to version {last.version}"
+        open_journal(journal, now=Clock(), seed=3, admission=None, drop_damaged=True, report=tell)
+    assert reported[1] == f"lost: the writes from version {last.version} to version {last.version}"
     assert not list(last.folder.glob("*damaged*"))
     _, lost = last.opened(drop_damaged=True)
-    assert told[1] in lost
+    assert reported[1] in lost
 
 
 def test_of_a_snapshot_alone_words_say_up_to_where_it_goes_and_that_a_name_cannot_be_read(tmp_path: Path) -> None:

@@ -60,9 +60,9 @@ def test_a_whole_journal_is_verified_by_folder_and_by_file_and_left_as_it_is(sta
 
 def test_progress_is_told_of_a_long_journal(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kschedd.store.journal.reading._STEP", 10)
-    said: list[tuple[int, int]] = []
-    verified(state, lambda done, total: said.append((done, total)))
-    assert said == [(10, 38), (20, 38), (30, 38)]
+    answer: list[tuple[int, int]] = []
+    verified(state, lambda done, total: answer.append((done, total)))
+    assert answer == [(10, 38), (20, 38), (30, 38)]
 
 
 def test_a_damaged_journal_is_told_of_left_as_it_is_and_repaired_in_words(state: Path) -> None:

@@ -106,10 +106,10 @@ def test_a_write_that_is_missing_is_named(made: Made) -> None:
 
 def test_progress_is_told_of_all_rows(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_STEP", 2)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     total = made.journal.state.count + made.journal.tail
-    list(made.journal.reading(lambda done, of: told.append((done, of))).latest())
-    assert told == [(done, total) for done in range(2, total + 1, 2)]
+    list(made.journal.reading(lambda done, of: reported.append((done, of))).latest())
+    assert reported == [(done, total) for done in range(2, total + 1, 2)]
 
 
 def test_a_damaged_database_says_what_the_database_found(made: Made) -> None:

@@ -321,6 +321,6 @@ def test_certificates_in_volumes_are_validated_by_1_37(source: dict[str, Any], f
 def test_tokens_of_a_csi_driver_that_are_not_in_secrets_are_warned_of(version: KubernetesVersion, warned: bool) -> None:
     raw = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "a.b"}}
     made = store(version).create({**raw, "spec": {"tokenRequests": [{"audience": "a"}]}})
-    told = creation_warnings(made, store(version).features)
-    assert [text.partition(";")[0] for text in told] == ["spec.serviceAccountTokenInSecrets is unset"] * warned
+    reported = creation_warnings(made, store(version).features)
+    assert [text.partition(";")[0] for text in reported] == ["spec.serviceAccountTokenInSecrets is unset"] * warned
     assert update_warnings(made, made, store(version).features) == ()

@@ -146,7 +146,7 @@ def test_nodes_without_labels_are_created_by_themselves(copied: list[str]) -> No
 
 def test_a_copy_is_no_larger_than_an_object_may_be(copied: list[str]) -> None:
     raws = [_node("a"), _node("b" * 60)]
-    sizes = [len(msgpack.packb(json.loads(told[2]))) for told in _created(_store(), raws)]
+    sizes = [len(msgpack.packb(json.loads(reported[2]))) for reported in _created(_store(), raws)]
     answers = _as_one_request(raws, max_object_bytes=sizes[0])
     assert answers[1][0] == "TooLarge"
     answers = _as_one_request(raws, max_object_bytes=sizes[1])

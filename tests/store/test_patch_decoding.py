@@ -100,27 +100,27 @@ def test_what_is_refused(patch_type: PatchType, patch: Any, shown: str, why: str
 
 
 def test_duplicate_fields_are_warned_of_first() -> None:
-    whole, told = tried({"foo": 1, "data": {"k": "2"}}, "merge", "Warn", "data.k")
-    assert told == ('duplicate field "data.k"', 'unknown field "foo"')
+    whole, reported = tried({"foo": 1, "data": {"k": "2"}}, "merge", "Warn", "data.k")
+    assert reported == ('duplicate field "data.k"', 'unknown field "foo"')
     assert whole["data"] == {"k": "2"}
     assert "foo" not in whole
 
 
 def test_a_json_patch_names_itself() -> None:
-    _, told = tried([{"op": "add", "path": "/data/x", "value": "1", "extra": 1}], "json", "Warn", "[0].op")
-    assert told == ('json patch duplicate field "[0].op"', 'json patch unknown field "[0].extra"')
+    _, reported = tried([{"op": "add", "path": "/data/x", "value": "1", "extra": 1}], "json", "Warn", "[0].op")
+    assert reported == ('json patch duplicate field "[0].op"', 'json patch unknown field "[0].extra"')
 
 
 def test_without_a_version_it_is_decoded_as_the_internal_type() -> None:
-    _, told = tried({"apiVersion": None}, "merge", "Warn")
-    assert told == ('unknown field "data"', 'unknown field "metadata"')
+    _, reported = tried({"apiVersion": None}, "merge", "Warn")
+    assert reported == ('unknown field "data"', 'unknown field "metadata"')
 
 
 @pytest.mark.parametrize("field", ["apiVersion", "kind"])
 def test_a_strategic_patch_keeps_the_type_whatever_it_says(field: str) -> None:
-    whole, told = tried({field: "Other"}, "strategic")
+    whole, reported = tried({field: "Other"}, "strategic")
     assert whole == LIVE
-    assert told == ()
+    assert reported == ()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tests.store.manifests import config_map, node, pod
 Raw = dict[str, Any]
 
 
-def told(answer: Object | ApiError) -> Any:
+def reported(answer: Object | ApiError) -> Any:
     if isinstance(answer, ApiError):
         return type(answer).__name__, str(answer)
     columns = answer.kind, answer.name, answer.namespace, answer.uid, answer.resource_version, answer.labels
@@ -55,17 +55,17 @@ class Twins:
             store.set_clock(lambda store=store: _START + 0.3 * store.version)
 
     def create(self, raws: Sequence[Raw]) -> list[Any]:
-        answers = list(map(told, self.one.create_many(raws)))
-        assert answers == list(map(told, one_by_one(self.other, raws)))
+        answers = list(map(reported, self.one.create_many(raws)))
+        assert answers == list(map(reported, one_by_one(self.other, raws)))
         self.agree()
         return answers
 
     def agree(self) -> None:
         stores = (self.one, self.other)
-        one, other = ([(e.type, e.version, told(e.new)) for e in store.shown_after(0)] for store in stores)
+        one, other = ([(e.type, e.version, reported(e.new)) for e in store.shown_after(0)] for store in stores)
         assert one == other
-        assert [list(map(told, store.pods_on("node-1"))) for store in stores] == 2 * [
-            list(map(told, self.one.pods_on("node-1")))
+        assert [list(map(reported, store.pods_on("node-1"))) for store in stores] == 2 * [
+            list(map(reported, self.one.pods_on("node-1")))
         ]
         owned = [[obj.key for obj in store.owned_by("owner-uid")] for store in stores]
         assert owned[0] == owned[1]
@@ -246,8 +246,8 @@ def test_a_pod_that_is_too_large_by_its_name_alone_is_refused() -> None:
 
 
 def test_a_plugin_of_a_file_is_asked_about_each_pod() -> None:
-    def no_b(asked: Any, new: Any, old: Any) -> None:
-        if asked.name == "b":
+    def no_b(attributes: Any, new: Any, old: Any) -> None:
+        if attributes.name == "b":
             raise Forbidden("Pod", "b", "no b here")
 
     admission = Admission(others={"no-b": ValidatingPlugin(no_b, ("Pod",))})
@@ -279,9 +279,9 @@ def test_what_a_user_is_warned_of_is_said_once() -> None:
     raws = [{**like, "metadata": {**meta, "name": n, "annotations": _APP_ARMOR}} for n in "abc"]
     warnings = []
     for store, create in zip(stores, (Store.create_many, one_by_one), strict=True):
-        with store.on_behalf_of(UserInfo("jane", ())) as said:
+        with store.on_behalf_of(UserInfo("jane", ())) as answer:
             create(store, raws)
-        warnings.append(list(said))
+        warnings.append(list(answer))
     assert warnings[0] == warnings[1]
     assert len(warnings[0]) == 1
 

@@ -71,8 +71,8 @@ def test_pods_that_are_told_the_same_conditions_share_them() -> None:
     store = Store(now=Clock())
     for number in range(3):
         made = store.create(pod(f"p{number}"))
-        told = {"phase": "Running", "podIP": f"1.2.3.{number}", "conditions": [{"type": "Ready", "status": "True"}]}
-        store.merge_patch("Pod", made.namespace, made.name, {"status": told}, subresource="status")
+        reported = {"phase": "Running", "podIP": f"1.2.3.{number}", "conditions": [{"type": "Ready", "status": "True"}]}
+        store.merge_patch("Pod", made.namespace, made.name, {"status": reported}, subresource="status")
     held = [each.status["conditions"] for each in store.list("Pod")]
     assert held[0] == [{"type": "Ready", "status": "True", "lastProbeTime": None, "lastTransitionTime": None}]
     assert held[1] is held[0]

@@ -120,14 +120,14 @@ def _judged_whole(raw: dict[str, Any], store: Store) -> tuple[Any, Any]:
     Admission comes after decoding, and before validation.
     """
     name, chain = raw["metadata"]["name"], Admission()
-    asked = Attributes("CREATE", "Pod", "default", name)
+    attributes = Attributes("CREATE", "Pod", "default", name)
     spec, mistyped = defaulted_pod_spec(raw["spec"])
     try:
         if not mistyped and not check_meta_schema(raw["metadata"]):
-            chain.admit(asked, {"metadata": {}, "spec": spec}, store)
+            chain.admit(attributes, {"metadata": {}, "spec": spec}, store)
         bare = accepted("Pod", name, {field: raw[field] for field in raw if field != "status"})
-        whole = chain.admit(asked, {"metadata": {}, "spec": bare["spec"]}, store)
-        chain.validate(asked, whole, None, store)
+        whole = chain.admit(attributes, {"metadata": {}, "spec": bare["spec"]}, store)
+        chain.validate(attributes, whole, None, store)
         return whole["spec"], accepted("Pod", name, raw)["status"]
     except ApiError as refusal:
         return None, refusal

@@ -130,25 +130,25 @@ RESTRICTED = [
 ]
 
 
-def told(spec: dict[str, Any], level: Level, minor: int = LATEST) -> list[str]:
+def reported(spec: dict[str, Any], level: Level, minor: int = LATEST) -> list[str]:
     return [f"{reason} ({detail})" for reason, detail in findings(spec, level, minor)]
 
 
 @pytest.mark.parametrize(("spec", "wanted"), BASELINE)
 def test_baseline(spec: dict[str, Any], wanted: list[str]) -> None:
-    assert told(spec, "baseline") == wanted
-    assert told(spec, "privileged") == []
+    assert reported(spec, "baseline") == wanted
+    assert reported(spec, "privileged") == []
 
 
 @pytest.mark.parametrize(("spec", "wanted"), RESTRICTED)
 def test_restricted(spec: dict[str, Any], wanted: list[str]) -> None:
-    assert told(spec, "restricted") == wanted
+    assert reported(spec, "restricted") == wanted
 
 
 def test_a_check_is_asked_from_its_version_on() -> None:
     spec = of(container(livenessProbe={"tcpSocket": {"host": "h", "port": 1}}))
-    assert told(spec, "baseline", 33) == []
-    assert told(of(securityContext={"sysctls": [{"name": "net.ipv4.tcp_rmem"}]}), "baseline", 31)
+    assert reported(spec, "baseline", 33) == []
+    assert reported(of(securityContext={"sysctls": [{"name": "net.ipv4.tcp_rmem"}]}), "baseline", 31)
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,15 @@ KNOWN = {
 
 
 def test_admission_answers_as_a_real_server_does() -> None:
-    asked, wrong, where = Counter[str](), Counter[tuple[str, str]](), []
+    attributes, wrong, where = Counter[str](), Counter[tuple[str, str]](), []
     for record in filter(askable, records("admission")):
         for step in steps(record):
-            asked[record["topic"]] += 1
+            attributes[record["topic"]] += 1
             for part, agrees in step.agreement.items():
                 if not agrees:
                     wrong[record["topic"], part] += 1
                     where.append(f"{step.record} step {step.number}: {part}")
-    assert sum(asked.values()) > 500
+    assert sum(attributes.values()) > 500
     worse = {what: count for what, count in wrong.items() if count > KNOWN.get(what, 0)}
     assert not worse, "\n".join(where)
 

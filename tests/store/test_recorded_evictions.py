@@ -85,12 +85,12 @@ def run(record: Mapping[str, Any]) -> list[str]:
         except ApiError as error:
             code, message = code_of(error), str(error)
             if isinstance(error, TooManyRequests):
-                said = [
+                answer = [
                     [cause["message"] for cause in want["status"]["causes"]],
                     want["status"].get("retryAfterSeconds", 0),
                 ]
-                if said != [[error.why], error.retry_after_s]:
-                    wrong.append(f"{number}: want {said}, got {error}")
+                if answer != [[error.why], error.retry_after_s]:
+                    wrong.append(f"{number}: want {answer}, got {error}")
         if code != want["code"]:
             wrong.append(f"{number}: want {want['code']}, got {code} {message}")
         elif code >= 300:

@@ -153,12 +153,12 @@ def test_what_admission_filled_in_need_not_be_repeated(store: Store) -> None:
 def test_metadata_do_not_change_by_ephemeral_containers_or_a_resize(store: Store) -> None:
     old = store.get("Pod", "default", "p")
     debugger = {"name": "debug", "image": "i"}
-    asked = wanted(
+    attributes = wanted(
         old,
         metadata={**old.metadata, "labels": {"a b": "not looked at"}, "deletionGracePeriodSeconds": 7},
         spec={**old.spec, "ephemeralContainers": [debugger]},
     )
-    new = store.update(asked, subresource="ephemeralcontainers")
+    new = store.update(attributes, subresource="ephemeralcontainers")
     assert [each["name"] for each in new.spec["ephemeralContainers"]] == ["debug"]
     assert new.metadata["labels"] == old.metadata["labels"]
     container = {**old.spec["containers"][0], "resources": {"requests": {"cpu": "200m"}}}
@@ -169,7 +169,7 @@ def test_metadata_do_not_change_by_ephemeral_containers_or_a_resize(store: Store
         "requests": {"cpu": "200m"}
     }
     with pytest.raises(ApiError, match="UID in precondition"):
-        store.update({**asked, "metadata": {"name": "p", "uid": "other"}}, subresource="ephemeralcontainers")
+        store.update({**attributes, "metadata": {"name": "p", "uid": "other"}}, subresource="ephemeralcontainers")
 
 
 def test_a_namespace_is_finalized_with_the_finalizers_that_are_given(store: Store) -> None:

@@ -359,8 +359,8 @@ def test_what_is_no_configuration_is_told_as_upstream_tells_it(text: str, why: s
 
 def test_a_key_that_stands_twice_is_told_and_the_last_counts() -> None:
     text = "kind: A\nkind: B\n"
-    said = 'error converting YAML to JSON: yaml: unmarshal errors:\n  line 2: key "kind" already set in map'
-    assert read_configuration(text) == ({"kind": "B"}, (said,))
+    answer = 'error converting YAML to JSON: yaml: unmarshal errors:\n  line 2: key "kind" already set in map'
+    assert read_configuration(text) == ({"kind": "B"}, (answer,))
     assert read_configuration(text, "Ignore") == ({"kind": "B"}, ())
     with pytest.raises(BadPatch, match="error strict decoding YAML"):
         read_configuration(text, "Strict")

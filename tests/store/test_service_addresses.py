@@ -86,6 +86,6 @@ def test_only_load_balancers_have_a_status_of_one(store: Store) -> None:
     with pytest.raises(Invalid, match=r"status.loadBalancer.ingress: Forbidden: may only be used when `spec.type` is"):
         store.update({**plain.raw, "status": reached}, subresource="status")
     made = store.create(service("s", "LoadBalancer"))
-    told = store.update({**made.raw, "status": reached}, subresource="status")
-    changed = store.update({**told.raw, "spec": {**told.spec, "type": "ClusterIP"}})
+    reported = store.update({**made.raw, "status": reached}, subresource="status")
+    changed = store.update({**reported.raw, "spec": {**reported.spec, "type": "ClusterIP"}})
     assert changed.raw["status"]["loadBalancer"] == {}

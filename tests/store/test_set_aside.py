@@ -124,8 +124,8 @@ async def test_a_cluster_starts_without_what_it_is_told_to_leave_out(tmp_path: P
             assert LEFT_OUT in fault.why
             with trio.fail_after(90):
                 await cluster.store.create(config_map("more"))  # and it goes on
-    said = [(line["event"], line["object"]) for line in logs if "object" in line]
-    assert said == [
+    answer = [(line["event"], line["object"]) for line in logs if "object" in line]
+    assert answer == [
         ("object_set_aside", "Deployment/default/web"),
         ("nothing_to_leave_out", "Node/none-such"),
     ]

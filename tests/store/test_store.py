@@ -732,9 +732,9 @@ def test_who_may_not_write_a_kind_is_refused_but_learns_first_what_is_no_object_
 def test_a_plugin_of_a_file_is_asked_about_all_but_what_is_built_in_or_restored() -> None:
     asked_about: list[str] = []
 
-    def judge(asked: Any, new: Any, old: Any) -> None:
-        asked_about.append(f"{asked.operation} {asked.name}")
-        if asked.name == "bad":
+    def judge(attributes: Any, new: Any, old: Any) -> None:
+        asked_about.append(f"{attributes.operation} {attributes.name}")
+        if attributes.name == "bad":
             raise Forbidden("Namespace", "bad", "no")
 
     store = Store(now=Clock(), admission=Admission(others={"mine": ValidatingPlugin(judge, ("Namespace",))}))

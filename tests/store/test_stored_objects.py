@@ -178,15 +178,15 @@ def test_a_kind_of_another_group_keeps_its_name_in_the_store() -> None:
 
 
 def test_changes_of_all_but_pods_are_told() -> None:
-    told: list[str] = []
-    objects = StoredObjects(EventLog(), told.append)
+    reported: list[str] = []
+    objects = StoredObjects(EventLog(), reported.append)
     one = new(config_map("c"), 2)
     objects.commit(ADDED, None, new_pod("a", 1))
     objects.commit(ADDED, None, one)
     objects.commit(DELETED, one, one.at_version(3))
     objects.log.show(1)
     objects.roll_back(1)
-    assert told == ["ConfigMap"] * 4
+    assert reported == ["ConfigMap"] * 4
 
 
 def test_a_pod_is_found_by_its_node_from_its_first_write_and_by_the_owners_that_it_has_now() -> None:

@@ -15,7 +15,7 @@ def schema(rule: str, of: dict[str, Any] | None = None, **more: Any) -> dict[str
     return {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": inner}}}}
 
 
-def told(rules: dict[str, Any], x: Any, *old: Any) -> list[str]:
+def reported(rules: dict[str, Any], x: Any, *old: Any) -> list[str]:
     before = ({"spec": {"x": old[0]}},) if old else ()
     return [str(fault) for fault in rule_faults(rules, {"spec": {"x": x}}, *before)]
 
@@ -74,20 +74,20 @@ _OBJECT = {
     ],
 )  # fmt: skip
 def test_a_rule(rules: dict[str, Any], x: Any, why: list[str]) -> None:
-    assert told(rules, x) == why
+    assert reported(rules, x) == why
 
 
 def test_a_rule_of_changes() -> None:
     rules = schema("self == oldSelf", message="fixed")
-    assert told(rules, 1, 1) == []
-    assert told(rules, 2, 1) == ['spec.x: Invalid value: "integer": fixed']
+    assert reported(rules, 1, 1) == []
+    assert reported(rules, 2, 1) == ['spec.x: Invalid value: "integer": fixed']
 
 
 def test_items_are_found_again_by_their_keys() -> None:
     rules = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"x": _NAMED}}}}
     before = [{"name": "a", "size": 2}, {"name": "b", "size": 5}]
-    assert told(rules, [{"name": "b", "size": 5}, {"name": "new", "size": 0}], before) == []
-    assert told(rules, [{"name": "b", "size": 4}], before) == ['spec.x[0].size: Invalid value: "integer": grows']
+    assert reported(rules, [{"name": "b", "size": 5}, {"name": "new", "size": 0}], before) == []
+    assert reported(rules, [{"name": "b", "size": 4}], before) == ['spec.x[0].size: Invalid value: "integer": grows']
 
 
 @pytest.mark.parametrize(

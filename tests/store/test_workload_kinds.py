@@ -79,7 +79,7 @@ BOTH = 'Invalid value: "{`basic`, `gang`}": must specify exactly one of: `basic`
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "answer"),
     [
         pytest.param(group(), f"spec.schedulingPolicy: {ONE_OF}", id="without-a-policy"),
         pytest.param(group(schedulingPolicy={}), f"spec.schedulingPolicy: {ONE_OF}", id="with-no-policy-in-it"),
@@ -137,10 +137,10 @@ BOTH = 'Invalid value: "{`basic`, `gang`}": must specify exactly one of: `basic`
         ),
     ],
 )
-def test_refused_in_the_words_of_1_36(made: Raw, said: str) -> None:
+def test_refused_in_the_words_of_1_36(made: Raw, answer: str) -> None:
     with pytest.raises(Invalid) as refused:
         store().create(made)
-    assert str(refused.value).startswith(f'{made["kind"]}.scheduling.k8s.io "g" is invalid: {said}')
+    assert str(refused.value).startswith(f'{made["kind"]}.scheduling.k8s.io "g" is invalid: {answer}')
 
 
 @pytest.mark.parametrize(

@@ -60,14 +60,14 @@ def test_its_priority_comes_from_its_class() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "answer"),
     [
         ({"priority": 7}, r"priority set in the pod group \(7\) must match the priority computed \(0\)"),
         ({"priorityClassName": "none"}, "no PriorityClass with name none was found"),
     ],
 )
-def test_another_priority_is_refused(spec: Raw, said: str) -> None:
-    with pytest.raises(Unadmitted, match=f'podgroups "g" is forbidden: {said}'):
+def test_another_priority_is_refused(spec: Raw, answer: str) -> None:
+    with pytest.raises(Unadmitted, match=f'podgroups "g" is forbidden: {answer}'):
         store().create(group(**spec))
 
 
@@ -82,7 +82,7 @@ PRIORITIES = "spec: Invalid value: null: detected multiple priority configuratio
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "answer"),
     [
         pytest.param(group(disruptionMode={"single": {}, "all": {}}), ONE_MODE, id="two-modes"),
         pytest.param(group(workloadRef={}), "[spec.workloadRef.workloadName: Required value", id="of-no-workload"),
@@ -100,10 +100,10 @@ PRIORITIES = "spec: Invalid value: null: detected multiple priority configuratio
         ),
     ],
 )
-def test_refused_in_the_words_of_1_37(made: Raw, said: str) -> None:
+def test_refused_in_the_words_of_1_37(made: Raw, answer: str) -> None:
     with pytest.raises(Invalid) as refused:
         store().create(made)
-    assert str(refused.value).startswith(f'{made["kind"]}.scheduling.k8s.io "g" is invalid: {said}')
+    assert str(refused.value).startswith(f'{made["kind"]}.scheduling.k8s.io "g" is invalid: {answer}')
 
 
 IMMUTABLE = "Invalid value: null: field is immutable"
@@ -111,7 +111,7 @@ POLICY = "spec.schedulingPolicy"
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "answer"),
     [
         pytest.param({"priority": 3}, f"spec.priority: {IMMUTABLE}", id="priority"),
         pytest.param({"priorityClassName": ""}, f"spec.priorityClassName: {IMMUTABLE}", id="priority-class"),
@@ -127,7 +127,7 @@ POLICY = "spec.schedulingPolicy"
         ),
     ],
 )
-def test_of_a_group_only_min_count_may_change(changed: Raw, said: str) -> None:
+def test_of_a_group_only_min_count_may_change(changed: Raw, answer: str) -> None:
     cluster = store()
     reference = {"workloadName": "w", "templateName": "t"}
     cluster.create(group(priorityClassName="high", disruptionMode={"all": {}}, workloadRef=reference))
@@ -135,7 +135,7 @@ def test_of_a_group_only_min_count_may_change(changed: Raw, said: str) -> None:
     assert kept.spec["schedulingPolicy"] == {"gang": {"minCount": 3}}
     with pytest.raises(Invalid) as refused:
         cluster.merge_patch(GROUP, "default", "g", {"spec": changed})
-    assert str(refused.value) == f'{GROUP} "g" is invalid: {said}'
+    assert str(refused.value) == f'{GROUP} "g" is invalid: {answer}'
 
 
 def test_templates_are_neither_added_nor_removed() -> None:

@@ -35,8 +35,8 @@ class Limit:
 
 @pytest.mark.parametrize(("args", "reason"), [(None, ""), ({"limit": 1}, "full")])
 def test_arguments_are_of_the_plugins_own_type(args: dict[str, int] | None, reason: str) -> None:
-    said = judge(Limit, pod("b"), [node("n")], pods=[pod("a", node_name="n")], args=args)
-    assert said["n"].reason == reason
+    answer = judge(Limit, pod("b"), [node("n")], pods=[pod("a", node_name="n")], args=args)
+    assert answer["n"].reason == reason
 
 
 def test_arguments_that_its_type_refuses_are_a_fault() -> None:

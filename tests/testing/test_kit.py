@@ -47,26 +47,26 @@ def test_a_plugin_is_asked_alone() -> None:
     }
     on_n2 = [pod("x", node_name="n2"), pod("y", node_name="n2")]
     assert judge(NoFoes, pod("a"), nodes, on_n2) == {"n1": Judgement(score=0), "n2": Judgement(score=20)}
-    said = judge(NoFoes, pod("a", labels={"foe": ""}), nodes)
-    assert {name: each.reason for name, each in said.items()} == dict.fromkeys(("n1", "n2"), "foes are not welcome")
+    answer = judge(NoFoes, pod("a", labels={"foe": ""}), nodes)
+    assert {name: each.reason for name, each in answer.items()} == dict.fromkeys(("n1", "n2"), "foes are not welcome")
 
 
 def test_columns_are_judged_as_well() -> None:
     cheap_nodes = module("cheap_nodes.py").CheapNodes
     nodes = [node(name, labels={"example.com/price": price}) for name, price in (("a", "0.40"), ("b", "0.80"))]
-    said = judge(cheap_nodes, pod("p", labels={"example.com/most": "0.50"}), [*nodes, node("c")])
-    assert said["b"].reason == "node(s) cost more than 0.50"
-    assert said["c"].reason == "node(s) had no price"
-    assert said["a"].fits
+    answer = judge(cheap_nodes, pod("p", labels={"example.com/most": "0.50"}), [*nodes, node("c")])
+    assert answer["b"].reason == "node(s) cost more than 0.50"
+    assert answer["c"].reason == "node(s) had no price"
+    assert answer["a"].fits
 
 
 def test_arguments_are_given_as_in_a_profile() -> None:
     one_per_team = module("one_per_team.py").OnePerTeam
     here = [pod("a", labels={"team": "x"}, node_name="n1")]
-    asked = pod("b", labels={"team": "x"})
-    assert not judge(one_per_team, asked, [node("n1")], here)["n1"].fits
-    assert judge(one_per_team, asked, [node("n1")], here, args={"podsOfATeam": 2})["n1"].fits
-    assert judge(one_per_team, asked, [node("n1")], here, args=RawArgs({"podsOfATeam": 2}))["n1"].fits
+    requests = pod("b", labels={"team": "x"})
+    assert not judge(one_per_team, requests, [node("n1")], here)["n1"].fits
+    assert judge(one_per_team, requests, [node("n1")], here, args={"podsOfATeam": 2})["n1"].fits
+    assert judge(one_per_team, requests, [node("n1")], here, args=RawArgs({"podsOfATeam": 2}))["n1"].fits
 
 
 def test_a_cluster_in_three_lines() -> None:

@@ -136,11 +136,11 @@ class TwoMinds(Plain):
 
 class Forgetful(Plain):
     def __init__(self) -> None:
-        self.asked = 0
+        self.requests = 0
 
     def filter_rows(self, state: Any, pod: Any, table: Any, rows: Any) -> Any:
-        self.asked += 1
-        return np.full(len(rows), self.asked % 2, dtype=np.int64)
+        self.requests += 1
+        return np.full(len(rows), self.requests % 2, dtype=np.int64)
 
 
 class PromisesTooMuch(Plain):

@@ -111,16 +111,16 @@ def test_capacity_with_a_shape_at_the_limit_makes_nothing_up(scenario: ScenarioC
 
 
 def test_nodes_needed_says_the_fewest_of_one_shape(scenario: ScenarioCluster) -> None:
-    said = scenario.do("nodes-needed -f five.yaml --shape one.yaml", "")
-    assert said.splitlines()[1].split() == ["one", "3", "3"]
-    assert "the minimum" in said
+    answer = scenario.do("nodes-needed -f five.yaml --shape one.yaml", "")
+    assert answer.splitlines()[1].split() == ["one", "3", "3"]
+    assert "the minimum" in answer
     assert scenario.do("get nodes -o name", "") == "node/here\n"
 
 
 def test_nodes_needed_says_that_a_mixture_may_not_be_the_cheapest(scenario: ScenarioCluster) -> None:
-    said = scenario.do("nodes-needed -f five.yaml --shape one.yaml=1 --shape four.yaml=2", "")
-    assert [line.split() for line in said.splitlines()[1:3]] == [["one", "0", "0"], ["four", "1", "2"]]
-    assert "another mixture may be cheaper" in said
+    answer = scenario.do("nodes-needed -f five.yaml --shape one.yaml=1 --shape four.yaml=2", "")
+    assert [line.split() for line in answer.splitlines()[1:3]] == [["one", "0", "0"], ["four", "1", "2"]]
+    assert "another mixture may be cheaper" in answer
 
 
 def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) -> None:
@@ -145,9 +145,9 @@ def test_nodes_needed_of_the_pods_that_are_pending(scenario: ScenarioCluster) ->
     ],
 )
 def test_what_cannot_be_asked_is_refused(scenario: ScenarioCluster, line: str, why: str) -> None:
-    said = scenario.do(line, "")
-    assert "error" in said
-    assert why in said
+    answer = scenario.do(line, "")
+    assert "error" in answer
+    assert why in answer
 
 
 CONFIG = """\
@@ -169,17 +169,17 @@ def test_compare_says_which_pods_go_elsewhere_and_which_plugin_decided(
     scenario.do("apply", NODE % ("wide", "8"))
     (tmp_path / "one-pod.yaml").write_text(POD % ("web", "1"))
     line = "compare --config LeastAllocated.yaml --config MostAllocated.yaml -f one-pod.yaml"
-    said = scenario.do(line, "")
-    assert said.splitlines()[0] == (
+    answer = scenario.do(line, "")
+    assert answer.splitlines()[0] == (
         "LeastAllocated.yaml -> MostAllocated.yaml: 1 pod, 1 placed elsewhere; pending 0 -> 0"
     )
-    assert "placed elsewhere by plugin:\n  NodeResourcesFit       1\n" in said
-    assert "~ default/web: wide -> here (NodeResourcesFit: here scores -" in said
+    assert "placed elsewhere by plugin:\n  NodeResourcesFit       1\n" in answer
+    assert "~ default/web: wide -> here (NodeResourcesFit: here scores -" in answer
     assert scenario.do("get pods", "") == "No resources found in default namespace.\n"
 
 
 def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
-    said = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
-    assert said == "a.yaml -> a.yaml: 5 pods, all alike; pending 3 -> 3\n"
+    answer = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
+    assert answer == "a.yaml -> a.yaml: 5 pods, all alike; pending 3 -> 3\n"
     assert "two configurations are required" in scenario.do("compare --config a.yaml", "")

@@ -102,14 +102,14 @@ def test_delete_by_name_and_by_label(typed) -> None:
 )
 def test_delete_says_what_becomes_of_what_an_object_owns(typed, daemon, flag: str, propagation: str) -> None:
     assert typed(f"delete pod web-0{flag}") == 0
-    (asked,) = [params for method, params in daemon.calls if method == "objects.delete"]
-    assert asked["propagation"] == propagation
+    (requests,) = [params for method, params in daemon.calls if method == "objects.delete"]
+    assert requests["propagation"] == propagation
 
 
 def test_a_negative_grace_period_leaves_it_to_the_pods(typed, daemon) -> None:
     assert typed("delete pod web-0 --grace-period=-1") == 0
-    (asked,) = [params for method, params in daemon.calls if method == "objects.delete"]
-    assert "grace_period_s" not in asked
+    (requests,) = [params for method, params in daemon.calls if method == "objects.delete"]
+    assert "grace_period_s" not in requests
 
 
 def test_delete_knows_three_cascades(typed) -> None:

@@ -75,8 +75,8 @@ def test_ctrl_c_leaves_the_node_cordoned_and_says_what_is_left(scenario: Scenari
 
     with pytest.raises(KeyboardInterrupt):
         run()
-    said = "".join(heard)
-    assert said.endswith(
+    answer = "".join(heard)
+    assert answer.endswith(
         "pod/web-1 evicted\n"
         "interrupted: node/node-a not drained, and still cordoned; the evictions made so far stand\n"
         "`kschedd drain node-a` goes on, `kschedd uncordon node-a` lets pods onto it again\n"
@@ -107,8 +107,8 @@ def test_a_budget_that_allows_more_meanwhile_lets_the_drain_through(scenario: Sc
 
 
 def test_a_drain_without_end_ends_in_a_scenario(scenario: ScenarioCluster) -> None:
-    said = scenario.do("drain node-a --force", "")
-    assert said.endswith("error: it has waited for 1h0m0s of virtual time: longer than a scenario waits\n")
+    answer = scenario.do("drain node-a --force", "")
+    assert answer.endswith("error: it has waited for 1h0m0s of virtual time: longer than a scenario waits\n")
 
 
 class Canned:

@@ -124,12 +124,12 @@ def test_a_watch_of_changes_only_goes_on_where_it_began_if_there_was_none() -> N
 def test_a_change_that_could_not_be_shown_comes_once() -> None:
     """Its age is asked of the daemon, which has gone by then."""
     daemon = Restarted([([change("a", 10), change("b", 12)], OVER), ([change("b", 12)], OVER)], FakeDaemon())
-    asked = 0
+    requests = 0
 
     def fail_the_third_time() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 3:  # the table, a, b
+        nonlocal requests
+        requests += 1
+        if requests == 3:  # the table, a, b
             raise LOST
 
     daemon.on_time = fail_the_third_time

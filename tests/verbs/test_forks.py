@@ -23,17 +23,17 @@ spec: {nodeName: node-a, terminationGracePeriodSeconds: 30, containers: [{name: 
 
 
 def typed(scenario: ScenarioCluster, line: str) -> str:
-    said: list[str] = []
+    answer: list[str] = []
     session = VerbSession(
         scenario.connect,
-        said.append,
-        said.append,
+        answer.append,
+        answer.append,
         now=lambda: MACHINE_S,
         sleep=lambda seconds: scenario.cluster.engine.advance(scenario.cluster.engine.now + seconds),
         cluster_time=lambda: scenario.cluster.engine.now,
     )
     run_words(session, line.split())
-    return "".join(said)
+    return "".join(answer)
 
 
 def test_ages_in_a_fork_are_of_its_own_time() -> None:
@@ -50,9 +50,9 @@ def test_ages_in_a_fork_are_of_its_own_time() -> None:
 def test_a_drain_skips_pods_that_are_deleted_for_long_by_the_clusters_time() -> None:
     scenario = ScenarioCluster(Path())
     scenario.do("apply -f -", CLUSTER)
-    said = typed(scenario, "drain node-a --force --skip-wait-for-delete-timeout=60")
-    assert "skipping" not in said
-    assert "pod/stays evicted" in said
+    answer = typed(scenario, "drain node-a --force --skip-wait-for-delete-timeout=60")
+    assert "skipping" not in answer
+    assert "pod/stays evicted" in answer
 
 
 @pytest.mark.parametrize("line", ["record start x.rec", "profile", "stop"])

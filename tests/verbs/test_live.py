@@ -158,7 +158,7 @@ class Typed:
         return code
 
 
-async def told(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
+async def reported(cluster: LiveCluster, wanted: set[tuple[str, str]]) -> None:
     """Wait until there are events of these reasons about these pods."""
     bell = Doorbell()
     ask = cluster.log.query
@@ -185,7 +185,7 @@ async def live(tmp_path: Path) -> AsyncIterator[Typed]:
             await placed(cluster, "little")
             await rejected(cluster, "big")
             await comes_to(cluster.scheduler, lambda owner: len(owner.machine.waiting.pods), 1)  # held
-            await told(cluster, {("Scheduled", "little"), ("FailedScheduling", "big")})
+            await reported(cluster, {("Scheduled", "little"), ("FailedScheduling", "big")})
             yield typed
             nursery.cancel_scope.cancel()
 
@@ -388,6 +388,9 @@ async def test_explain_a_workload_by_one_of_its_pods_that_is_on_no_node(live: Ty
     assert await live("apply -f -") == 0
     assert await live("explain shop") == 1
     assert live.err.endswith("; there is a deployment of that name: deployment/shop\n")
+    assert await live("explain quota/compute -n shop") == 1
+    told = "quota/compute names a ResourceQuota, and a pod, a workload or a node is expected"
+    assert f"{told}: `describe quota compute -n shop` shows it" in live.err
     assert await live("explain deploy shop") == 0
     assert live.out.startswith("deployment/shop: 0 of 1 pod scheduled, 1 not created.\n")
     for name, own in (("shop-1", "nodeName: node-a"), ("shop-2", "nodeSelector: {disk: tape}")):

@@ -50,7 +50,7 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "answer"),
     [
         pytest.param(
             "plan drain nope", 'error: nodes "nope" not found', id="what-failed-and-did-nothing-says-only-why"
@@ -62,9 +62,9 @@ def test_what_was_planned_is_what_is_done(cluster: ScenarioCluster, change: str)
         ),
     ],
 )
-def test_a_plan_of_what_cannot_be_done(cluster: ScenarioCluster, line: str, said: str) -> None:
+def test_a_plan_of_what_cannot_be_done(cluster: ScenarioCluster, line: str, answer: str) -> None:
     text = cluster.do(line, "")
-    assert said in text
+    assert answer in text
     assert "nothing is different" not in text
 
 

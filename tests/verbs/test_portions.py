@@ -16,16 +16,16 @@ NODE = "apiVersion: v1\nkind: Node\nmetadata: {{name: n{}, annotations: {{note: 
 @pytest.fixture
 def small(daemon: FakeDaemon, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Record the manifests of each request to a daemon with a small request limit."""
-    asked: list[Any] = []
+    requests: list[Any] = []
     plain = daemon.objects_apply
 
     def apply(manifests: Any, **flags: Any) -> Any:
-        asked.append(manifests)
+        requests.append(manifests)
         return plain(manifests, **flags)
 
     monkeypatch.setattr(daemon, "objects_apply", apply)
     monkeypatch.setattr(daemon, "rpc_ping", lambda: {"pong": True, "max_request_body_bytes": LIMIT}, raising=False)
-    return asked
+    return requests
 
 
 def test_a_text_is_cut_between_documents_and_each_part_knows_its_lines() -> None:

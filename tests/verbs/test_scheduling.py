@@ -154,16 +154,16 @@ def test_status_says_how_a_recording_is_doing(daemon) -> None:
 
 def test_status_says_of_which_cluster_it_is_a_mirror(daemon) -> None:
     mirror = {"server": "https://there", "context": "prod", "unheard_s": 3.0, "unreachable": None}
-    told = status_text({**daemon.daemon_info(), "mirror": mirror}, {}, TerminalStyle())
-    assert "Mirror:     of https://there (prod), last contact 3s ago\n" in told
-    assert "Journal" not in told
+    reported = status_text({**daemon.daemon_info(), "mirror": mirror}, {}, TerminalStyle())
+    assert "Mirror:     of https://there (prod), last contact 3s ago\n" in reported
+    assert "Journal" not in reported
     lost = {**mirror, "unreachable": "no answer"}
-    told = status_text({**daemon.daemon_info(), "mirror": lost}, {}, TerminalStyle())
-    assert "last contact 3s ago; unreachable now: no answer\n" in told
+    reported = status_text({**daemon.daemon_info(), "mirror": lost}, {}, TerminalStyle())
+    assert "last contact 3s ago; unreachable now: no answer\n" in reported
 
 
 @pytest.mark.parametrize(
-    ("leader", "said"),
+    ("leader", "answer"),
     [
         pytest.param({"leads": True, "lease": "", "leader": ""}, "this daemon, without election", id="alone"),
         pytest.param({"leads": True, "lease": "a/b", "leader": "x"}, "this daemon, by the lease a/b", id="leads"),
@@ -179,9 +179,9 @@ def test_status_says_of_which_cluster_it_is_a_mirror(daemon) -> None:
         ),
     ],
 )
-def test_status_says_who_schedules_a_real_cluster(daemon, leader, said) -> None:
-    told = status_text({**daemon.daemon_info(), "leader": leader}, {}, TerminalStyle())
-    assert f"Leader:     {said}\n" in told
+def test_status_says_who_schedules_a_real_cluster(daemon, leader, answer) -> None:
+    reported = status_text({**daemon.daemon_info(), "leader": leader}, {}, TerminalStyle())
+    assert f"Leader:     {answer}\n" in reported
 
 
 PAUSED = {
@@ -209,8 +209,8 @@ def test_others_do_not(line: str, typed, daemon) -> None:
 
 
 def test_explain_says_of_a_pod_without_an_attempt_that_it_has_none(typed, daemon) -> None:
-    asked = daemon.queue_pod
-    daemon.queue_pod = lambda pod: {**asked(pod), "attempts": 0}
+    requests = daemon.queue_pod
+    daemon.queue_pod = lambda pod: {**requests(pod), "attempts": 0}
     assert typed("explain web-1") == 0
     assert typed.out.startswith("default/web-1 has not been attempted yet; this is the result of an attempt now.\n\n")
     assert "default/web-1 would be scheduled to node-b, with 60 points" in typed.out

@@ -155,19 +155,19 @@ class JournalProcess:
             if size > _MOST_SENT:
                 await self._send(["write", writes, True])
                 writes, size = [], 0
-        await self._ask("write", writes, False)
+        await self._order("write", writes, False)
 
     async def flush_head(self) -> None:
-        await self._ask("flush_head")
+        await self._order("flush_head")
 
     async def repair(self) -> None:
-        await self._ask("repair", self.version)
+        await self._order("repair", self.version)
 
     async def compact_some(self, events: int) -> bool:
-        return bool(await self._ask("compact_some", events))
+        return bool(await self._order("compact_some", events))
 
     async def shrink_some(self, pages: int) -> bool:
-        return bool(await self._ask("shrink_some", pages))
+        return bool(await self._order("shrink_some", pages))
 
     def close(self) -> None:
         """Let the process end, and wait until it has."""
@@ -178,7 +178,7 @@ class JournalProcess:
             self._process.wait()
         self._pipe = self._process = None
 
-    async def _ask(self, *order: Any) -> Any:
+    async def _order(self, *order: Any) -> Any:
         """Send an order to the process and wait until it is done. Raises JournalError."""
         await self._send(list(order))
         return await self._answer()
@@ -192,10 +192,10 @@ class JournalProcess:
             left = left[await self._waited(partial(self._pipe.send, left)) :]
 
     async def _answer(self) -> Any:
-        said = bytearray()
-        while len(said) < LENGTH or len(said) < LENGTH + int.from_bytes(said[:LENGTH], "little"):
-            said += await self._more()
-        match msgpack.unpackb(said[LENGTH:]):
+        received = bytearray()
+        while len(received) < LENGTH or len(received) < LENGTH + int.from_bytes(received[:LENGTH], "little"):
+            received += await self._more()
+        match msgpack.unpackb(received[LENGTH:]):
             case ["done", version, tail, head_flushed, result]:
                 self.version, self.tail, self.head_flushed = version, tail, head_flushed
                 return result
@@ -226,7 +226,7 @@ class JournalProcess:
         answered = self.version
         self._pipe = trio.socket.from_stdlib_socket(self._started())
         try:
-            await self._ask("open", self._file, self._epoch)
+            await self._order("open", self._file, self._epoch)
         except JournalError:
             if self._process is not None:  # it has not ended by itself
                 await self._end()

@@ -174,7 +174,7 @@ class StoreActor:
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
     _ending: bool = attrs.field(default=False, init=False)
     _log: Cursor = attrs.field(init=False)  # without a journal: events for which watchers were not rung yet
-    _told: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to it
+    _sent_version: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to it
     _answers: list[_Answer] = attrs.field(factory=list, init=False)  # of this batch
     _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # held until the journal has their version
     _failure: JournalError | None = attrs.field(default=None, init=False)
@@ -183,10 +183,10 @@ class StoreActor:
 
     def __attrs_post_init__(self) -> None:
         self._log = self._store.watch()
-        self._told = self._store.version
+        self._sent_version = self._store.version
         if self._journal is not None:
             self._log.close()
-            self._store.log.show(self._told)
+            self._store.log.show(self._sent_version)
 
     async def run(self) -> None:
         async with self._inbox, trio.open_nursery() as nursery:
@@ -222,10 +222,10 @@ class StoreActor:
             else:
                 self._end_watches()
             if number < len(batch) and time.perf_counter() > pause:
-                await self._tell()
+                await self._send_commits()
                 await trio.lowlevel.checkpoint()
                 pause = time.perf_counter() + _SLICE_S
-        await self._tell()
+        await self._send_commits()
 
     def _do(self, request: OwnerQuery[Store, Any]) -> None:
         store = self._store
@@ -239,7 +239,7 @@ class StoreActor:
         self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.evaluate, store)))
 
     async def _do_in_steps(self, request: Steps) -> None:
-        await self._tell()  # for earlier requests, whose answers must not wait for this one
+        await self._send_commits()  # for earlier requests, whose answers must not wait for this one
         if self._journal is None:  # with a journal, nothing is shown before it is durable
             self._store.log.show(self._store.version)
         try:
@@ -273,15 +273,15 @@ class StoreActor:
                     raise self._failure or JournalError("journal", "could not be written; try again")
                 pause = time.perf_counter() + _STEPS_S
 
-    async def _tell(self) -> None:
+    async def _send_commits(self) -> None:
         """Ring for new events, or send them to the journal first; send the answers that need not wait for that."""
         if self._journal is None:
             events = self._log.take()
             if events:
                 self._ring(events)
         else:
-            events = self._store.written_after(self._told)
-            self._told = self._store.version
+            events = self._store.written_after(self._sent_version)
+            self._sent_version = self._store.version
         shown = self._store.log.shown
         answers, self._answers = self._answers, []
         for answer in answers:
@@ -318,15 +318,15 @@ class StoreActor:
 
     def _take_back(self, failure: JournalError) -> None:
         self._failure = failure
-        self._told = self._store.log.shown
-        self._store.roll_back(self._told)
+        self._sent_version = self._store.log.shown
+        self._store.roll_back(self._sent_version)
         held, self._held = self._held, deque()
         for answer in held:
             if answer.again is not None:
                 answer.again()
-            if answer.again is None or self._store.version != self._told:
+            if answer.again is None or self._store.version != self._sent_version:
                 # The answer depended on a write that was rolled back, and would be different now.
-                self._store.roll_back(self._told)
+                self._store.roll_back(self._sent_version)
                 answer.reply.refuse(failure)
             else:
                 answer.reply.publish()
@@ -352,7 +352,7 @@ class StoreActor:
     async def _open_in_steps(self, wanted: Open) -> None:
         first: list[WatchEvent] | None = None
         if wanted.with_present:
-            await self._tell()  # for earlier requests, as before other steps
+            await self._send_commits()  # for earlier requests, as before other steps
             with suppress(JournalError):  # an object was rolled back: everything is listed again
                 first = await self._in_steps(listing(self._store, wanted.kinds))
         self._open(wanted, first)

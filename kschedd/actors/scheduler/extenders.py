@@ -49,15 +49,15 @@ class ExtenderClients:
     async def answer(self, call: ExtenderCall) -> Any:
         """Return the extender's answer, or an ExtenderFailure as a value."""
         started = perf_counter()
-        said = await self._answer(call)
-        self._note(call, said, perf_counter() - started)
-        if isinstance(said, ExtenderFailure):
+        received = await self._answer(call)
+        self._note(call, received, perf_counter() - started)
+        if isinstance(received, ExtenderFailure):
             skipped = call.extender.ignorable or call.action == call.extender.prioritize_verb
-            log.warning("extender_failed", url=call.url, pod=call.pod, why=said.why, skipped=skipped)
-        return said
+            log.warning("extender_failed", url=call.url, pod=call.pod, why=received.why, skipped=skipped)
+        return received
 
-    def _note(self, call: ExtenderCall, said: Any, took_s: float) -> None:
-        name, failed = call.extender.url_prefix, isinstance(said, ExtenderFailure)
+    def _note(self, call: ExtenderCall, answer: Any, took_s: float) -> None:
+        name, failed = call.extender.url_prefix, isinstance(answer, ExtenderFailure)
         if failed and took_s >= call.extender.http_timeout_s:
             self.costs.timed_out(name, call.action)
         else:

@@ -129,7 +129,7 @@ class SchedulingActor:
     # returns whether the binding actor has room; it rings when it has room again
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
-    _asked: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
+    _requested: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
     _out_of_tree: bool = attrs.field(init=False)
@@ -222,7 +222,7 @@ class SchedulingActor:
         for called in waiting_in(self._inboxes.called, _MOST):
             await self._step(driver.step, PluginCalled(called.uid, called.answer), self._clock.now())
         for popped in waiting_in(self._inboxes.popped, _MOST):
-            self._asked &= not popped.asked
+            self._requested &= not popped.requested
             if popped.nominated:
                 driver.step(PodsNominated(popped.nominated))
             await self._step(driver.step, PodsPopped(popped.entries))
@@ -308,14 +308,14 @@ class SchedulingActor:
     async def _run(self, work: Work[T], entry: QueuedPod | None = None) -> T:
         """Run work to its end: execute what it yields, and wait where it is stopped. `entry`: of one attempt."""
         step = self._step_of(entry)
-        asked, result = await step(send_on, work, None) if self._out_of_tree else send_on(work, None)
-        while asked is not None:
-            if isinstance(asked, StopPoint):
+        yielded, result = await step(send_on, work, None) if self._out_of_tree else send_on(work, None)
+        while yielded is not None:
+            if isinstance(yielded, StopPoint):
                 await self._stopped()
                 answers: list[Any] = []
             else:
-                answers = await self._outside(asked)
-            asked, result = await step(send_on, work, answers)
+                answers = await self._outside(yielded)
+            yielded, result = await step(send_on, work, answers)
         ended: T = result
         return ended
 
@@ -473,9 +473,9 @@ class SchedulingActor:
         if effects is None:
             with self._exclusively():
                 effects = driver.take_effects()
-            if not self._asked and (self._has_room is None or self._has_room()):
+            if not self._requested and (self._has_room is None or self._has_room()):
                 max_pods = driver.popped.wanted or None
-                self._asked = max_pods is not None
+                self._requested = max_pods is not None
         for uid in effects.resumed:
             way = self._permit_waiters.pop(uid, None) or self._plan_waits.pop(uid, None)
             if way is not None:
@@ -501,7 +501,7 @@ class SchedulingActor:
 
     async def _finish(self) -> None:
         """Complete the decided placements, then stop receiving, because the store is shutting down."""
-        self._asked = True  # request no more pods
+        self._requested = True  # request no more pods
         await self._send_effects()
         while self._driver.bindings.any_executing:
             await self._advance_one()

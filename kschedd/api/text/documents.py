@@ -154,10 +154,11 @@ class Document:
 
     @cached_property
     def _root(self) -> yaml.Node | None:
-        if len(self.text) > _LONGEST_WITH_LINES:
+        if len(self.text) > _LONGEST_WITH_LINES or "\n" not in self.text.rstrip():
             return None
         try:
-            return composed(self.text)
+            # Reading has checked the depth of a document without faults.
+            return composed(self.text) if self.faults else yaml.compose(self.text, yaml.CSafeLoader)
         except yaml.YAMLError:
             return None  # JSON that is not YAML: the caller falls back to the first line
 

@@ -101,8 +101,8 @@ def _unrecognized(expected: str | None) -> str:
 
 def _without_kind(data: bytes, expected: str, why: str) -> StatusError:
     """Return the error for a body whose version and kind cannot be read."""
-    told = f"{_unrecognized(expected)}couldn't get version/kind; json parse error: {why}"
-    return bad_request(f"{told} ({summary(data)})" if expected else told)
+    message = f"{_unrecognized(expected)}couldn't get version/kind; json parse error: {why}"
+    return bad_request(f"{message} ({summary(data)})" if expected else message)
 
 
 def _too_deep(expected: str | None) -> StatusError:

@@ -171,8 +171,8 @@ def _details(error: store.ApiError) -> Raw | None:
         case store.NotFound(kind=kind, name=name) | store.AlreadyExists(kind=kind, name=name):
             return _named(kind, name)
         case store.ApplyConflict(causes=found):
-            told = [{"reason": "FieldManagerConflict", "message": why, "field": field} for field, why in found]
-            return {"causes": told}
+            conflicts = [{"reason": "FieldManagerConflict", "message": why, "field": field} for field, why in found]
+            return {"causes": conflicts}
         case store.DefinitionTerminating(group=group, resource=resource):
             return {"group": group, "kind": resource}
         case store.InvalidScale(name=name, faults=faults):

@@ -8,7 +8,7 @@ from typing import Final
 from kschedd.apiserver.codec.bodies import warning_headers
 from kschedd.apiserver.codec.negotiation import json_response, wanted_form
 from kschedd.apiserver.codec.status import StatusError
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 
@@ -16,11 +16,11 @@ _COMPONENTS: Final = ("controller-manager", "scheduler")
 _DEPRECATED: Final = "v1 ComponentStatus is deprecated in v1.19+"
 
 
-def component_statuses(face: FaceServices, asked: Asked) -> HttpResponse:
+def component_statuses(face: FaceServices, call: ApiCall) -> HttpResponse:
     from kschedd.apiserver.catalogue.tables import component_table
 
-    wanted = asked.target.name
-    form = wanted_form(asked.headers.get("accept", ""), single=bool(wanted))
+    wanted = call.target.name
+    form = wanted_form(call.headers.get("accept", ""), single=bool(wanted))
     found = [_component(name) for name in _COMPONENTS if wanted in ("", name)]
     headers = warning_headers((_DEPRECATED,))
     if wanted and not found:

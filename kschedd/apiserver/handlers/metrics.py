@@ -16,7 +16,7 @@ from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.negotiation import json_response
 from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.handlers.options import reading_request
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.store.cluster_api import ClusterReader
@@ -59,9 +59,9 @@ def usage_of(obj: Object) -> tuple[int, int] | None:
         return None
 
 
-async def metrics_of(face: FaceServices, asked: Asked) -> HttpResponse:
-    target = asked.target
-    options = (await reading_request(face, asked)).reading
+async def metrics_of(face: FaceServices, call: ApiCall) -> HttpResponse:
+    target = call.target
+    options = (await reading_request(face, call)).reading
     nodes = target.resource.name == "nodes"
 
     def read(store: ClusterReader) -> list[dict[str, Any]]:
@@ -80,7 +80,7 @@ async def metrics_of(face: FaceServices, asked: Asked) -> HttpResponse:
             raise StatusError(404, "NotFound", f'{target.resource.qualified} "{target.name}" not found', details)
         return json_response({**head, **found[0]})
     listed = {**head, "kind": f"{kind}List", "metadata": {}, "items": found}
-    return json_response(listed, request_headers=asked.headers)
+    return json_response(listed, request_headers=call.headers)
 
 
 def _meta(obj: Object, now: float) -> dict[str, Any]:

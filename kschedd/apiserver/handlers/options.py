@@ -25,7 +25,7 @@ from kschedd.api.text.json_errors import json_error
 from kschedd.api.text.json_text import json_value
 from kschedd.api.text.numbers import whole_number
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options
-from kschedd.apiserver.requests import Asked, Query
+from kschedd.apiserver.requests import ApiCall, Query
 from kschedd.apiserver.services import FaceServices
 from kschedd.service.operations.versions import stored_selector
 from kschedd.service.request import EXACT, NOT_OLDER, Continue, ReadOptions, Request
@@ -36,21 +36,21 @@ LATEST: Final = -1
 """The version in a token for a list that continues with the current objects."""
 
 
-async def reading_request(face: FaceServices, asked: Asked, verb: Literal["list", "watch"] = "list") -> Request:
+async def reading_request(face: FaceServices, call: ApiCall, verb: Literal["list", "watch"] = "list") -> Request:
     """Return the client's request to list or watch. Raises StatusError."""
-    resource = asked.target.resource
-    options = await _options(face, asked, watch=verb == "watch", api_version=resource.api_version)
-    namespace = asked.target.namespace if resource.namespaced else ""
+    resource = call.target.resource
+    options = await _options(face, call, watch=verb == "watch", api_version=resource.api_version)
+    namespace = call.target.namespace if resource.namespaced else ""
     return Request(verb, resource.stored, namespace, reading=attrs.evolve(options, selected_in=resource.stored_kind))
 
 
-async def _options(face: FaceServices, asked: Asked, *, watch: bool, api_version: str) -> ReadOptions:
+async def _options(face: FaceServices, call: ApiCall, *, watch: bool, api_version: str) -> ReadOptions:
     """Return the options in the query; selectors with many terms are parsed in a thread."""
-    query = asked.query
+    query = call.query
     if not any(map(has_many_terms, (query.text("labelSelector"), query.text("fieldSelector")))):
         return _parsed(query, watch=watch, api_version=api_version)
     return await face.shares.workers.run(
-        asked.client, lambda given_up: _parsed(query, watch=watch, api_version=api_version)
+        call.client, lambda given_up: _parsed(query, watch=watch, api_version=api_version)
     )
 
 

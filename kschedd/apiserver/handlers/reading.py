@@ -26,7 +26,7 @@ from kschedd.apiserver.codec.negotiation import (
 )
 from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.handlers.options import LATEST, continue_token, reading_request
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse, Send
 from kschedd.service.operations.reading import ListPage, get, list_objects
@@ -47,71 +47,71 @@ _INCONSISTENT: Final = (
 )
 
 
-async def find(face: FaceServices, asked: Asked) -> Object:
+async def find(face: FaceServices, call: ApiCall) -> Object:
     """Return the object that the path names."""
-    target = asked.target
-    version = whole_number(asked.query.text("resourceVersion")) if not target.subresource else None
+    target = call.target
+    version = whole_number(call.query.text("resourceVersion")) if not target.subresource else None
     options = ReadOptions(version=version)
     request = Request("get", target.resource.stored, target.namespace, target.name, reading=options)
     return await get(face.cluster, request)
 
 
-async def get_object(face: FaceServices, asked: Asked, obj: Object) -> HttpResponse:
+async def get_object(face: FaceServices, call: ApiCall, obj: Object) -> HttpResponse:
     """Return the response with one object in the requested form."""
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    return await object_response(face, asked, obj.raw, 200, form)
+    form = wanted_form(call.headers.get("accept", ""), single=True)
+    return await object_response(face, call, obj.raw, 200, form)
 
 
 async def object_response(
     face: FaceServices,
-    asked: Asked,
+    call: ApiCall,
     raw: Raw,
     status: int,
     form: Form,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
     """Return the response with an object; for a large one it is made in a thread."""
-    resource, now = asked.target.resource, face.now()
+    resource, now = call.target.resource, face.now()
 
     def shown() -> Any:
         if form.shape == "Table":
             columns = table_columns(resource)
-            rows = [_row(columns, asked, resource, raw, now)]
+            rows = [_row(columns, call, resource, raw, now)]
             version = (raw.get("metadata") or {}).get("resourceVersion", "")
             return _table({"resourceVersion": version}, columns, rows, form)
         return metadata_of(raw) if form.shape else converted(raw, resource.api_version)
 
     if not is_large(raw):
-        return _encode(asked, shown(), form, status, headers)
-    return await face.shares.workers.run(asked.client, lambda given_up: _encode(asked, shown(), form, status, headers))
+        return _encode(call, shown(), form, status, headers)
+    return await face.shares.workers.run(call.client, lambda given_up: _encode(call, shown(), form, status, headers))
 
 
 def _encode(
-    asked: Asked, value: Any, form: Form, status: int = 200, headers: tuple[tuple[str, str], ...] = ()
+    call: ApiCall, value: Any, form: Form, status: int = 200, headers: tuple[tuple[str, str], ...] = ()
 ) -> HttpResponse:
-    pretty = asked.query.flag("pretty")
-    return json_response(value, status, form=form, headers=headers, request_headers=asked.headers, pretty=pretty)
+    pretty = call.query.flag("pretty")
+    return json_response(value, status, form=form, headers=headers, request_headers=call.headers, pretty=pretty)
 
 
-async def _encoded(face: FaceServices, asked: Asked, value: Any, form: Form, large: bool) -> HttpResponse:
+async def _encoded(face: FaceServices, call: ApiCall, value: Any, form: Form, large: bool) -> HttpResponse:
     """Return the response with this body; a large one in YAML, indented or compressed is made in a thread."""
-    if not large or not (asked.query.flag("pretty") or form.media != JSON or takes_gzip(asked.headers)):
-        return _encode(asked, value, form)
-    return await face.shares.workers.run(asked.client, lambda given_up: _encode(asked, value, form))
+    if not large or not (call.query.flag("pretty") or form.media != JSON or takes_gzip(call.headers)):
+        return _encode(call, value, form)
+    return await face.shares.workers.run(call.client, lambda given_up: _encode(call, value, form))
 
 
-async def list_all(face: FaceServices, asked: Asked) -> HttpResponse:
-    request = await reading_request(face, asked)
-    form = wanted_form(asked.headers.get("accept", ""), single=False)
-    async with face.shares.large.slot(asked.client):
-        page = await read_page(face, asked, request)
-    return await list_response(face, asked, page, form)
+async def list_all(face: FaceServices, call: ApiCall) -> HttpResponse:
+    request = await reading_request(face, call)
+    form = wanted_form(call.headers.get("accept", ""), single=False)
+    async with face.shares.large.slot(call.client):
+        page = await read_page(face, call, request)
+    return await list_response(face, call, page, form)
 
 
-async def read_page(face: FaceServices, asked: Asked, request: Request) -> ListPage:
+async def read_page(face: FaceServices, call: ApiCall, request: Request) -> ListPage:
     """Return the listed objects. Raises StatusError if the version is too old."""
     try:
-        return await list_objects(face.cluster, request, face.shares.turns, asked.client)
+        return await list_objects(face.cluster, request, face.shares.turns, call.client)
     except Gone:
         if request.reading.cont is None:
             why = "The resourceVersion for the provided list is too old."
@@ -132,11 +132,11 @@ def _list_metadata(page: ListPage) -> dict[str, Any]:
 # Encoding of a page
 
 
-def _row(columns: TableColumns, asked: Asked, resource: Resource, raw: Raw, now: float) -> dict[str, Any]:
+def _row(columns: TableColumns, call: ApiCall, resource: Resource, raw: Raw, now: float) -> dict[str, Any]:
     row: dict[str, Any] = {"cells": columns.row(raw, now)}
     if resource.stored == "Pod" and (conditions := row_conditions(raw)):
         row["conditions"] = conditions
-    included = asked.query.text("includeObject") or "Metadata"
+    included = call.query.text("includeObject") or "Metadata"
     if included == "Object":
         row["object"] = converted(raw, resource.api_version)
     elif included != "None":
@@ -159,29 +159,29 @@ def _table(
 
 
 def table_event(
-    columns: TableColumns, asked: Asked, raw: Raw, form: Form, now: float, *, headers: bool
+    columns: TableColumns, call: ApiCall, raw: Raw, form: Form, now: float, *, headers: bool
 ) -> dict[str, Any]:
     """Return the Table of one row that a watch sends for an object."""
     version = (raw.get("metadata") or {}).get("resourceVersion", "")
-    row = _row(columns, asked, asked.target.resource, raw, now)
+    row = _row(columns, call, call.target.resource, raw, now)
     return _table({"resourceVersion": version}, columns, [row], form, headers=headers)
 
 
-async def list_response(face: FaceServices, asked: Asked, page: ListPage, form: Form) -> HttpResponse:
-    head, name, item, tail = _parts(face, asked, page, form)
+async def list_response(face: FaceServices, call: ApiCall, page: ListPage, form: Form) -> HttpResponse:
+    head, name, item, tail = _parts(face, call, page, form)
     large = any(is_large(obj.raw) for obj in page.objects[:_AT_ONCE])
-    if form.media != JSON or asked.query.flag("pretty"):
-        items = await face.shares.turns.drive(asked.client, _items(page.objects, item))
+    if form.media != JSON or call.query.flag("pretty"):
+        items = await face.shares.turns.drive(call.client, _items(page.objects, item))
         large = large or len(items) > _AT_ONCE_SLOWLY
-        return await _encoded(face, asked, {**head, name: items, **tail}, form, large)
+        return await _encoded(face, call, {**head, name: items, **tail}, form, large)
     if not large and len(page.objects) <= _AT_ONCE:
-        return await _encoded(face, asked, {**head, name: list(map(item, page.objects)), **tail}, form, large)
-    compressed = takes_gzip(asked.headers)
+        return await _encoded(face, call, {**head, name: list(map(item, page.objects)), **tail}, form, large)
+    compressed = takes_gzip(call.headers)
     pieces = _pieces(head, name, page.objects, lambda obj: encode(item(obj)), compressed)
 
     async def stream(send: Send) -> None:
         while True:
-            piece = await face.shares.turns.drive(asked.client, _next_piece(pieces))
+            piece = await face.shares.turns.drive(call.client, _next_piece(pieces))
             if piece is None:
                 return
             await send(piece)
@@ -202,15 +202,15 @@ def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generato
 
 
 def _parts(
-    face: FaceServices, asked: Asked, page: ListPage, form: Form
+    face: FaceServices, call: ApiCall, page: ListPage, form: Form
 ) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
     """Return the list around the items: head, name of the items' field, encoding of an item, tail."""
-    resource = asked.target.resource
+    resource = call.target.resource
     if form.shape == "Table":
         columns, now = table_columns(resource), face.now()
         head = _table(_list_metadata(page), columns, (), form)
         del head["rows"]
-        return head, "rows", lambda obj: _row(columns, asked, resource, obj.raw, now), {}
+        return head, "rows", lambda obj: _row(columns, call, resource, obj.raw, now), {}
     if form.shape:
         head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}"}
         return {**head, "metadata": _list_metadata(page)}, "items", lambda obj: metadata_of(obj.raw), {}

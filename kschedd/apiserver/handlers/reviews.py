@@ -12,7 +12,7 @@ from kschedd.api.text.times import stamp
 from kschedd.apiserver.codec.negotiation import json_response
 from kschedd.apiserver.codec.status import StatusError
 from kschedd.apiserver.handlers.writing import received
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 
@@ -28,13 +28,13 @@ REVIEWS: Final = frozenset(
 )
 
 
-async def review(face: FaceServices, asked: Asked) -> HttpResponse:
-    resource = asked.target.resource
-    raw = await received(face, asked)
+async def review(face: FaceServices, call: ApiCall) -> HttpResponse:
+    resource = call.target.resource
+    raw = await received(face, call)
     meta = {**(raw.get("metadata") or {})}
     meta.pop("creationTimestamp", None)
     answer: dict[str, Any] = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": meta}
-    user: User = asked.user
+    user: User = call.user
     spec: Mapping[str, Any] = raw.get("spec") or {}
     match resource.name:
         case "selfsubjectreviews":
@@ -56,7 +56,7 @@ async def review(face: FaceServices, asked: Asked) -> HttpResponse:
         case _:
             answer["spec"] = spec
             answer["status"] = _allowed(spec, resource.name, user)
-    return json_response(answer, 201, request_headers=asked.headers)
+    return json_response(answer, 201, request_headers=call.headers)
 
 
 def _allowed(spec: Mapping[str, Any], review: str, user: User) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from kschedd.apiserver.handlers.writing import (
     serve,
     update,
 )
-from kschedd.apiserver.requests import CONNECTED, Asked
+from kschedd.apiserver.requests import CONNECTED, ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.http.server import HttpResponse
 from kschedd.service.operations.binding import named_as_path
@@ -35,71 +35,71 @@ from kschedd.service.operations.binding import named_as_path
 SIMULATED: Final = "this pod is simulated: no container runs, so there is no log of it\n"
 
 
-async def serve_subresource(face: FaceServices, asked: Asked) -> HttpResponse:
-    target = asked.target
+async def serve_subresource(face: FaceServices, call: ApiCall) -> HttpResponse:
+    target = call.target
     match target.subresource:
         case "status":
-            return await _part(face, asked, "status")
+            return await _part(face, call, "status")
         case "resize":
-            return await _part(face, asked, "resize")
+            return await _part(face, call, "resize")
         case "scale":
-            return await serve_scale(face, asked)
+            return await serve_scale(face, call)
         case "binding":
-            return await bind(face, asked)
+            return await bind(face, call)
         case "eviction":
-            return await _evict(face, asked)
+            return await _evict(face, call)
         case "log":
-            return await _log(face, asked)
+            return await _log(face, call)
         case "ephemeralcontainers":
-            return await _part(face, asked, "ephemeralcontainers")
+            return await _part(face, call, "ephemeralcontainers")
         case "finalize":
-            return await _part(face, asked, "finalize")
+            return await _part(face, call, "finalize")
         case "token":
-            return await _token(face, asked)
+            return await _token(face, call)
         case "approval":
-            return await _part(face, asked, "approval")
+            return await _part(face, call, "approval")
     assert target.subresource in CONNECTED, f"{target.subresource} is listed, and served somewhere"
-    return await _connect(face, asked)
+    return await _connect(face, call)
 
 
-async def _part(face: FaceServices, asked: Asked, part: Any) -> HttpResponse:
-    verb = asked.target.verb
+async def _part(face: FaceServices, call: ApiCall, part: Any) -> HttpResponse:
+    verb = call.target.verb
     if verb == "get":
-        return await get_object(face, asked, await find(face, asked))
-    return await (patch if verb == "patch" else update)(face, asked, part)
+        return await get_object(face, call, await find(face, call))
+    return await (patch if verb == "patch" else update)(face, call, part)
 
 
 # Binding and eviction
 
 
-async def bind(face: FaceServices, asked: Asked) -> HttpResponse:
+async def bind(face: FaceServices, call: ApiCall) -> HttpResponse:
     """Bind a pod to a node; by the path of the pod, or of the collection of bindings."""
-    check_options(asked)
-    raw, duplicates = await read_object(face, asked, "v1", "Binding")
-    await serve(face, asked, request_of(asked, "create", raw, "binding", duplicates))
+    check_options(call)
+    raw, duplicates = await read_object(face, call, "v1", "Binding")
+    await serve(face, call, request_of(call, "create", raw, "binding", duplicates))
     return json_response(success(201), 201)
 
 
-async def _evict(face: FaceServices, asked: Asked) -> HttpResponse:
-    check_options(asked)
-    media = asked.headers.get("content-type", "")
-    body = await read_aside(face, asked, lambda: read_body(asked.http.body, media, "Eviction"))
+async def _evict(face: FaceServices, call: ApiCall) -> HttpResponse:
+    check_options(call)
+    media = call.headers.get("content-type", "")
+    body = await read_aside(face, call, lambda: read_body(call.http.body, media, "Eviction"))
     value = body.value if isinstance(body.value, dict) else {}
     version = "policy/v1beta1" if value.get("apiVersion") == "policy/v1beta1" else "policy/v1"
-    raw = await received(face, asked, version, "Eviction", "policy")
+    raw = await received(face, call, version, "Eviction", "policy")
     options = options_of(raw.get("deleteOptions") or {})
-    if asked.dry_run:
+    if call.dry_run:
         options = attrs.evolve(options, dry_run=True)
-    request = request_of(asked, "create", subresource="eviction", deletion=options)
+    request = request_of(call, "create", subresource="eviction", deletion=options)
     named_as_path(request, raw, "Eviction")
-    await serve(face, asked, request)
+    await serve(face, call, request)
     return json_response(success(201), 201)
 
 
 # Requests for a kubelet
 
 
-def _container(asked: Asked, pod: Pod) -> str:
+def _container(call: ApiCall, pod: Pod) -> str:
     """Return the requested container.
 
     Raises StatusError if it does not exist, or if none is named and there are several.
@@ -109,7 +109,7 @@ def _container(asked: Asked, pod: Pod) -> str:
         for field in ("containers", "initContainers", "ephemeralContainers")
         for each in pod.spec.get(field) or ()
     ]
-    wanted = asked.query.text("container")
+    wanted = call.query.text("container")
     if wanted:
         if wanted not in names:
             raise bad_request(f"container {wanted} is not valid for pod {pod.name}")
@@ -120,31 +120,31 @@ def _container(asked: Asked, pod: Pod) -> str:
     raise bad_request(f"a container name must be specified for pod {pod.name}, choose one of: [{' '.join(own)}]")
 
 
-async def _log(face: FaceServices, asked: Asked) -> HttpResponse:
-    pod = await find(face, asked)
+async def _log(face: FaceServices, call: ApiCall) -> HttpResponse:
+    pod = await find(face, call)
     assert isinstance(pod, Pod), "only pods have a log"
-    container = _container(asked, pod)
+    container = _container(call, pod)
     if not pod.node_name:
         return HttpResponse(204, (("Cache-Control", "no-cache, private"),))
     if not face.kubelets:
-        asked_for = "&".join(f"{name}={value}" for name, value in asked.query.items() if name != "container")
-        path = f"containerLogs/{pod.namespace}/{pod.name}/{container}" + (f"?{asked_for}" if asked_for else "")
+        query = "&".join(f"{name}={value}" for name, value in call.query.items() if name != "container")
+        path = f"containerLogs/{pod.namespace}/{pod.name}/{container}" + (f"?{query}" if query else "")
         why = f"dial tcp: lookup {pod.node_name}: no such host"
         raise StatusError(500, "", f'Get "https://{pod.node_name}:10250/{path}": {why}')
     return text_response(SIMULATED)
 
 
-async def _connect(face: FaceServices, asked: Asked) -> HttpResponse:
+async def _connect(face: FaceServices, call: ApiCall) -> HttpResponse:
     """Reject exec, attach, portforward and proxy, because there is nothing to connect to."""
-    found = await find(face, asked)
-    if isinstance(found, Pod) and asked.target.subresource in ("exec", "attach"):
-        _container(asked, found)
+    found = await find(face, call)
+    if isinstance(found, Pod) and call.target.subresource in ("exec", "attach"):
+        _container(call, found)
         if not found.node_name:
             raise bad_request(f"pod {found.name} does not have a host assigned")
     raise StatusError(
         501,
         "NotImplemented",
-        f"{asked.target.subresource} is not possible: the cluster is simulated, and no container runs",
+        f"{call.target.subresource} is not possible: the cluster is simulated, and no container runs",
     )
 
 
@@ -155,10 +155,10 @@ def _lifetime_fault(seconds: int) -> str:
     return "may not specify a duration larger than 2^32 seconds" if seconds > 1 << 32 else ""
 
 
-async def _token(face: FaceServices, asked: Asked) -> HttpResponse:
+async def _token(face: FaceServices, call: ApiCall) -> HttpResponse:
     """Issue a token of a ServiceAccount. It grants no rights here: every client with access may do everything."""
-    account = await find(face, asked)
-    raw = await received(face, asked, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
+    account = await find(face, call)
+    raw = await received(face, call, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
     spec = dict(raw.get("spec") or {})
     seconds = spec.get("expirationSeconds")
     if seconds is None:
@@ -176,7 +176,7 @@ async def _token(face: FaceServices, asked: Asked) -> HttpResponse:
         "creationTimestamp": stamp(face.now()),
     }
     status = {"token": token, "expirationTimestamp": stamp(face.now() + seconds)}
-    if asked.target.verb != "create":
+    if call.target.verb != "create":
         raise method_not_allowed()
     answer = {
         "kind": "TokenRequest",

@@ -23,7 +23,7 @@ from kschedd.apiserver.codec.negotiation import Form, encode, wanted_form
 from kschedd.apiserver.codec.status import failure
 from kschedd.apiserver.handlers.options import reading_request
 from kschedd.apiserver.handlers.reading import table_event
-from kschedd.apiserver.requests import Asked
+from kschedd.apiserver.requests import ApiCall
 from kschedd.apiserver.services import FaceServices
 from kschedd.apiserver.watch_groups import Member, WatchGroup
 from kschedd.http.body_sender import BodySender
@@ -44,25 +44,25 @@ _INITIAL_END: Final = "k8s.io/initial-events-end"
 Piece = tuple[bytes, ...]
 
 
-async def watch(face: FaceServices, asked: Asked) -> HttpResponse:
-    request = await reading_request(face, asked, "watch")
+async def watch(face: FaceServices, call: ApiCall) -> HttpResponse:
+    request = await reading_request(face, call, "watch")
     options = attrs.evolve(request.reading, patient=True)
     if options.initial_events is False and options.version == 0:
         options = attrs.evolve(options, version=None)  # any version will do: the current one is used
-    if asked.target.name:  # the deprecated path for a watch on one object
-        named = FieldSelectorRequirement("metadata.name", True, asked.target.name)
+    if call.target.name:  # the deprecated path for a watch on one object
+        named = FieldSelectorRequirement("metadata.name", True, call.target.name)
         own = () if options.fields is None else options.fields.requirements
         options = attrs.evolve(options, fields=FieldSelector((*own, named)))
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
+    form = wanted_form(call.headers.get("accept", ""), single=True)
     headers = (("Content-Type", "application/json"), ("Cache-Control", "no-cache, private"))
     try:
         watching = await watch_objects(
-            face.cluster, attrs.evolve(request, reading=options), face.shares.turns, asked.client
+            face.cluster, attrs.evolve(request, reading=options), face.shares.turns, call.client
         )
     except Gone as gone:
         refused = _expired(gone)
         return HttpResponse(200, headers, stream=lambda send: send(refused))
-    return HttpResponse(200, headers, stream=_Streaming(face, asked, watching, form).run)
+    return HttpResponse(200, headers, stream=_Streaming(face, call, watching, form).run)
 
 
 def _expired(gone: Gone) -> bytes:
@@ -79,13 +79,13 @@ async def _send_piece(send: Send, piece: Piece) -> None:
 class _Streaming:
     """A watch of one client."""
 
-    def __init__(self, face: FaceServices, asked: Asked, watching: Watching, form: Form) -> None:
+    def __init__(self, face: FaceServices, call: ApiCall, watching: Watching, form: Form) -> None:
         self._face = face
-        self._asked = asked
+        self._api_call = call
         self._watching = watching
         self._watch = watching.events
         self._options = watching.request.reading
-        self._resource = asked.target.resource
+        self._resource = call.target.resource
         self._form = form
         self._columns = table_columns(self._resource) if form.shape == "Table" else None
         self._headers_due = True
@@ -106,7 +106,7 @@ class _Streaming:
         await send(b"")  # send the headers, so that the client sees that the watch is open
         pieces = self._pieces((ADDED, obj.raw) for obj in self._watching.first)
         while True:
-            async with self._face.shares.turns.turn(self._asked.client):
+            async with self._face.shares.turns.turn(self._api_call.client):
                 piece = next(pieces, None)
             if piece is None:
                 break
@@ -199,10 +199,10 @@ class _Streaming:
     @property
     def _key(self) -> Hashable:
         """The key that equal watches share, whichever client has them."""
-        asked, form = self._asked, self._form
-        selectors = tuple(asked.query.text(name) for name in ("labelSelector", "fieldSelector", "includeObject"))
+        call, form = self._api_call, self._form
+        selectors = tuple(call.query.text(name) for name in ("labelSelector", "fieldSelector", "includeObject"))
         namespace = self._watching.request.namespace
-        where = (self._resource.stored, self._resource.api_version, namespace, asked.target.name)
+        where = (self._resource.stored, self._resource.api_version, namespace, call.target.name)
         return (*where, *selectors, form.shape, form.version)
 
     def _bookmark_times(self, began: float, ends: float) -> Iterator[float]:
@@ -248,7 +248,7 @@ class _Streaming:
         """Return the parts of a line: before the object, the object, and after it."""
         if self._columns is not None:
             table = table_event(
-                self._columns, self._asked, raw, self._form, self._face.now(), headers=self._headers_due
+                self._columns, self._api_call, raw, self._form, self._face.now(), headers=self._headers_due
             )
             self._headers_due = False
             body = encode(table)
@@ -267,7 +267,7 @@ class _Streaming:
         shown: dict[str, Any] = {**kind, **empty, "metadata": meta}
         if self._columns is not None:
             shown = table_event(
-                self._columns, self._asked, shown, self._form, self._face.now(), headers=self._headers_due
+                self._columns, self._api_call, shown, self._form, self._face.now(), headers=self._headers_due
             )
             self._headers_due = False
         elif self._form.shape:

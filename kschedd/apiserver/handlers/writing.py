@@ -19,7 +19,7 @@ from kschedd.apiserver.codec.negotiation import Form, json_response, wanted_form
 from kschedd.apiserver.codec.status import StatusError, bad_request, invalid_options, method_not_allowed, success
 from kschedd.apiserver.handlers.options import reading_request
 from kschedd.apiserver.handlers.reading import list_response, object_response, read_page
-from kschedd.apiserver.requests import Asked, field_validation, field_validation_faults
+from kschedd.apiserver.requests import ApiCall, field_validation, field_validation_faults
 from kschedd.apiserver.services import LARGE_BODY, FaceServices
 from kschedd.errors import KscheddError
 from kschedd.http.server import HttpResponse
@@ -60,7 +60,7 @@ _PROPAGATION: Final[Mapping[str, Propagation]] = {
 
 
 def request_of(
-    asked: Asked,
+    call: ApiCall,
     verb: Verb,
     body: Any = None,
     subresource: Any = "",
@@ -68,8 +68,8 @@ def request_of(
     deletion: DeleteOptions | None = None,
 ) -> Request:
     """Return the client's request. Raises StatusError for invalid options."""
-    target, query = asked.target, asked.query
-    options = WriteOptions(asked.dry_run, manager_of(asked), field_validation(query), query.flag("force"))
+    target, query = call.target, call.query
+    options = WriteOptions(call.dry_run, manager_of(call), field_validation(query), query.flag("force"))
     return Request(
         verb,
         target.resource.stored,
@@ -84,71 +84,71 @@ def request_of(
     )
 
 
-async def serve(face: FaceServices, asked: Asked, request: Request) -> Response:
+async def serve(face: FaceServices, call: ApiCall, request: Request) -> Response:
     """Serve a request; add its warnings, also those of an error, to those of `asked`."""
     try:
-        response = await face.executor(asked).serve(request)
+        response = await face.executor(call).serve(request)
     except KscheddError as refusal:
-        asked.warnings.extend(refusal.request_warnings)
+        call.warnings.extend(refusal.request_warnings)
         raise
-    asked.warnings.extend(response.warnings)
+    call.warnings.extend(response.warnings)
     return response
 
 
-async def read_aside(face: FaceServices, asked: Asked, read: Callable[[], T], at_once: int = LARGE_BODY) -> T:
+async def read_aside(face: FaceServices, call: ApiCall, read: Callable[[], T], at_once: int = LARGE_BODY) -> T:
     """Parse the body by `read`, in a thread if it has more than `at_once` bytes."""
-    if len(asked.http.body) <= at_once:
+    if len(call.http.body) <= at_once:
         return read()
-    return await face.shares.workers.run(asked.client, lambda given_up: read())
+    return await face.shares.workers.run(call.client, lambda given_up: read())
 
 
 async def read_object(
-    face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
+    face: FaceServices, call: ApiCall, api_version: str = "", kind: str = "", group: str = ""
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the object in the body, and the paths of repeated fields.
 
     It is of the kind and version of the path unless others are passed.
     """
-    resource = asked.target.resource
+    resource = call.target.resource
     if not kind:
         api_version, kind, group = resource.api_version, resource.kind, resource.group
-    content_type, data = asked.headers.get("content-type", ""), asked.http.body
+    content_type, data = call.headers.get("content-type", ""), call.http.body
 
     def read() -> tuple[dict[str, Any], tuple[str, ...]]:
         body = read_body(data, content_type, kind)
         return checked_kind(body, api_version, kind, group), body.duplicates
 
-    return await read_aside(face, asked, read, 0 if is_yaml(content_type) else LARGE_BODY)
+    return await read_aside(face, call, read, 0 if is_yaml(content_type) else LARGE_BODY)
 
 
 async def received(
-    face: FaceServices, asked: Asked, api_version: str = "", kind: str = "", group: str = ""
+    face: FaceServices, call: ApiCall, api_version: str = "", kind: str = "", group: str = ""
 ) -> dict[str, Any]:
     """Return the decoded object in the body of a request that writes no object.
 
     Warnings about unknown fields are added to the request's warnings.
     """
-    raw, duplicates = await read_object(face, asked, api_version, kind, group)
+    raw, duplicates = await read_object(face, call, api_version, kind, group)
     twice = tuple(map(duplicate_field, duplicates))
-    raw, told = submitted(raw, field_validation(asked.query), twice, face.served.rules)
-    asked.warnings.extend(told)
+    raw, warned = submitted(raw, field_validation(call.query), twice, face.served.rules)
+    call.warnings.extend(warned)
     return raw
 
 
-async def create(face: FaceServices, asked: Asked) -> HttpResponse:
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    check_options(asked)
-    raw, duplicates = await read_object(face, asked)
-    response = await serve(face, asked, request_of(asked, "create", raw, duplicates=duplicates))
-    return await _written(face, asked, response, form)
+async def create(face: FaceServices, call: ApiCall) -> HttpResponse:
+    form = wanted_form(call.headers.get("accept", ""), single=True)
+    check_options(call)
+    raw, duplicates = await read_object(face, call)
+    response = await serve(face, call, request_of(call, "create", raw, duplicates=duplicates))
+    return await _written(face, call, response, form)
 
 
-async def _written(face: FaceServices, asked: Asked, response: Response, form: Form) -> HttpResponse:
+async def _written(face: FaceServices, call: ApiCall, response: Response, form: Form) -> HttpResponse:
     created = response.action == "created"
     shown = response.object.raw
-    if created and asked.dry_run and asked.target.verb != "update":
+    if created and call.dry_run and call.target.verb != "update":
         shown = without_version(shown)
-    return await object_response(face, asked, shown, 201 if created else 200, form)
+    return await object_response(face, call, shown, 201 if created else 200, form)
 
 
 def without_version(raw: Raw) -> Raw:
@@ -157,77 +157,77 @@ def without_version(raw: Raw) -> Raw:
     return {**raw, "metadata": kept}
 
 
-async def update(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    check_options(asked)
-    raw, duplicates = await read_object(face, asked)
-    response = await serve(face, asked, request_of(asked, "update", raw, subresource, duplicates))
-    return await _written(face, asked, response, form)
+async def update(face: FaceServices, call: ApiCall, subresource: Subresource = "") -> HttpResponse:
+    form = wanted_form(call.headers.get("accept", ""), single=True)
+    check_options(call)
+    raw, duplicates = await read_object(face, call)
+    response = await serve(face, call, request_of(call, "update", raw, subresource, duplicates))
+    return await _written(face, call, response, form)
 
 
-async def patch(face: FaceServices, asked: Asked, subresource: Subresource = "") -> HttpResponse:
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    response = await serve(face, asked, await patch_request(face, asked, subresource))
-    return await _written(face, asked, response, form)
+async def patch(face: FaceServices, call: ApiCall, subresource: Subresource = "") -> HttpResponse:
+    form = wanted_form(call.headers.get("accept", ""), single=True)
+    response = await serve(face, call, await patch_request(face, call, subresource))
+    return await _written(face, call, response, form)
 
 
-async def patch_request(face: FaceServices, asked: Asked, subresource: Subresource) -> Request:
+async def patch_request(face: FaceServices, call: ApiCall, subresource: Subresource) -> Request:
     """Return the request to patch, or to apply server-side, according to the media type."""
-    if media_type(asked.headers.get("content-type", "")) == APPLY:
-        config, warnings = await read_apply(face, asked)
-        asked.warnings.extend(warnings)
-        return request_of(asked, "apply", config, subresource)
-    wanted, duplicates = await read_patch(face, asked)
-    return request_of(asked, "patch", wanted, subresource, duplicates)
+    if media_type(call.headers.get("content-type", "")) == APPLY:
+        config, warnings = await read_apply(face, call)
+        call.warnings.extend(warnings)
+        return request_of(call, "apply", config, subresource)
+    wanted, duplicates = await read_patch(face, call)
+    return request_of(call, "patch", wanted, subresource, duplicates)
 
 
-async def read_apply(face: FaceServices, asked: Asked) -> tuple[dict[str, Any], tuple[str, ...]]:
+async def read_apply(face: FaceServices, call: ApiCall) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the configuration of a server-side apply, and warnings."""
-    check_options(asked, applied=True)
-    validation = field_validation(asked.query)
+    check_options(call, applied=True)
+    validation = field_validation(call.query)
     try:
-        text = asked.http.body.decode("utf-8")
+        text = call.http.body.decode("utf-8")
     except UnicodeDecodeError:
         why = "yaml: invalid leading UTF-8 octet"
         raise bad_request(f"error decoding YAML: error converting YAML to JSON: {why}") from None
-    return await read_aside(face, asked, lambda: read_configuration(text, validation), _LARGE_YAML)
+    return await read_aside(face, call, lambda: read_configuration(text, validation), _LARGE_YAML)
 
 
-def check_options(asked: Asked, *, applied: bool = False) -> None:
+def check_options(call: ApiCall, *, applied: bool = False) -> None:
     """Reject invalid options of a write, all at once and before the body is examined."""
-    query = asked.query
+    query = call.query
     manager = query.text("fieldManager")
-    if asked.target.verb == "patch":
+    if call.target.verb == "patch":
         faults = patch_faults(manager, query.optional_flag("force"), applied=applied)
     else:
         faults = manager_faults(manager)
-    if faults := [*faults, *asked.dry_run_faults, *field_validation_faults(query)]:
-        raise invalid_options(asked.options, faults)
+    if faults := [*faults, *call.dry_run_faults, *field_validation_faults(query)]:
+        raise invalid_options(call.options, faults)
 
 
-def manager_of(asked: Asked) -> str:
+def manager_of(call: ApiCall) -> str:
     """Return the field manager: that of the request, or derived from the User-Agent."""
-    if given := asked.query.text("fieldManager"):
+    if given := call.query.text("fieldManager"):
         return given
-    agent = asked.headers.get("user-agent", "").partition(_AGENT_ENDS)[0]
+    agent = call.headers.get("user-agent", "").partition(_AGENT_ENDS)[0]
     return "".join(filter(str.isprintable, agent))[:_LONGEST_AGENT] or UNKNOWN
 
 
-async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchBody, tuple[str, ...]]:
+async def read_patch(face: FaceServices, call: ApiCall) -> tuple[PatchBody, tuple[str, ...]]:
     """Return a JSON patch, merge patch or strategic merge patch, and the paths of repeated fields."""
-    patch_type = PATCHES.get(media_type(asked.headers.get("content-type", "")))
-    definition = asked.target.resource.definition
+    patch_type = PATCHES.get(media_type(call.headers.get("content-type", "")))
+    definition = call.target.resource.definition
     custom = definition is not None and rule_kind(definition) is None
     if patch_type is None or (patch_type == "strategic" and custom):
         raise StatusError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
-    check_options(asked)
+    check_options(call)
     try:
-        body = await read_aside(face, asked, lambda: read_json(asked.http.body))
+        body = await read_aside(face, call, lambda: read_json(call.http.body))
         return PatchBody(patch_type, body.value), body.duplicates
     except StatusError as refused:
         if patch_type == "strategic":
             raise
-        if field_validation(asked.query) != "Ignore":
+        if field_validation(call.query) != "Ignore":
             raise bad_request(f"error decoding patch: {refused.message}") from None
         raise bad_request("Invalid JSON Patch" if patch_type == "merge" else refused.message) from None
 
@@ -235,15 +235,15 @@ async def read_patch(face: FaceServices, asked: Asked) -> tuple[PatchBody, tuple
 # Deletion
 
 
-async def delete_options(face: FaceServices, asked: Asked) -> DeleteOptions:
+async def delete_options(face: FaceServices, call: ApiCall) -> DeleteOptions:
     """Return the options in the body, or those of the query if there is no body."""
-    query, body = asked.query, asked.http.body
+    query, body = call.query, call.http.body
     given: dict[str, Any] = {}
     if body:
         try:
-            media = asked.headers.get("content-type", "")
+            media = call.headers.get("content-type", "")
             at_once = _LARGE_YAML if is_yaml(media) else LARGE_BODY
-            given = await read_aside(face, asked, lambda: read_delete_options(body, media), at_once)
+            given = await read_aside(face, call, lambda: read_delete_options(body, media), at_once)
         except StatusError as refusal:
             if refusal.code == 400 and face.served.minor < 35:
                 raise StatusError(500, "", refusal.message) from None  # upstream's bug, fixed in 1.35
@@ -264,10 +264,10 @@ def options_of(given: Mapping[str, Any]) -> DeleteOptions:
     """Return DeleteOptions, whose fields have their types, as an object. Raises StatusError."""
     if faults := _delete_faults(given):
         raise invalid_options("DeleteOptions", faults)
-    asked, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
+    call, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
     propagation: Propagation = "" if orphan is None else "Orphan" if orphan else "Background"
-    if asked is not None:
-        propagation = _PROPAGATION[asked]
+    if call is not None:
+        propagation = _PROPAGATION[call]
     preconditions = given.get("preconditions") or {}
     return DeleteOptions(
         given.get("gracePeriodSeconds"),
@@ -281,28 +281,28 @@ def options_of(given: Mapping[str, Any]) -> DeleteOptions:
 
 def _delete_faults(given: Mapping[str, Any]) -> list[FieldError]:
     faults = []
-    asked, tried = given.get("propagationPolicy"), given.get("dryRun") or ()
-    if asked is not None and given.get("orphanDependents") is not None:
+    call, tried = given.get("propagationPolicy"), given.get("dryRun") or ()
+    if call is not None and given.get("orphanDependents") is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        faults.append(invalid("propagationPolicy", asked, why))
-    if asked is not None and asked not in _PROPAGATION:
-        faults.append(unsupported("propagationPolicy", asked[:100], ("Foreground", "Background", "Orphan", "nil")))
+        faults.append(invalid("propagationPolicy", call, why))
+    if call is not None and call not in _PROPAGATION:
+        faults.append(unsupported("propagationPolicy", call[:100], ("Foreground", "Background", "Orphan", "nil")))
     if any(each != "All" for each in tried):
         faults.append(unsupported("dryRun", tried, ("All",)))
     return faults
 
 
-async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
-    target = asked.target
-    form = wanted_form(asked.headers.get("accept", ""), single=True)
-    options = await delete_options(face, asked)
-    response = await serve(face, asked, request_of(asked, "delete", deletion=options))
+async def delete(face: FaceServices, call: ApiCall) -> HttpResponse:
+    target = call.target
+    form = wanted_form(call.headers.get("accept", ""), single=True)
+    options = await delete_options(face, call)
+    response = await serve(face, call, request_of(call, "delete", deletion=options))
     last = response.object
     still = last.deleting if options.dry_run else not response.gone
     if target.resource.stored in _ANSWERED_WITH_OBJECT or still:
         # Only a client that used the old orphanDependents gets the code of a pending deletion.
         code = 202 if still and options.orphan is False else 200
-        return await object_response(face, asked, last.raw, code, form)
+        return await object_response(face, call, last.raw, code, form)
     details = {"name": target.name}
     if target.resource.group:
         details["group"] = target.resource.group
@@ -310,17 +310,17 @@ async def delete(face: FaceServices, asked: Asked) -> HttpResponse:
     return json_response(success(details=details), form=form)
 
 
-async def delete_collection(face: FaceServices, asked: Asked) -> HttpResponse:
+async def delete_collection(face: FaceServices, call: ApiCall) -> HttpResponse:
     """Delete all selected objects; answer with the objects before the deletion."""
-    target = asked.target
-    form = wanted_form(asked.headers.get("accept", ""), single=False)
-    request = request_of(asked, "delete", deletion=await delete_options(face, asked))
+    target = call.target
+    form = wanted_form(call.headers.get("accept", ""), single=False)
+    request = request_of(call, "delete", deletion=await delete_options(face, call))
     if target.resource.stored == "Namespace":
         raise method_not_allowed()
-    asked.warnings.extend(deletion_warnings(request))
-    page = await read_page(face, asked, await reading_request(face, asked))
+    call.warnings.extend(deletion_warnings(request))
+    page = await read_page(face, call, await reading_request(face, call))
     if target.resource.stored == "Event":  # the scheduler's events cannot be deleted
         page = attrs.evolve(page, objects=[obj for obj in page.objects if obj.resource_version])
-    for response in await face.executor(asked).serve_each(request, page.objects):
-        asked.warnings.extend(text for text in response.warnings if text not in asked.warnings)
-    return await list_response(face, asked, page, form)
+    for response in await face.executor(call).serve_each(request, page.objects):
+        call.warnings.extend(text for text in response.warnings if text not in call.warnings)
+    return await list_response(face, call, page, form)

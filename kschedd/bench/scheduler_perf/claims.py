@@ -12,7 +12,7 @@ from typing import Final
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, Raw
 from kschedd.devices.allocation.allocator import Allocator
-from kschedd.devices.allocation.known_allocations import AskedFor, KnownAllocations
+from kschedd.devices.allocation.known_allocations import ClaimRequests, KnownAllocations
 from kschedd.devices.allocation.results import allocations
 from kschedd.devices.allocation.solution import AllocationError
 from kschedd.devices.claims import allocation, read_claim
@@ -47,15 +47,17 @@ def allocated(
             continue
         chance.shuffle(tried)
         read = (read_claim(claim),)
-        asked = known.of(read, _NO_LIMIT, mixed, 0, in_use.pools)
-        made = _allocation(asked, Allocator(asked.sharing(read), in_use.state, classes.get, inventory, rules), tried)
+        requested = known.of(read, _NO_LIMIT, mixed, 0, in_use.pools)
+        made = _allocation(
+            requested, Allocator(requested.sharing(read), in_use.state, classes.get, inventory, rules), tried
+        )
         in_use.take_in_flight(claim.key, made)
         yield claim, made
 
 
-def _allocation(asked: AskedFor, allocator: Allocator, nodes: Sequence[Node]) -> Raw:
+def _allocation(requested: ClaimRequests, allocator: Allocator, nodes: Sequence[Node]) -> Raw:
     for node in nodes:
-        solution = asked.allocate(allocator, node, allocator.claims)
+        solution = requested.allocate(allocator, node, allocator.claims)
         if solution is not None:
             (made,) = allocations(solution, allocator.claims, allocator.classes, node.name)
             return made

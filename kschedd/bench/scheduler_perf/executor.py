@@ -82,7 +82,7 @@ _POLL_S: Final = 0.001
 _RETRY_FOR_S: Final = 20.0
 _RETRY_S: Final = 1.0
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @attrs.define(eq=False)
@@ -104,17 +104,17 @@ async def run_workload(
     config: Config,
     source: Path,
     seed: int,
-    tell: Tell = lambda what: None,
+    report: Report = lambda what: None,
     timer: Clock = time.perf_counter,
 ) -> list[Collected]:
     """Return the results that the case's steps collected, in seconds of the timer.
 
     For its exceptions see the module.
     """
-    asked = parameters(workload)
-    steps = unrolled(case.steps, asked)
-    if asked.unused:
-        names = ", ".join(asked.unused)
+    given = parameters(workload)
+    steps = unrolled(case.steps, given)
+    if given.unused:
+        names = ", ".join(given.unused)
         raise PerfRunError(
             str(source),
             1,
@@ -134,7 +134,7 @@ async def run_workload(
                 background.start_soon(look_now_and_then, collections)  # like the daemon
                 background.start_soon(tracker.run, watch)
                 rules, templates = device_rules(config.rules, config.feature_gates), TemplateFolder(source)
-                run = _Run(case, workload, cluster, tracker, background, str(source), templates, rules, seed, tell)
+                run = _Run(case, workload, cluster, tracker, background, str(source), templates, rules, seed, report)
                 try:
                     await run.all(steps)
                 except KscheddError as refused:
@@ -157,7 +157,7 @@ class _Run:
     _templates: TemplateFolder
     _device_rules: DeviceRules
     _seed: int
-    _tell: Tell
+    _report: Report
     results: list[Collected] = attrs.field(factory=list, init=False)
     _expected: dict[str, int] = attrs.field(factory=dict, init=False)  # pods to wait for at a barrier, by namespace
     _made: set[str] = attrs.field(factory=set, init=False)  # namespaces
@@ -169,7 +169,7 @@ class _Run:
     async def all(self, steps: Sequence[tuple[int, Operation]]) -> None:
         for number, (line, step) in enumerate(steps):
             self._line, self._opcode = line, step.opcode
-            self._tell(f"step {number + 1} of {len(steps)}: {step.opcode}")
+            self._report(f"step {number + 1} of {len(steps)}: {step.opcode}")
             await self._do(number, step)
         if self._collecting is not None:
             raise self._wrong("metrics are still being collected at the end: stopCollectingMetrics is missing")

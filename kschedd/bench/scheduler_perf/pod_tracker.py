@@ -70,7 +70,7 @@ class PodTracker:
 
     def attempted(self, namespace: str, selector: Mapping[str, str]) -> int:
         """Return the number of pods that are bound or have a PodScheduled condition."""
-        return sum(1 for pod in self.pods(namespace, selector) if pod.node_name or _was_told(pod))
+        return sum(1 for pod in self.pods(namespace, selector) if pod.node_name or _was_reported(pod))
 
     async def changed(self) -> None:
         """Wait for the next events."""
@@ -87,6 +87,6 @@ def matches(pod: Pod, selector: Mapping[str, str]) -> bool:
     return all(pod.labels.get(key) == value for key, value in selector.items())
 
 
-def _was_told(pod: Pod) -> bool:
+def _was_reported(pod: Pod) -> bool:
     conditions = (pod.raw.get("status") or {}).get("conditions") or ()
     return any(condition.get("type") == "PodScheduled" for condition in conditions)

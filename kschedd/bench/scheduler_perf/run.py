@@ -136,7 +136,7 @@ def _run(options: argparse.Namespace, version: str, case: PerfCase, workload: Pe
     result = partial(WorkloadResult, case.name, workload.name)
     if case.faults:
         return result([], NOT_RUN, case.faults)
-    asked = json.dumps(
+    given = json.dumps(
         {
             "config": str(options.config),
             "case": case.name,
@@ -146,7 +146,7 @@ def _run(options: argparse.Namespace, version: str, case: PerfCase, workload: Pe
             "own_time": options.own_time,
         }
     )
-    command = [sys.executable, "-m", "kschedd.bench.scheduler_perf.run", asked]
+    command = [sys.executable, "-m", "kschedd.bench.scheduler_perf.run", given]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
         return result([], NOT_RUN, (f"its process ended with status {ended.returncode}; what it said is above",))
@@ -208,23 +208,25 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 # -- in the child process ---------------------------------------------------------------------------------------
 
 
-def _measure(asked: dict[str, Any]) -> dict[str, Any]:
+def _measure(given: dict[str, Any]) -> dict[str, Any]:
     import trio
 
     from kschedd.bench.own_time import own_time
     from kschedd.bench.scheduler_perf.executor import run_workload
     from kschedd.bench.scheduler_perf.run import configuration
 
-    path = Path(asked["config"])
-    case = next(case for case in read_file(path) if case.name == asked["case"])
-    workload = next(each for each in case.workloads if each.name == asked["workload"])
+    path = Path(given["config"])
+    case = next(case for case in read_file(path) if case.name == given["case"])
+    workload = next(each for each in case.workloads if each.name == given["workload"])
     try:
-        config, notes = configuration(case, workload, path, kube_version(asked["version"]))
-        with own_time() if asked["own_time"] else nullcontext(time.perf_counter) as timer:
-            results = trio.run(partial(run_workload, case, workload, config, path, asked["seed"], _tell(), timer))
+        config, notes = configuration(case, workload, path, kube_version(given["version"]))
+        with own_time() if given["own_time"] else nullcontext(time.perf_counter) as timer:
+            results = trio.run(
+                partial(run_workload, case, workload, config, path, given["seed"], _report_to_stderr(), timer)
+            )
     except KscheddError as fault:
         return {"refused": str(fault)}
-    if asked["own_time"]:
+    if given["own_time"]:
         notes.append("own time: without that in which others had the processor")
     for each in results:
         if each.sample_s < 1:
@@ -235,7 +237,7 @@ def _measure(asked: dict[str, Any]) -> dict[str, Any]:
     return {"items": [attrs.asdict(item) for each in results for item in each.items], "notes": notes}
 
 
-def _tell() -> Any:
+def _report_to_stderr() -> Any:
     if not sys.stderr.isatty():
         return lambda what: None
     return lambda what: print(f"\r\x1b[K  {what}\r", end="", file=sys.stderr, flush=True)

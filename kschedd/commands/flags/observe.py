@@ -70,7 +70,7 @@ class Observed:
         if made._trace is not None:
             from kschedd.report.timeline_files import timeline_file
 
-            with _told(made._trace):
+            with _observed(made._trace):
                 made._timeline = timeline_file(made._trace)
         return made
 
@@ -87,7 +87,7 @@ class Observed:
 
     def write(self, title: str, facts: Sequence[tuple[str, str]], checked: "Checked | None" = None) -> None:
         if self._timeline is not None and self._trace is not None:
-            with _told(self._trace):
+            with _observed(self._trace):
                 self._timeline.close()
         if self._collector is None or self._report is None:
             return
@@ -105,12 +105,12 @@ class Observed:
 
 
 def _write(path: Path, text: str) -> None:
-    with _told(path):
+    with _observed(path):
         path.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _observed(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:

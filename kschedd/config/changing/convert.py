@@ -34,7 +34,7 @@ _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSch
 
 def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> dict[str, Any]:
     """Return the configuration as a v1 file; values equal to those in `default`, v1's own, are left out."""
-    said: dict[str, Any] = dict(_HEAD)
+    written: dict[str, Any] = dict(_HEAD)
     for field, value, usual in (
         ("parallelism", config.parallelism, default.parallelism),
         ("percentageOfNodesToScore", config.percentage_of_nodes_to_score, default.percentage_of_nodes_to_score),
@@ -47,19 +47,19 @@ def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> di
         ("clientConnection", _connection(config.client_connection), {}),
     ):
         if value != usual:
-            said[field] = value
+            written[field] = value
     usual_profile = default.profiles[0]
     profiles = [_profile(profile, config, usual_profile, catalogue) for profile in config.profiles]
     if profiles != [{"schedulerName": DEFAULT_SCHEDULER_NAME}]:
-        said["profiles"] = profiles
+        written["profiles"] = profiles
     if config.extenders:
-        said["extenders"] = [_extender(extender) for extender in config.extenders]
-    return said
+        written["extenders"] = [_extender(extender) for extender in config.extenders]
+    return written
 
 
 def converted(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> str:
     """Return the text of the v1 file."""
-    top = [f"# {_remark(warning)}" for warning in config.warnings if not _is_said_beside(warning, config)]
+    top = [f"# {_remark(warning)}" for warning in config.warnings if not _is_stated_beside(warning, config)]
     top += [
         f"# extenders[{number}]: by v1 the nodes that its filter returns are scored without their pods "
         "(kubernetes#141781); nodeCacheCapable: true avoids it"
@@ -78,7 +78,7 @@ def _remark(warning: ConfigError) -> str:
     return " ".join(f"{where}{warning.path}:{shown}: {warning.why}{instead}".split())
 
 
-def _is_said_beside(warning: ConfigError, config: Config) -> bool:
+def _is_stated_beside(warning: ConfigError, config: Config) -> bool:
     """Return whether the warning is about a plugin of an older release that the file marks in place."""
     return warning.value in OLDER and any(warning.value in profile.names() for profile in config.profiles)
 
@@ -94,9 +94,9 @@ def _marked(line: str) -> str:
 
 
 def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalogue) -> dict[str, Any]:
-    said: dict[str, Any] = {"schedulerName": profile.scheduler_name}
+    profile_fields: dict[str, Any] = {"schedulerName": profile.scheduler_name}
     if profile.percentage_of_nodes_to_score is not None:
-        said["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
+        profile_fields["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
     plugins: dict[str, Any] = {}
     for point, refs in profile.plugins.items():
         if refs == usual.at(point):
@@ -119,7 +119,7 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
             ),
         }
     if plugins:
-        said["plugins"] = plugins
+        profile_fields["plugins"] = plugins
     by_extenders = any(one.ignored_by_scheduler for at in config.extenders for one in at.managed_resources)
     args = []
     for name in sorted(profile.plugin_args):
@@ -130,13 +130,13 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
         if given and given != written(default_args_of(name, catalogue, config.feature_gates)):
             args.append({"name": name, "args": given})
     if args:
-        said["pluginConfig"] = args
-    return said
+        profile_fields["pluginConfig"] = args
+    return profile_fields
 
 
 def _extender(extender: Extender) -> dict[str, Any]:
     tls = extender.tls
-    said: dict[str, Any] = {
+    written: dict[str, Any] = {
         "urlPrefix": extender.url_prefix,
         "filterVerb": extender.filter_verb,
         "preemptVerb": extender.preempt_verb,
@@ -153,7 +153,7 @@ def _extender(extender: Extender) -> dict[str, Any]:
         ],
     }
     if tls is not None:
-        said["tlsConfig"] = {
+        written["tlsConfig"] = {
             key: value
             for key, value in (
                 ("insecure", tls.insecure),
@@ -167,7 +167,7 @@ def _extender(extender: Extender) -> dict[str, Any]:
             )
             if value
         }
-    return {key: value for key, value in said.items() if value or key == "urlPrefix"}
+    return {key: value for key, value in written.items() if value or key == "urlPrefix"}
 
 
 def _base64(data: bytes) -> str:

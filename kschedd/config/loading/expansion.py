@@ -80,13 +80,13 @@ def expand(
     points: dict[str, tuple[PluginRef, ...]] = {}
     twice: dict[str, PluginEntry] = {}
     for point in EXTENSION_POINTS:
-        said = sets.get(point, NOTHING_SAID)
-        own = _own_plugins(said, point, implements, report)
+        given = sets.get(point, NOTHING_SAID)
+        own = _own_plugins(given, point, implements, report)
         spread: list[str] = []
         overridden: set[str] = set()
-        if "*" not in said.disabled:
+        if "*" not in given.disabled:
             for one in multi.enabled:
-                if point not in (implements(one.name) or ()) or one.name in said.disabled:
+                if point not in (implements(one.name) or ()) or one.name in given.disabled:
                     continue
                 if one.name in own:
                     overridden.add(one.name)
@@ -100,7 +100,7 @@ def expand(
             PluginRef(
                 name,
                 weights.get(name, 1) if point == "score" else 0,
-                limit_of(name, said.enabled, multi.enabled),
+                limit_of(name, given.enabled, multi.enabled),
             )
             for name in names
         )
@@ -114,11 +114,11 @@ def expand(
 
 
 def _own_plugins(
-    said: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], report: Report
+    given: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], report: Report
 ) -> list[str]:
     """Return the plugins enabled at the point itself, without duplicates; duplicates are reported."""
     own: list[str] = []
-    for one in said.enabled:
+    for one in given.enabled:
         takes_part = implements(one.name)
         if takes_part is None:
             continue
@@ -190,8 +190,8 @@ def with_new_points(
     and its Filter depends on it.
     """
     had: dict[str, set[str]] = {}
-    for point, said in defaults.items():
-        for one in said.enabled:
+    for point, given in defaults.items():
+        for one in given.enabled:
             had.setdefault(one.name, set()).add(point)
     completed = dict(points)
     for point, partner in _COMPANIONS.items():

@@ -67,19 +67,19 @@ def read_policy(
         *("hardPodAffinitySymmetricWeight", "alwaysCheckAllPredicates"),
     )
     assert fields is not None, "the caller saw its kind"
-    said = _Args()
+    args = _Args()
     points: dict[str, list[PluginRef]] = {point: [] for point in EXTENSION_POINTS}
     points["pre_enqueue"] = [PluginRef("SchedulingGates")]
     points["queue_sort"] = [PluginRef("PrioritySort")]
     points["post_filter"] = [PluginRef("DefaultPreemption")]
     points["bind"] = [PluginRef("DefaultBinder")]
-    predicates = _predicates(fields, said)
+    predicates = _predicates(fields, args)
     for predicate in PREDICATES:
         for point, plugin in PREDICATES[predicate] if predicate in predicates else ():
             _add(points[point], plugin)
             if predicates[predicate]:
                 loading.note_path(f"profiles[{name}].plugins.{FIELD_OF_POINT[point]}[{plugin}]", predicates[predicate])
-    for plugin, (weight, pre_score, path) in _scores(fields, said).items():
+    for plugin, (weight, pre_score, path) in _scores(fields, args).items():
         _add(points["score"], plugin, weight)
         if pre_score:
             _add(points["pre_score"], plugin)
@@ -90,7 +90,7 @@ def read_policy(
         for point, set_ in RELEASES["v1beta1"].default_sets(Rules(), {}).items()
     }
     completed = with_new_points({p: tuple(refs) for p, refs in points.items()}, defaults, loading.implements)
-    profile = made_profile(name, completed, _arguments(fields, said, completed, loading, name), loading)
+    profile = made_profile(name, completed, _arguments(fields, args, completed, loading, name), loading)
     extenders = read_extenders(legacy_extenders(fields), nodes_lose_pods=False)
     for number in range(len(extenders)):
         loading.note_path(f"extenders[{number}]", f"$.extenders[{number}]")
@@ -114,7 +114,7 @@ def _unknown(place: ConfigValue, name: str, what: str, known: list[str]) -> None
 # -- predicates ----------------------------------------------------------------------------------------------------
 
 
-def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
+def _predicates(fields: ConfigFields, args: _Args) -> dict[str, str]:
     """Return the predicates in effect, each with its path; "" for defaults and those that are always included."""
     if fields.get("predicates") is None:
         return dict.fromkeys((*MANDATORY, *DEFAULT_PREDICATES), "")
@@ -127,7 +127,7 @@ def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
         name = RENAMED_PREDICATES.get(given, given)
         argument = inner.mapping("argument")
         if argument is not None:
-            own = _predicate_argument(argument, said)
+            own = _predicate_argument(argument, args)
             if name not in PREDICATES:  # a predicate with an argument may have any name
                 name = own or name
         if name in PREDICATES:
@@ -139,7 +139,7 @@ def _predicates(fields: ConfigFields, said: _Args) -> dict[str, str]:
     return found
 
 
-def _predicate_argument(argument: ConfigValue, said: _Args) -> str:
+def _predicate_argument(argument: ConfigValue, args: _Args) -> str:
     fields = argument.fields("serviceAffinity", "labelsPresence")
     if fields is None:
         return ""
@@ -148,16 +148,16 @@ def _predicate_argument(argument: ConfigValue, said: _Args) -> str:
         argument.wrong("takes exactly one of its fields", "serviceAffinity, labelsPresence")
     elif affinity is not None:
         inner = affinity.fields("labels")
-        said.first.setdefault("ServiceAffinity", argument.path)
+        args.first.setdefault("ServiceAffinity", argument.path)
         labels = [] if inner is None else inner.texts("labels")
-        said.service.setdefault("affinityLabels", []).extend(text for _, text in labels)
+        args.service.setdefault("affinityLabels", []).extend(text for _, text in labels)
         return SERVICE_PREDICATE
     elif presence is not None:
-        said.first.setdefault("NodeLabel", argument.path)
+        args.first.setdefault("NodeLabel", argument.path)
         inner = presence.fields("labels", "presence")
         if inner is not None:
             kind = "presentLabels" if inner.boolean("presence", False) else "absentLabels"
-            said.node_label.setdefault(kind, []).extend(text for _, text in inner.texts("labels"))
+            args.node_label.setdefault(kind, []).extend(text for _, text in inner.texts("labels"))
         return LABEL_PREDICATE
     return ""
 
@@ -165,7 +165,7 @@ def _predicate_argument(argument: ConfigValue, said: _Args) -> str:
 # -- priorities ----------------------------------------------------------------------------------------------------
 
 
-def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str]]:
+def _scores(fields: ConfigFields, args: _Args) -> dict[str, tuple[int, bool, str]]:
     """Return plugin -> its weight, whether it has a PreScore, and its path ("": a default); in order."""
     chosen: dict[str, tuple[int, str]] = {}
     if fields.get("priorities") is None:
@@ -184,7 +184,7 @@ def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str
         argument = inner.mapping("argument")
         if argument is not None:
             if name not in PRIORITIES:  # a priority with an argument may have any name
-                name = _priority_argument(argument, weight, said) or name
+                name = _priority_argument(argument, weight, args) or name
         elif given in GONE or name == EQUAL:
             why = f"has no effect: {GONE.get(given, 'it is the same for each node')}"
             place.reading.warn(inner.path("name"), given, why)
@@ -199,13 +199,13 @@ def _scores(fields: ConfigFields, said: _Args) -> dict[str, tuple[int, bool, str
             plugin, pre_score = PRIORITIES[name]
             scores[plugin] = (weight, pre_score, path)
         elif name in ("NodeLabel", "ServiceAffinity"):
-            scores[name] = (said.weights[name], False, path)
+            scores[name] = (args.weights[name], False, path)
         elif name == RATIO:
             scores[RATIO] = (weight, False, path)
     return scores
 
 
-def _priority_argument(argument: ConfigValue, weight: int, said: _Args) -> str:
+def _priority_argument(argument: ConfigValue, weight: int, args: _Args) -> str:
     """Return the plugin for a priority with an argument; "" if it has a fault."""
     names = ("serviceAntiAffinity", "labelPreference", "requestedToCapacityRatioArguments")
     fields = argument.fields(*names)
@@ -217,9 +217,9 @@ def _priority_argument(argument: ConfigValue, weight: int, said: _Args) -> str:
         return ""
     name, place = given[0]
     if name == names[2]:
-        if said.ratio is not None:
+        if args.ratio is not None:
             place.wrong("given twice, where one priority of this kind can be")
-        said.ratio = place
+        args.ratio = place
         return RATIO
     inner = place.fields("label", "presence") if name == names[1] else place.fields("label")
     label = inner.needed_text("label") if inner else None
@@ -227,22 +227,22 @@ def _priority_argument(argument: ConfigValue, weight: int, said: _Args) -> str:
         return ""
     if name == names[0]:
         plugin = "ServiceAffinity"
-        said.service.setdefault("antiAffinityLabelsPreference", []).append(label)
+        args.service.setdefault("antiAffinityLabelsPreference", []).append(label)
     else:
         plugin = "NodeLabel"
         kind = "presentLabelsPreference" if inner.boolean("presence", False) else "absentLabelsPreference"
-        said.node_label.setdefault(kind, []).append(label)
-    said.first.setdefault(plugin, argument.path)
-    before = said.weights.get(plugin, 0)
-    labels = sum(map(len, _preferences(plugin, said))) - 1
+        args.node_label.setdefault(kind, []).append(label)
+    args.first.setdefault(plugin, argument.path)
+    before = args.weights.get(plugin, 0)
+    labels = sum(map(len, _preferences(plugin, args))) - 1
     if before and before != labels * weight:
         argument.wrong(f"all priorities with a {name} need the same weight", str(before // labels))
-    said.weights[plugin] = before + weight
+    args.weights[plugin] = before + weight
     return plugin
 
 
-def _preferences(plugin: str, said: _Args) -> list[list[str]]:
-    args = said.service if plugin == "ServiceAffinity" else said.node_label
+def _preferences(plugin: str, arguments: _Args) -> list[list[str]]:
+    args = arguments.service if plugin == "ServiceAffinity" else arguments.node_label
     return [labels for kind, labels in args.items() if kind.endswith("Preference")]
 
 
@@ -250,7 +250,7 @@ def _preferences(plugin: str, said: _Args) -> list[list[str]]:
 
 
 def _arguments(
-    fields: ConfigFields, said: _Args, points: Mapping[str, tuple[PluginRef, ...]], loading: Loading, name: str
+    fields: ConfigFields, arguments: _Args, points: Mapping[str, tuple[PluginRef, ...]], loading: Loading, name: str
 ) -> dict[str, Any]:
     taking_part = {ref.name for refs in points.values() for ref in refs}
     args: dict[str, Any] = {}
@@ -260,11 +260,11 @@ def _arguments(
             args[plugin] = read_plugin_args(plugin, loading.catalogue[plugin], place, loading.context)
             loading.note(f"profiles[{name}].pluginConfig[{plugin}]", place)
 
-    for plugin, given_args in (("NodeLabel", said.node_label), ("ServiceAffinity", said.service)):
+    for plugin, given_args in (("NodeLabel", arguments.node_label), ("ServiceAffinity", arguments.service)):
         if given_args:
-            read(plugin, ConfigValue(given_args, said.first[plugin], fields.place.reading))
-    if said.ratio is not None:
-        read(RATIO, said.ratio)
+            read(plugin, ConfigValue(given_args, arguments.first[plugin], fields.place.reading))
+    if arguments.ratio is not None:
+        read(RATIO, arguments.ratio)
     hard = fields.integer("hardPodAffinitySymmetricWeight", 0, (0, 100))
     if hard and "InterPodAffinity" in taking_part:  # 0 means: not set
         given = {"hardPodAffinityWeight": hard}

@@ -109,11 +109,11 @@ def read_plugins(
     fields = plugins.fields(*(FIELD_OF_POINT[point] for point in release.points), *more) if plugins else None
     faults_before = len(reading.faults)
     for point in release.points if fields else ():
-        said = fields.mapping(FIELD_OF_POINT[point]) if fields else None
-        if said is not None:
-            custom[point] = _plugin_set(said, point, loading)
-    if fields and more and (said := fields.mapping("unreserve")) is not None:
-        reading.warn(said.path, None, "has no effect: a plugin at reserve unreserves, too, since v1.19")
+        given = fields.mapping(FIELD_OF_POINT[point]) if fields else None
+        if given is not None:
+            custom[point] = _plugin_set(given, point, loading)
+    if fields and more and (given := fields.mapping("unreserve")) is not None:
+        reading.warn(given.path, None, "has no effect: a plugin at reserve unreserves, too, since v1.19")
     defaults = release.default_sets(loading.rules, loading.gates)
     sets = merged(custom, defaults, replaces=release.replaces)
     # The plugin sets are incomplete after faults: expanding them would only report consequential faults.
@@ -133,8 +133,8 @@ def read_plugins(
 
 def _path_of(custom: Mapping[str, PluginSet], point: str, name: str) -> str:
     """Return where a plugin is enabled for a point; empty for a default."""
-    for said in (custom.get(point), custom.get(MULTI_POINT)):
-        for one in said.enabled if said else ():
+    for given in (custom.get(point), custom.get(MULTI_POINT)):
+        for one in given.enabled if given else ():
             if one.name == name:
                 return one.path
     return ""

@@ -1,7 +1,7 @@
 """Feature gates: parsing, checking and listing of their states. `gate_history` has the gates of each release.
 
-As upstream, gates are set on the command line (`--feature-gates`), not in the configuration file.  Gates of other
-components are unknown here, though kube-scheduler's flag accepts them.
+As upstream, gates are set on the command line (`--feature-gates`), not in the configuration file, and gates of other
+components are accepted, too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import attrs
 from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 from kschedd.config.versions.removed_gates import why_removed
 
-Stage = Literal["ALPHA", "BETA", "GA"]
+Stage = Literal["ALPHA", "BETA", "GA", "DEPRECATED"]
 
 
 @attrs.frozen
@@ -62,7 +62,7 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
         elif gate is None:
             close = difflib.get_close_matches(name, known, n=1)
             why = "no such feature gate" + (f"; did you mean {close[0]}?" if close else "")
-            faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(known)))
+            faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(_with_effect(known))))
         elif gate.locked and state != gate.default:
             why = "the feature is finished and its gate locked"
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, str(gate.default).lower()))
@@ -116,11 +116,16 @@ def _is_idle(gate: FeatureGate, state: bool) -> bool:
 
 
 def listing(known: Gates) -> str:
-    """Return every gate in a line: its default, its stage, its effect."""
-    width = max(map(len, known))
+    """Return every gate with an effect in a line: its default, its stage, its effect."""
+    shown = _with_effect(known)
+    width = max(map(len, shown))
     lines = []
-    for name, gate in known.items():
+    for name, gate in shown.items():
         stage = f"{gate.stage}, locked" if gate.locked else gate.stage
-        what = gate.what or "nothing here depends on it"
-        lines.append(f"{name:<{width}}  {str(gate.default).lower():<5}  {stage:<10}  {what}\n")
+        lines.append(f"{name:<{width}}  {str(gate.default).lower():<5}  {stage:<10}  {gate.what}\n")
+    lines.append(f"Nothing here depends on the other {len(known) - len(shown)} gates of this release.\n")
     return "".join(lines)
+
+
+def _with_effect(known: Gates) -> Gates:
+    return {name: gate for name, gate in known.items() if gate.what}

@@ -1,11 +1,14 @@
-"""The feature gates that kube-scheduler reads: stages and defaults from release to release, and their effect here.
+"""The feature gates of kube-scheduler: stages and defaults from release to release, and their effect here.
 
+`other_gates.txt` lists those that only other components read.
 Source: Kubernetes v1.34 to v1.37, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Final, Literal, get_args
 
 import attrs
@@ -170,7 +173,24 @@ _GATES: Final[Mapping[str, GateHistory]] = {
 }
 
 
+@cache
+def _others() -> Mapping[str, GateHistory]:
+    """Return the gates of other_gates.txt. A line is `Name: 1.34 BETA on, 1.36 GA locked, until 1.37`."""
+    found: dict[str, GateHistory] = {}
+    for line in Path(__file__).with_name("other_gates.txt").read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            name, _, states = line.partition(": ")
+            states, _, until = states.partition(", until ")
+            found[name] = _gate(_NOTHING, *states.split(", "), until=until)
+    return found
+
+
 def gates_of(release: Release) -> Gates:
     """Return the gates of a release, by name."""
-    found = ((name, history.at(release)) for name, history in _GATES.items())
+    found = ((name, history.at(release)) for name, history in (*_GATES.items(), *_others().items()))
     return {name: gate for name, gate in found if gate is not None}
+
+
+def gates_gone_in(release: Release) -> list[str]:
+    """Return the gates that the release before had."""
+    return sorted(name for name, history in (*_GATES.items(), *_others().items()) if history.until == release)

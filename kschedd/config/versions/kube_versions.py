@@ -147,10 +147,10 @@ class UnknownVersionError(KscheddError, rpc_code="invalid"):
 
 def kube_version(text: str) -> KubernetesVersion:
     """Return the version with this name, or with this exact release. Raises UnknownVersionError."""
-    asked = text.strip().removeprefix("v")
-    if asked.endswith(RANDOM_TIES):
-        return kube_version(asked.removesuffix(RANDOM_TIES)).with_random_ties()
+    requested = text.strip().removeprefix("v")
+    if requested.endswith(RANDOM_TIES):
+        return kube_version(requested.removesuffix(RANDOM_TIES)).with_random_ties()
     for one in KUBE_VERSIONS.values():
-        if asked in (one.name, one.patch):
+        if requested in (one.name, one.patch):
             return one
     raise UnknownVersionError(text)

@@ -32,14 +32,13 @@ _FINISHED: Final[Mapping[str, tuple[str, str]]] = {
     "PodDisruptionBudget": ("1.21", "1.25"),
     "PodOverhead": ("1.24", "1.25"),
     "PodPriority": ("1.14", "1.18"),
-    "PodSchedulingReadiness": ("1.30", ""),
     "PreferNominatedNode": ("1.24", "1.25"),
     "ReadWriteOncePod": ("1.29", "1.30"),
     "ScheduleDaemonSetPods": ("1.17", "1.18"),
     "SchedulerQueueingHints": ("1.34", "1.36"),
     "SidecarContainers": ("1.33", "1.36"),
 }
-"""Gate -> the release since which the feature is final, and the last release with the gate ("": unknown)."""
+"""Gate -> the release since which the feature is final, and the last release with the gate."""
 
 _GIVEN_UP: Final[Mapping[str, str]] = {
     "BalanceAttachedNodeVolumes": "1.22",
@@ -56,8 +55,10 @@ def why_removed(name: str) -> tuple[str, str]:
     """Return why a gate was removed, and what to do; two empty strings if it never existed."""
     if name in _FINISHED:
         since, last = _FINISHED[name]
-        removed = f", and its gate was removed after v{last}" if last else ", and its gate was removed"
-        return f"the feature is finished and always on since v{since}{removed}", "leave it out"
+        return (
+            f"the feature is finished and always on since v{since}, and its gate was removed after v{last}",
+            "leave it out",
+        )
     if name in _GIVEN_UP:
         return f"the feature and its gate were removed after v{_GIVEN_UP[name]}", "leave it out"
     if name in _RENAMED:

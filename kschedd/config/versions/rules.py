@@ -313,7 +313,7 @@ class Rules:
         "1.36",
         "a victim at Permit, or whose binding is in PreBind, is not deleted: its binding fails, and it backs off",
     )
-    placement_told: bool = rule(
+    placement_in_message: bool = rule(
         "DefaultPreemption",
         "1.37",
         "the message of a preemption has its node and the number of victims",

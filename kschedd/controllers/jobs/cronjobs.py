@@ -40,7 +40,7 @@ class CronJobs:
 
     def __init__(self) -> None:
         self._due: Timers[Key] = Timers()
-        self._told: dict[Key, str] = {}  # the last warning written for each
+        self._reported: dict[Key, str] = {}  # the last warning written for each
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -59,7 +59,7 @@ class CronJobs:
                 changed[new.namespace, new.name] = None
                 if event.type == DELETED:
                     self._due.clear((new.namespace, new.name))
-                    self._told.pop((new.namespace, new.name), None)
+                    self._reported.pop((new.namespace, new.name), None)
             elif (owner := new.owner) is not None and owner.kind == "CronJob":
                 changed[new.namespace, owner.name] = None
         changed.update(dict.fromkeys(self._due.due(now)))
@@ -70,7 +70,7 @@ class CronJobs:
         if cron_job is None:
             return []
         jobs = [job for job in view.owned_by(cron_job.uid) if job.kind == "Job" and controller_uid(job) == cron_job.uid]
-        sync = _Sync(cron_job, jobs, view, now, self._told)
+        sync = _Sync(cron_job, jobs, view, now, self._reported)
         writes = sync.run()
         key = (namespace, name)
         if sync.again_at is None:
@@ -90,21 +90,23 @@ class CronJobs:
         key = (cron_job.namespace, cron_job.name)
         self._due.set(key, now + _RETRY_S)
         why = f"Error creating job: {error}"
-        if self._told.get(key) == why:
+        if self._reported.get(key) == why:
             return []
-        self._told[key] = why
+        self._reported[key] = why
         return [object_event(cron_job, "FailedCreate", why, COMPONENT, now, warning=True)]
 
 
 class _Sync:
     """One sync of a CronJob and its Jobs; `again_at` is the time of the next sync, None: only after a change."""
 
-    def __init__(self, cron_job: Object, jobs: Sequence[Object], view: View, now: float, told: dict[Key, str]) -> None:
+    def __init__(
+        self, cron_job: Object, jobs: Sequence[Object], view: View, now: float, reported: dict[Key, str]
+    ) -> None:
         self._cron_job = cron_job
         self._jobs = jobs
         self._view = view
         self._now = now
-        self._told = told
+        self._reported = reported
         self._writes: list[Write] = []
         self._active: list[Mapping[str, Any]] = list(cron_job.status.get("active") or ())
         self._status: dict[str, Any] = {}
@@ -136,7 +138,7 @@ class _Sync:
             if job.uid in listed:
                 self._unlist(job.uid)
                 condition = "Complete" if is_true(job.status, "Complete") else "Failed"
-                self._tell("SawCompletedJob", f"Saw completed job: {job.name}, condition: {condition}")
+                self._note("SawCompletedJob", f"Saw completed job: {job.name}, condition: {condition}")
             done = job.status.get("completionTime")
             last = self._status.get("lastSuccessfulTime") or self._cron_job.status.get("lastSuccessfulTime")
             if is_true(job.status, "Complete") and done and (not last or seconds(done) > seconds(last)):
@@ -146,7 +148,7 @@ class _Sync:
             found = self._view.find("Job", self._cron_job.namespace, str(each.get("name")))
             if each.get("uid") not in there and found is None:
                 self._unlist(str(each.get("uid")))
-                self._tell("MissingJob", f"Active job went missing: {each.get('name')}")
+                self._note("MissingJob", f"Active job went missing: {each.get('name')}")
 
     def _list(self, job: Object) -> bool:
         """List a Job created for this CronJob; return False if it was created otherwise."""
@@ -226,14 +228,14 @@ class _Sync:
         if policy == "Replace":
             self._replace()
         self._writes.append(Create(self._job(name, at)))
-        self._tell("SuccessfulCreate", f"Created job {name}")
+        self._note("SuccessfulCreate", f"Created job {name}")
 
     def _skip(self, at: float) -> None:
         """Warn, once for each scheduled time, that the previous Job is still running."""
         why = "Not starting job because prior execution is running and concurrency policy is Forbid"
-        if self._told.get(self._key) != f"{why} {at}":
-            self._told[self._key] = f"{why} {at}"
-            self._tell("JobAlreadyActive", why)
+        if self._reported.get(self._key) != f"{why} {at}":
+            self._reported[self._key] = f"{why} {at}"
+            self._note("JobAlreadyActive", why)
 
     def _replace(self) -> None:
         for each in list(self._active):
@@ -273,7 +275,7 @@ class _Sync:
     def _delete(self, job: Object) -> None:
         self._unlist(job.uid)
         self._writes.append(Delete("Job", job.namespace, job.name, job.uid))
-        self._tell("SuccessfulDelete", f"Deleted job {job.name}")
+        self._note("SuccessfulDelete", f"Deleted job {job.name}")
 
     # events
 
@@ -281,13 +283,13 @@ class _Sync:
     def _key(self) -> Key:
         return self._cron_job.namespace, self._cron_job.name
 
-    def _tell(self, reason: str, message: str) -> None:
+    def _note(self, reason: str, message: str) -> None:
         self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now))
 
     def _warn(self, reason: str, message: str) -> None:
         """Write a warning, unless it equals the last one."""
-        if self._told.get(self._key) != message:
-            self._told[self._key] = message
+        if self._reported.get(self._key) != message:
+            self._reported[self._key] = message
             self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now, warning=True))
 
 

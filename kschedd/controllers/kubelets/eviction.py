@@ -153,12 +153,12 @@ def eviction_message(
     if resource not in ("memory", "ephemeral-storage"):
         return message
     used = {container.name: container.of(resource) for container in usage}
-    asked = {
+    requested = {
         container.get("name"): ((container.get("resources") or {}).get("requests") or {}).get(resource)
         for container in counted_containers(pod)
     }
     for name, amount in used.items():
-        request = asked.get(name)
+        request = requested.get(name)
         if amount > (0 if request is None else value(request)):
             message += (
                 f"Container {name} was using {format_value(amount, 'BinarySI')}, "

@@ -57,14 +57,14 @@ def usage_of(pod: Pod) -> PodUsage:
     found = []
     for container in counted_containers(pod):
         name = container.get("name") or ""
-        asked = amounts((container.get("resources") or {}).get("requests"))
+        requested = amounts((container.get("resources") or {}).get("requests"))
         memory, storage = settings.of("memory-usage", name), settings.of("storage-usage", name)
         pids = settings.of("pids", name)
         found.append(
             ContainerUsage(
                 name,
-                int(memory) if memory is not None else asked.get("memory") or ASSUMED_MEMORY,
-                int(storage) if storage is not None else asked.get("ephemeral-storage", 0),
+                int(memory) if memory is not None else requested.get("memory") or ASSUMED_MEMORY,
+                int(storage) if storage is not None else requested.get("ephemeral-storage", 0),
                 pids=1 if pids is None else int(pids),
             )
         )

@@ -98,9 +98,9 @@ def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> PendingResiz
 
     `others` is the usage of its other pods.
     """
-    asked, has = pod.pod_spec.requests, node.allocatable
+    requested, has = pod.pod_spec.requests, node.allocatable
     for resource in ("memory", "cpu"):
-        wanted, capacity = asked.get(resource, 0), has.get(resource, 0)
+        wanted, capacity = requested.get(resource, 0), has.get(resource, 0)
         if wanted > capacity:
             why = f"Node didn't have enough capacity: {resource}, requested: {wanted}, capacity: {capacity}"
             return PendingResize("Infeasible", why)

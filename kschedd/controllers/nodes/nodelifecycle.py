@@ -299,8 +299,8 @@ class NodeLifecycle(InSteps):
             if observed is None:
                 observed = "Unknown"
             elif observed == "True":
-                told = f"Node {name} status is now: NodeNotReady"
-                writes.append(object_event(node, "NodeNotReady", told, COMPONENT, now))
+                message = f"Node {name} status is now: NodeNotReady"
+                writes.append(object_event(node, "NodeNotReady", message, COMPONENT, now))
                 self._not_ready.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(name)))
         wanted = wanted_taint(observed)
         if wanted is None:

@@ -62,7 +62,7 @@ class ResourceClaims:
     def __init__(self) -> None:
         self._later: Timers[Key] = Timers()  # pods whose claim was rejected
         self._backoff = CreateBackoff(self._later)
-        self._told: set[tuple[str, str]] = set()  # (pod uid, entry name) of failures reported as an Event
+        self._reported: set[tuple[str, str]] = set()  # (pod uid, entry name) of failures reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -112,9 +112,9 @@ class ResourceClaims:
         if pod is None or pod.uid != owner["uid"]:
             return []
         self._backoff.refused(("Pod", pod.namespace, pod.name), now)
-        if (pod.uid, entry) in self._told:
+        if (pod.uid, entry) in self._reported:
             return []
-        self._told.add((pod.uid, entry))
+        self._reported.add((pod.uid, entry))
         return [_failure(pod, entry, f"create ResourceClaim : {error}", now)]
 
     def _after_pod(
@@ -125,7 +125,7 @@ class ResourceClaims:
         claims: dict[tuple[str, str], None],
     ) -> None:
         if event.type == DELETED or is_done(pod):
-            self._told = {told for told in self._told if told[0] != pod.uid}
+            self._reported = {reported for reported in self._reported if reported[0] != pod.uid}
             for entry in wanted_claims(pod):
                 try:
                     name, _ = claim_name(pod, entry)
@@ -143,7 +143,7 @@ class ResourceClaims:
             assert isinstance(pod, Pod), "an object of kind Pod is expected to be a Pod"
             for entry in wanted_claims(pod):
                 if entry.get("resourceClaimTemplateName") == template.name:
-                    self._told.discard((pod.uid, entry.get("name") or ""))
+                    self._reported.discard((pod.uid, entry.get("name") or ""))
                     found.append((pod.namespace, pod.name))
         return found
 
@@ -180,9 +180,9 @@ class ResourceClaims:
         template = view.find("ResourceClaimTemplate", pod.namespace, template_name)
         if template is not None:
             return [Create(_claim(pod, name, template.spec))]
-        if (pod.uid, name) in self._told:
+        if (pod.uid, name) in self._reported:
             return []
-        self._told.add((pod.uid, name))
+        self._reported.add((pod.uid, name))
         missing = NotFound("ResourceClaimTemplate", template_name)
         return [_failure(pod, name, f'resource claim template "{template_name}": {missing}', now)]
 

@@ -72,7 +72,7 @@ class Provisioner:
         for event in events:
             claim = event.new
             key = (claim.namespace, claim.name, claim.uid)
-            if event.type == DELETED or not self._asked(claim, view):
+            if event.type == DELETED or not self._is_wanted(claim, view):
                 self._due.clear(key)
             elif key not in self._due:
                 storage_class = view.find(CLASS, "", class_of(claim))
@@ -86,7 +86,7 @@ class Provisioner:
         self, view: View, due: Mapping[tuple[str, str], str], namespace: str, name: str, now: float
     ) -> list[Write]:
         found = view.find(CLAIM, namespace, name)
-        if found is None or found.uid != due[namespace, name] or not self._asked(found, view):
+        if found is None or found.uid != due[namespace, name] or not self._is_wanted(found, view):
             return []
         return self._provision(found, view, now)
 
@@ -97,7 +97,7 @@ class Provisioner:
             self._due.set((ref["namespace"], ref["name"], ref["uid"]), now + max(self._delay_s, 1.0))
         return []
 
-    def _asked(self, claim: Object, view: View) -> bool:
+    def _is_wanted(self, claim: Object, view: View) -> bool:
         """Return whether a volume should be provisioned for the claim now."""
         if volume_of(claim) or claim.deleting or not claim.annotations.get(STORAGE_PROVISIONER):
             return False
@@ -118,11 +118,11 @@ class Provisioner:
             why = f'failed to provision volume with StorageClass "{storage_class.name}": '
             gone = f'failed to get target node: node "{chosen}" not found'
             why += "the class says that provisioning fails" if fails else gone
-            told = object_event(claim, "ProvisioningFailed", why, driver, now, warning=True)
+            event = object_event(claim, "ProvisioningFailed", why, driver, now, warning=True)
             if chosen is None:
                 self._due.set((claim.namespace, claim.name, claim.uid), now + max(self._delay_s, 1.0))
-                return [told]
-            return [told, patch_of(claim, {"metadata": {"annotations": {SELECTED_NODE: None}}})]
+                return [event]
+            return [event, patch_of(claim, {"metadata": {"annotations": {SELECTED_NODE: None}}})]
         csi_node = view.find("CSINode", "", chosen) if chosen is not None else None
         made = new_volume(claim, storage_class, node, csi_node)
         message = f"Successfully provisioned volume {made['metadata']['name']}"

@@ -54,7 +54,7 @@ class VolumeController:
     def __init__(self) -> None:
         self._index = VolumeIndex()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
-        self._told: dict[str, str] = {}  # claim uid -> message of its last Event, which is not repeated
+        self._reported: dict[str, str] = {}  # claim uid -> message of its last Event, which is not repeated
 
     @property
     def next_deadline(self) -> float | None:
@@ -87,7 +87,7 @@ class VolumeController:
         if obj.kind == CLAIM:
             if event.type == DELETED:
                 index.forget_claim(obj)
-                self._told.pop(obj.uid, None)
+                self._reported.pop(obj.uid, None)
             else:
                 index.put_claim(obj)
                 claims[obj.key] = None
@@ -124,8 +124,8 @@ class VolumeController:
         if volume.claim_ref is not None:
             return _phase(claim, PENDING)
         if why := _unsuitable(volume, claim):
-            told = f'Cannot bind to requested volume "{name}": {why}'
-            return [*self._tell(claim, "VolumeMismatch", told, now, warning=True), *_phase(claim, PENDING)]
+            message = f'Cannot bind to requested volume "{name}": {why}'
+            return [*self._event(claim, "VolumeMismatch", message, now, warning=True), *_phase(claim, PENDING)]
         return _bind(obj, claim)
 
     def _sync_unbound(self, claim: Object, view: View, taken: set[str], now: float) -> list[Write]:
@@ -134,7 +134,7 @@ class VolumeController:
             delayed = waits_for_consumer(claim, classes)
             found = candidates(claim, self._index.of_class(class_of(claim), claim.key))
         except StorageError as fault:
-            return self._tell(claim, "FailedBinding", fault.why, now, warning=True)
+            return self._event(claim, "FailedBinding", fault.why, now, warning=True)
         suitable = [*found.reserved, *(() if delayed else sorted(found.free, key=_size))]
         for volume in suitable:
             obj = view.find(VOLUME, "", volume.name)
@@ -143,17 +143,17 @@ class VolumeController:
                 return _bind(obj, claim)
         if delayed and SELECTED_NODE not in claim.annotations:
             why = "waiting for first consumer to be created before binding"
-            return [*self._tell(claim, "WaitForFirstConsumer", why, now), *_phase(claim, PENDING)]
+            return [*self._event(claim, "WaitForFirstConsumer", why, now), *_phase(claim, PENDING)]
         storage_class = classes.get(class_of(claim))
         if not class_of(claim):
             default = default_class(classes.values()) if asks_for_no_class(claim) else None
             if default is not None:
                 return [patch_of(claim, {"spec": {"storageClassName": default.name}})]
             why = "no persistent volumes available for this claim and no storage class is set"
-            return [*self._tell(claim, "FailedBinding", why, now), *_phase(claim, PENDING)]
+            return [*self._event(claim, "FailedBinding", why, now), *_phase(claim, PENDING)]
         if storage_class is None:
             why = f'storageclass.storage.k8s.io "{class_of(claim)}" not found'
-            return [*self._tell(claim, "ProvisioningFailed", why, now, warning=True), *_phase(claim, PENDING)]
+            return [*self._event(claim, "ProvisioningFailed", why, now, warning=True), *_phase(claim, PENDING)]
         return [*self._hand_over(claim, storage_class, now), *_phase(claim, PENDING)]
 
     def _hand_over(self, claim: Object, storage_class: Object, now: float) -> list[Write]:
@@ -161,7 +161,7 @@ class VolumeController:
         provisioner = storage_class.raw.get("provisioner") or ""
         if provisioner == NO_PROVISIONER:
             why = "no volume plugin matched name: kubernetes.io/no-provisioner"
-            return self._tell(claim, "ProvisioningFailed", why, now, warning=True)
+            return self._event(claim, "ProvisioningFailed", why, now, warning=True)
         writes: list[Write] = []
         if claim.annotations.get(STORAGE_PROVISIONER) != provisioner:
             named = {STORAGE_PROVISIONER: provisioner, BETA_STORAGE_PROVISIONER: provisioner}
@@ -171,7 +171,7 @@ class VolumeController:
             "system administrator. If volume creation is delayed, please verify that the provisioner is running and "
             "correctly registered."
         )
-        return [*writes, *self._tell(claim, "ExternalProvisioning", why, now)]
+        return [*writes, *self._event(claim, "ExternalProvisioning", why, now)]
 
     def _sync_bound(self, claim: Object, view: View, now: float) -> list[Write]:
         name = volume_of(claim)
@@ -187,12 +187,12 @@ class VolumeController:
         else:
             what = "reference to PersistentVolume" if not name else "its PersistentVolume"
             reason, why = "ClaimLost", f"Bound claim has lost {what}. Data on the volume is lost!"
-        return [*self._tell(claim, reason, why, now, warning=True), *_phase(claim, LOST)]
+        return [*self._event(claim, reason, why, now, warning=True), *_phase(claim, LOST)]
 
-    def _tell(self, claim: Object, reason: str, why: str, now: float, *, warning: bool = False) -> list[Write]:
-        if self._told.get(claim.uid) == why:
+    def _event(self, claim: Object, reason: str, why: str, now: float, *, warning: bool = False) -> list[Write]:
+        if self._reported.get(claim.uid) == why:
             return []
-        self._told[claim.uid] = why
+        self._reported[claim.uid] = why
         return [object_event(claim, reason, why, COMPONENT, now, warning=warning)]
 
     # --- volumes -----------------------------------------------------------------------------------------------

@@ -103,9 +103,9 @@ def _paused(deployment: Object, conditions: Sequence[Raw], at: str) -> Sequence[
     present = _find(conditions, _PROGRESSING)
     if present is not None and present.get("reason") == "ProgressDeadlineExceeded":
         return conditions
-    said = present is not None and present.get("reason") == "DeploymentPaused"
+    is_noted = present is not None and present.get("reason") == "DeploymentPaused"
     paused = bool(deployment.spec.get("paused"))
-    if paused == said:
+    if paused == is_noted:
         return conditions
     entry = {"type": _PROGRESSING, "status": "Unknown"}
     if paused:

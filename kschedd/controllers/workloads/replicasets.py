@@ -205,8 +205,8 @@ class ReplicaSets(InSteps):
             return []
         failure = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": str(error)}
         conditions = with_condition(replica_set.status.get("conditions"), failure, stamp(now))
-        told = self._failed[owner["kind"]].events(replica_set, error, now, f"Error creating: {error}")
-        return [*told, status_of(replica_set, {"conditions": conditions})]
+        events = self._failed[owner["kind"]].events(replica_set, error, now, f"Error creating: {error}")
+        return [*events, status_of(replica_set, {"conditions": conditions})]
 
 
 def _key(workload: Object) -> Key:

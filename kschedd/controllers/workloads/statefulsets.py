@@ -251,17 +251,17 @@ class StatefulSets(InSteps):
         if write.raw["kind"] == CLAIM:
             # Only its labels identify its StatefulSet, unless it is to be deleted with it.
             claim = Object.from_raw(write.raw)
-            told: list[Write] = []
+            events: list[Write] = []
             for key in self._pods.candidates(claim):
                 self._backoff.refused(key, now)
                 workload = view.find(*key)
                 if workload is not None and (pod := stateful_pods.pod_of_claim(workload, claim.name)):
                     of = f"{pod} in StatefulSet {workload.name} failed error:"
                     why = f"create Claim {claim.name} for Pod {of} {error}"
-                    told += self._failed.events(
+                    events += self._failed.events(
                         workload, error, now, why, f"create Pod {of} failed to create PVC {claim.name}: {error}"
                     )
-            return told
+            return events
         key = ("StatefulSet", meta["namespace"], meta["ownerReferences"][0]["name"])
         self._backoff.refused(key, now)
         owner = view.find(*key)

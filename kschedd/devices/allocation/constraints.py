@@ -54,8 +54,8 @@ class _OfRequests:
     attribute: str
 
     def concerns(self, request: DeviceRequest, subrequest: DeviceSubRequest) -> bool:
-        asked = self.requests
-        return not asked or request.name in asked or request.full_name(subrequest) in asked
+        requested = self.requests
+        return not requested or request.name in requested or request.full_name(subrequest) in requested
 
 
 @attrs.define(eq=False)

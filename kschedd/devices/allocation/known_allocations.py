@@ -45,7 +45,7 @@ class _InPools:
 
 
 @attrs.define(eq=False)
-class AskedFor:
+class ClaimRequests:
     """The requests of a set of claims, and the results for them."""
 
     requests: tuple[tuple[DeviceRequest, ...], ...]  # by claim
@@ -108,11 +108,11 @@ class AskedFor:
 class KnownAllocations:
     def __init__(self) -> None:
         self._stamp: Hashable = -1
-        self._known: dict[tuple[str, int], AskedFor] = {}
+        self._known: dict[tuple[str, int], ClaimRequests] = {}
 
     def of(
         self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: Hashable, held: ChangeLog[PoolKey]
-    ) -> AskedFor:
+    ) -> ClaimRequests:
         """Return the cached results for claims with equal requests and the same step limit.
 
         `mixed`: counters of pools are mixed up; `stamp` changes with slices, classes and rules; `held`: changes of held
@@ -124,6 +124,6 @@ class KnownAllocations:
         key = (json.dumps([claim.obj.spec.get("devices") for claim in claims], sort_keys=True), most_steps)
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = AskedFor(tuple(claim.requests for claim in claims))
+            known = self._known[key] = ClaimRequests(tuple(claim.requests for claim in claims))
         known.catch_up(held)
         return known

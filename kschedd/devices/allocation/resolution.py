@@ -145,10 +145,10 @@ class RequestResolver:
         if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
             return False
         of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
-        asked = wanted.subrequest.selectors
+        requested = wanted.subrequest.selectors
         return (
             (not of_class or self._all_select(f"class {wanted.device_class.name}", of_class, device))
-            and (not asked or self._all_select(f"claim {wanted.claim}", asked, device))
+            and (not requested or self._all_select(f"claim {wanted.claim}", requested, device))
             and (not device.slice.per_device or self._reaches(device))
         )
 
@@ -189,11 +189,11 @@ class RequestResolver:
                 here = f"{whose}: selector #{number}"
                 if failure.at_compile_time:
                     raise AllocationError(f"{here}: CEL compile error: {failure}") from failure
-                told = str(failure)
+                text = str(failure)
                 if self.rules.selector_errors_name_device:
                     here += f" on device {device.id}"
-                    told += _HINT if "no such key:" in told else ""
-                raise AllocationError(f"{here}: CEL runtime error: {told}") from failure
+                    text += _HINT if "no such key:" in text else ""
+                raise AllocationError(f"{here}: CEL runtime error: {text}") from failure
         return True
 
 

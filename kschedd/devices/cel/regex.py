@@ -67,8 +67,8 @@ def _compiled(pattern: str) -> Any:
     try:
         return re2.compile(_utf8(pattern), _OPTIONS)
     except re2.error as refusal:
-        said = refusal.args[0].decode("utf-8", "replace")
-        what, separator, part = said.partition(": ")
+        message = refusal.args[0].decode("utf-8", "replace")
+        what, separator, part = message.partition(": ")
         raise PatternError(pattern, f"{_GO_WORDS.get(what, what)}: `{part if separator else pattern}`") from refusal
 
 

@@ -169,9 +169,9 @@ def violates(amount: str, policy: Raw, rules: DeviceRules) -> bool:
         if valid_range.get("max") is not None and parse(amount) > parse(valid_range["max"]):
             return True
         if valid_range.get("step") is not None and in_thousandths(valid_range, rules):
-            asked = thousandths(amount)
+            requested = thousandths(amount)
             least, step = milli_value(valid_range.get("min") or 0), milli_value(valid_range["step"])
-            return asked is None or (asked - least) % step != 0
+            return requested is None or (requested - least) % step != 0
         step = value(valid_range.get("step") or 0)
         return bool(step and (value(amount) - value(valid_range.get("min") or 0)) % step)
     valid_values = policy.get("validValues") or ()

@@ -79,8 +79,8 @@ def status(method: str, value: object, plugin: str, *more: Code) -> Status | Non
         raise BadAnswer(f"{method} returned a Status of {code.name}; allowed are {allowed}")
     if not isinstance(reasons, tuple | list) or len(reasons) > _MOST:
         raise BadAnswer(f"{method} returned a Status whose reasons are {shown(reasons)}; a tuple of texts is expected")
-    said = tuple([text(f"a reason in the Status that {method} returned", reason) for reason in reasons])
-    return Status(code, said, plugin)
+    texts = tuple([text(f"a reason in the Status that {method} returned", reason) for reason in reasons])
+    return Status(code, texts, plugin)
 
 
 def rejection(method: str, value: object, plugin: str) -> Status:
@@ -223,12 +223,12 @@ def post_filter(method: str, value: object, plugin: str, pod_of: Callable[[str],
     """Return the validated result. `pod_of` returns the assigned pod with a uid, or None."""
     if not isinstance(value, PostFilterResult):
         _wrong(method, value, "a PostFilterResult")
-    said = status(method, value.status, plugin)
-    if said is None:
+    reasons = status(method, value.status, plugin)
+    if reasons is None:
         raise BadAnswer(f"{method} returned a PostFilterResult without a status; a Status is expected")
     nominated = value.nominated_node
     return PostFilterResult(
-        said,
+        reasons,
         None if nominated is None else text(f"nominated_node in what {method} returned", nominated),
         _pods(f"victims in what {method} returned", value.victims, pod_of),
         writes(f"writes in what {method} returned", value.writes),
@@ -324,10 +324,10 @@ def permit(method: str, value: object, plugin: str) -> tuple[Status | None, floa
         return status(method, value, plugin, Code.WAIT), 0.0
     if not isinstance(value, tuple | list) or len(value) != 2:
         _wrong(method, value, expected)
-    said, wait = value
-    if said is not None and not isinstance(said, Status):
+    reasons, wait = value
+    if reasons is not None and not isinstance(reasons, Status):
         _wrong(method, value, expected)
-    return status(method, said, plugin, Code.WAIT), number(f"the time that {method} returned", wait)
+    return status(method, reasons, plugin, Code.WAIT), number(f"the time that {method} returned", wait)
 
 
 def idle_points(method: str, value: object) -> tuple[str, ...]:

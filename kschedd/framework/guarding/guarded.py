@@ -70,27 +70,27 @@ _UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # guarded separately, 
 
 # Return annotation -> the required check; each code in an Annotated is allowed in addition.
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {
-    type(None): lambda plugin, method, args, said, codes: None,
-    Status | None: lambda plugin, method, args, said, codes: answers.status(method, said, plugin.name, *codes),
-    Status: lambda plugin, method, args, said, codes: answers.rejection(method, said, plugin.name),
-    Status | PreFilterResult | None: lambda plugin, method, args, said, codes: answers.pre_filter(
-        method, said, plugin.name
+    type(None): lambda plugin, method, args, value, codes: None,
+    Status | None: lambda plugin, method, args, value, codes: answers.status(method, value, plugin.name, *codes),
+    Status: lambda plugin, method, args, value, codes: answers.rejection(method, value, plugin.name),
+    Status | PreFilterResult | None: lambda plugin, method, args, value, codes: answers.pre_filter(
+        method, value, plugin.name
     ),
-    Ints | None: lambda plugin, method, args, said, codes: answers.codes(method, said, len(args[-1])),
-    Ints: lambda plugin, method, args, said, codes: answers.column(method, said, len(args[-1])),
-    int | Status: lambda plugin, method, args, said, codes: answers.score(method, said, plugin.name),
-    PostFilterResult: lambda plugin, method, args, said, codes: answers.post_filter(
-        method, said, plugin.name, args[2].pod
+    Ints | None: lambda plugin, method, args, value, codes: answers.codes(method, value, len(args[-1])),
+    Ints: lambda plugin, method, args, value, codes: answers.column(method, value, len(args[-1])),
+    int | Status: lambda plugin, method, args, value, codes: answers.score(method, value, plugin.name),
+    PostFilterResult: lambda plugin, method, args, value, codes: answers.post_filter(
+        method, value, plugin.name, args[2].pod
     ),
-    Plan | None: lambda plugin, method, args, said, codes: answers.unreserve(method, said),
-    tuple[Status | None, float] | Status | None: lambda plugin, method, args, said, codes: answers.permit(
-        method, said, plugin.name
+    Plan | None: lambda plugin, method, args, value, codes: answers.unreserve(method, value),
+    tuple[Status | None, float] | Status | None: lambda plugin, method, args, value, codes: answers.permit(
+        method, value, plugin.name
     ),
-    Plan | Status | None: lambda plugin, method, args, said, codes: answers.plan(
-        method, said, plugin.name, plugin.ready
+    Plan | Status | None: lambda plugin, method, args, value, codes: answers.plan(
+        method, value, plugin.name, plugin.ready
     ),
-    Collection[str]: lambda plugin, method, args, said, codes: answers.idle_points(method, said),
-    Hashable: lambda plugin, method, args, said, codes: answers.plain_key(method, said),
+    Collection[str]: lambda plugin, method, args, value, codes: answers.idle_points(method, value),
+    Hashable: lambda plugin, method, args, value, codes: answers.plain_key(method, value),
 }
 
 
@@ -101,7 +101,7 @@ def _check_of(protocol: type[Plugin], method: str) -> Check:
         returns, *extra = get_args(returns)
         codes = tuple(code for code in extra if isinstance(code, Code))
     check = _CHECKS[returns]
-    return lambda plugin, name, args, said: check(plugin, name, args, said, codes)
+    return lambda plugin, name, args, value: check(plugin, name, args, value, codes)
 
 
 def _guarded_methods() -> dict[str, Check]:
@@ -215,10 +215,10 @@ class GuardedPlugin:
         guard = self.guard
         data = data_of(state, guard)
         call = self._heard("elsewhere", processes.call)
-        said: list[answers.Answer | PluginError] = call(
+        value: list[answers.Answer | PluginError] = call(
             plugin, method, data, pod, table, rows, guard.limit_of(method), guard.costs
         )
-        return said
+        return value
 
     def _heard(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
         """Return a call that the listener observes while there is one."""
@@ -238,10 +238,10 @@ class GuardedPlugin:
             out = _outgoing(args, guard)
             if is_async:
                 try:
-                    said = self._run_async(method, out, guard.limit_of(name))
+                    value = self._run_async(method, out, guard.limit_of(name))
                 except TimeoutError:
                     raise guard.timeout(name) from None
-                return check(self, name, args, said)
+                return check(self, name, args, value)
             if name == "post_filter":
                 out[3] = PostFilterViewView(args[3], args[1])
             elif name == "normalize":
@@ -251,14 +251,14 @@ class GuardedPlugin:
         def call(*args: Any) -> Any:
             return guard.call(name, work, *args)
 
-        def told(*args: Any) -> Any:
+        def counted(*args: Any) -> Any:
             try:
                 return guard.call(name, work, *args)
             except PluginError as fault:
                 guard.report(fault)
                 return None
 
-        return told if name in _WITHOUT_CONSEQUENCE else call
+        return counted if name in _WITHOUT_CONSEQUENCE else call
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[SchedulerCache], Any]:
         """Return a plan's `ready` callback, guarded."""
@@ -359,9 +359,9 @@ class GuardedRegistry(Registry):
         plugin = GuardedPlugin(name, self.construct(name, args, view), guard, self.run_async)
         if plugin.worker_processes and self.processes is not None:
             cls = self.added[name]
-            said = None if args is None else written(args)
+            value = None if args is None else written(args)
             recipe = PluginRecipe(
-                name, cls.__module__, cls.__qualname__, file_of.get(cls), said, dict(handle.feature_gates), handle.seed
+                name, cls.__module__, cls.__qualname__, file_of.get(cls), value, dict(handle.feature_gates), handle.seed
             )
             plugin.elsewhere = self.processes, self.processes.plugin(recipe, plugin.worker_processes)
         return plugin

@@ -159,7 +159,7 @@ class WorkerProcesses:
         with plugin.at_once:
             process = self._taken(plugin, method)
             try:
-                answers, seconds = self._ask(process, plugin, method, order, limit_s)
+                answers, seconds = self._request(process, plugin, method, order, limit_s)
             except _Gone as gone:
                 self._lost(process)
                 if gone.late:
@@ -189,7 +189,7 @@ class WorkerProcesses:
 
     # -- one process ----------------------------------------------------------------------------------------------
 
-    def _ask(
+    def _request(
         self, process: WorkerProcess, plugin: ProcessPlugin, method: str, order: bytes, limit_s: float
     ) -> tuple[list[Any], list[float]]:
         while True:
@@ -267,8 +267,8 @@ def _how(status: int | None) -> str:
 
 def _read(plugin: str, method: str, answer: Any) -> Answer | PluginError:
     if not isinstance(answer, dict):
-        said: int | None = answer
-        return said
+        number: int | None = answer
+        return number
     if "fault" in answer:
         return PluginError(plugin, method, answer["fault"])
     code, reasons = answer["status"]

@@ -523,13 +523,13 @@ class PostFilterViewView(_View):
     def dry_run(self, state: StateView, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
         if not isinstance(state, StateView) or not isinstance(pod, ReadOnlyPod):
             raise TypeError("dry_run: a state and a pod that the plugin was given are expected")
-        asked = np.array(rows, dtype=np.int64)
-        if asked.ndim != 1 or not np.isin(asked, self._view.rows_with(Code.UNSCHEDULABLE)).all():
+        requested = np.array(rows, dtype=np.int64)
+        if requested.ndim != 1 or not np.isin(requested, self._view.rows_with(Code.UNSCHEDULABLE)).all():
             raise ValueError("dry_run: rows that were rejected as Unschedulable are expected (`rows_with`)")
         real = self._pod if pod.uid == self._pod.uid else pod
         with waited_for():
             pass  # an abandoned call runs no further dry runs
-        found = self._view.dry_run(state._state, real, asked, int(offset) % max(len(asked), 1), int(wanted))
+        found = self._view.dry_run(state._state, real, requested, int(offset) % max(len(requested), 1), int(wanted))
         return attrs.evolve(
             found,
             candidates=tuple(_candidate(candidate) for candidate in found.candidates),

@@ -130,12 +130,12 @@ def _args(recipe: PluginRecipe, cls: type[Any]) -> Any:
 
 def _answer(call: Any, state: CycleState, pod: Any, node: NodeSnapshot) -> Any:
     try:
-        said = call(state, pod, node)
+        answer = call(state, pod, node)
     except PluginError as fault:
         return {"fault": fault.why}
-    if isinstance(said, Status):
-        return {"status": [int(said.code), list(said.reasons)]}
-    return said
+    if isinstance(answer, Status):
+        return {"status": [int(answer.code), list(answer.reasons)]}
+    return answer
 
 
 def main(descriptor: int) -> None:

@@ -1,9 +1,11 @@
 """Rules about KubeSchedulerConfigurations, and the flags of components in the pods that run them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from kschedd.config.loading.releases import RELEASES, RENAMED, V1
+from kschedd.config.versions.gate_history import gates_gone_in
+from kschedd.config.versions.kube_releases import Release
 from kschedd.lint.rules import PODS, Hit, Level, RuleSet
 from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, Steps, at, entries, items, text_of
 from kschedd.values import as_map
@@ -159,12 +161,12 @@ def extender_ignorable(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 # -- feature gates ---------------------------------------------------------------------------------------------------
 
 # Gate -> the release that no longer knows it.
-_GONE_GATES: Final[Mapping[str, tuple[str, ...]]] = {
+_GONE_GATES: Final[Mapping[str, Sequence[str]]] = {
     "1.31": ("CSINodeExpandSecret",),
     "1.32": ("MinDomainsInPodTopologySpread", "HPAContainerMetrics"),
     "1.33": ("PDBUnhealthyPodEvictionPolicy", "PersistentVolumeLastPhaseTransitionTime"),
     "1.34": ("PodDisruptionConditions",),
-    "1.37": ("GangScheduling", "WorkloadAwarePreemption", "SidecarContainers", "AnyVolumeDataSource"),
+    **{str(release): gates_gone_in(release) for release in (Release(35), Release(36), Release(37))},
     "1.38": (
         "PodSchedulingReadiness",
         "MatchLabelKeysInPodAffinity",
@@ -181,11 +183,7 @@ def _flags(found: "LintedObject | PodPart") -> Iterator[tuple[Steps, str]]:
     They are in the command and the arguments of containers, and in the extraArgs of kubeadm's configuration.
     """
     if isinstance(found, PodPart):
-        for path, container in found.containers():
-            for field in ("command", "args"):
-                for place, word in enumerate(items(container.get(field))):
-                    if isinstance(word, str):
-                        yield (*path, field, place), word
+        yield from found.words
         return
     for component in ("scheduler", "apiServer", "controllerManager", "nodeRegistration"):
         extra = at(found.raw, component, "extraArgs") or at(found.raw, component, "kubeletExtraArgs")
@@ -230,6 +228,8 @@ def _gate_rule(code: str, gone: Mapping[str, str], eras: tuple[tuple[str, Level,
 for _code, _since, _source in (
     ("gates-gone-138", "1.38", "kubernetes#141741, kubernetes#141744, kubernetes#141946"),
     ("gates-gone-137", "1.37", "kubernetes#139520, kubernetes#137755"),
+    ("gates-gone-136", "1.36", "kube_features.go"),
+    ("gates-gone-135", "1.35", "kube_features.go"),
     ("gates-gone-134", "1.34", "kubernetes#129501"),
     ("gates-gone-133", "1.33", "kubernetes#129500, kubernetes#129295"),
     ("gates-gone-132", "1.32", "kubernetes#126863, kubernetes#126862"),

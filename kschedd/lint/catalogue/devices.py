@@ -13,6 +13,7 @@ RULES: Final = RuleSet()
 CLAIMS: Final = ("ResourceClaim", "ResourceClaimTemplate")
 ADMIN_ACCESS: Final = "resource.kubernetes.io/admin-access"
 _MOST: Final = 2**63 - 1
+_IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def _devices(found: LintedObject) -> tuple[Steps, Raw]:
@@ -91,20 +92,25 @@ def taintrule_v1alpha3(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 def taintrule_extended(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     if at(found.spec, "taint", "effect") != "NoExecute":
         return
-    users = known.once("pods with extended resources of device classes", partial(_users, known))
+    driver = text_of(at(found.spec, "deviceSelector", "driver"))
+    users = known.once(f"pods with extended resources of the driver {driver!r}", partial(_users, known, driver))
     if users:
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
         yield Hit(("spec", "taint", "effect"), f"{users[0].object.shown}{more}")
 
 
-def _users(known: KnownObjects) -> list[PodPart]:
-    names = {text_of(each.spec.get("extendedResourceName")) for each in known.of("DeviceClass")} - {""}
-    return [pod for pod in known.pods if any(_asks_for(container, names) for _, container in pod.containers())]
+def _users(known: KnownObjects, driver: str) -> list[PodPart]:
+    """Return the pods with extended resources of device classes that may select devices of the driver ("": any)."""
+    names: set[str] = set()
+    for each in known.of("DeviceClass"):
+        terms = [text_of(at(term, "cel", "expression")) for _, term in entries(each.spec, "selectors")]
+        if not any("device.driver" in term and driver not in term for term in terms):
+            names |= {text_of(each.spec.get("extendedResourceName")), f"{_IMPLICIT}{each.name}"}
+    return [pod for pod in known.pods if any(_asks_for(container, names) for _, container in pod.containers)]
 
 
 def _asks_for(container: Raw, names: set[str]) -> bool:
-    asked = as_map(at(container, "resources", "limits"))
-    return any(name in names or str(name).startswith("deviceclass.resource.kubernetes.io/") for name in asked)
+    return any(name in names for name in as_map(at(container, "resources", "limits")))
 
 
 @RULES.add(
@@ -166,7 +172,7 @@ def all_partly_full(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 @RULES.add(
     "capacity-qualified-name",
     CLAIMS,
-    ("", "warning", "the capacity {} matches no device: drivers publish it without their own name"),
+    ("", "note", "the capacity {} matches no device whose driver publishes it without its own name, as most do"),
     ("1.38", "fine", "the capacity {} also matches the driver's own name for it"),
     fix="Request the capacity by the very name that the driver publishes.",
     source="kubernetes#142202",
@@ -174,8 +180,14 @@ def all_partly_full(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 def capacity_qualified_name(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
         for name in as_map(at(request, "capacity", "requests")):
-            if str(name).count("/") == 1:
+            if str(name).count("/") == 1 and name not in known.once("capacities", partial(_capacities, known)):
                 yield Hit((*path, "capacity", "requests", name), str(name))
+
+
+def _capacities(known: KnownObjects) -> set[str]:
+    """Return the names under which slices publish capacity."""
+    slices = known.of("ResourceSlice")
+    return {name for each in slices for _, device in _slice_devices(each) for name in as_map(device.get("capacity"))}
 
 
 @RULES.add(
@@ -616,6 +628,7 @@ def claim_class_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     "claim-template-missing",
     PODS,
     ("", "error", "the ResourceClaimTemplate {} does not exist, so the pod stays pending"),
+    fields="resourceClaims",
     fix="Create the template in the namespace of the pod, or correct its name.",
     source="scheduler/framework/plugins/dynamicresources",
 )

@@ -31,6 +31,7 @@ _PASSING: Final = (
     "selector-matches-no-node",
     PODS,
     ("", "error", "{}, so the pod stays pending"),
+    fields=("nodeSelector", "affinity"),
     fix="Use labels that the nodes have, or label a node.",
     source="scheduler/framework/plugins/nodeaffinity",
 )
@@ -67,6 +68,7 @@ def selector_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit]
     "preference-matches-no-node",
     PODS,
     ("", "warning", "no node matches this preference, so it has no effect"),
+    fields="affinity",
     fix="Use labels that the nodes have, or remove the preference.",
     source="scheduler/framework/plugins/nodeaffinity",
 )
@@ -91,6 +93,7 @@ def _any_fits(term: Raw, known: KnownObjects) -> bool:
     "node-name-missing",
     PODS,
     ("", "error", "the node {} does not exist, so the pod never runs"),
+    fields="nodeName",
     fix="Correct the name, or let the scheduler choose a node.",
     source="core/v1 types",
 )
@@ -130,6 +133,7 @@ def _by_class(known: KnownObjects, name: str) -> bool:
     "toleration-without-taint",
     PODS,
     ("", "note", "no node has the taint {}, so this toleration has no effect"),
+    fields="tolerations",
     fix="Correct the toleration, or remove it.",
     source="scheduler/framework/plugins/tainttoleration",
 )
@@ -160,7 +164,7 @@ def host_port_replicas(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     replicas = pod.replicas
     if not known.nodes or replicas is None or replicas <= len(known.nodes):
         return
-    for path, container in pod.containers():
+    for path, container in pod.containers:
         for inside, port in entries(container, "ports"):
             if isinstance(number := port.get("hostPort"), int) and number:
                 text = f"{replicas} replicas each need port {number} of a node, and there are {len(known.nodes)} nodes"
@@ -172,6 +176,7 @@ def host_port_replicas(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "runtime-class-missing",
     PODS,
     ("", "error", "the RuntimeClass {} does not exist, and the pods are rejected"),
+    fields="runtimeClassName",
     fix="Create the class, or correct its name.",
     source="plugin/pkg/admission/runtimeclass",
 )

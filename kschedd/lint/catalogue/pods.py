@@ -23,7 +23,9 @@ from kschedd.lint.subjects import (
 from kschedd.values import as_map
 
 RULES: Final = RuleSet()
+SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _MOST: Final = 2**63 - 1
+_SMALL_VOLUME: Final = 2**30  # bytes; a limit up to here is no matter of placement
 _TOPOLOGY_LABELS: Final = (ZONE_LABEL, REGION_LABEL)
 
 
@@ -57,6 +59,7 @@ def _old_keys(pod: PodPart, *labels: str) -> Iterator[Hit]:
     "beta-labels",
     PODS,
     ("", "warning", "{} is deprecated since 1.17, and nodes of new clusters do not have it"),
+    fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
     fix="Use the label in parentheses.",
     source="core/v1 well_known_labels.go",
 )
@@ -68,6 +71,7 @@ def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "beta-os-arch",
     PODS,
     ("", "note", "{} is deprecated since 1.14"),
+    fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
     fix="Use the label in parentheses.",
     source="core/v1 well_known_labels.go",
 )
@@ -79,6 +83,7 @@ def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "beta-instance-type",
     PODS,
     ("", "note", "{} is deprecated since 1.17"),
+    fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
     fix="Use the label in parentheses.",
     source="core/v1 well_known_labels.go",
 )
@@ -90,6 +95,7 @@ def beta_instance_type(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "node-term-empty",
     PODS,
     ("", "error", "an empty term matches no node{}"),
+    fields="affinity",
     fix="Write the labels that the node must have, or remove the term.",
     source="core/v1 types",
 )
@@ -104,6 +110,7 @@ def node_term_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "preferred-term-empty",
     PODS,
     ("", "warning", "an empty preference has no effect"),
+    fields="affinity",
     fix="Write the labels that the node should have, or remove the preference.",
     source="core/v1 types",
 )
@@ -118,6 +125,7 @@ def preferred_term_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "selector-contradiction",
     PODS,
     ("", "error", "{}, so no node can match and the pod stays pending"),
+    fields="affinity",
     fix="Remove one of the two requirements.",
     source="scheduler/framework/plugins/nodeaffinity",
 )
@@ -158,6 +166,7 @@ def _any(values: set[str]) -> str:
     "nodename-bypasses",
     PODS,
     ("", "warning", "with nodeName the scheduler is bypassed: {} not looked at, and the kubelet may reject the pod"),
+    fields="nodeName",
     fix="Replace nodeName by a nodeSelector or node affinity for the node.",
     source="kubernetes/website#41856",
 )
@@ -187,6 +196,7 @@ def nodename_bypasses(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "the operator {} needs the feature gate TaintTolerationComparisonOperators, which is off: without "
         "it the pod is rejected or tolerates nothing",
     ),
+    fields="tolerations",
     fix="Use Equal or Exists, or turn the feature gate on.",
     source="core/v1 validation",
 )
@@ -205,11 +215,13 @@ def toleration_gt(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "this toleration has no key and the operator Exists: it tolerates every taint{}, also those of nodes "
         "that are not ready or are being drained",
     ),
+    fields="tolerations",
     fix="Name the taints that the pod should tolerate; keep this only for pods that must run on every node.",
     source="core/v1 types",
 )
 def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    if pod.object.kind in ("DaemonSet", "Pod"):
+    of_system = text_of(pod.spec.get("priorityClassName")) in SYSTEM_CLASSES or pod.spec.get("hostNetwork") is True
+    if pod.object.kind in ("DaemonSet", "Pod") or of_system:
         return
     for path, toleration in entries(pod.spec, "tolerations"):
         if toleration.get("operator") == "Exists" and not toleration.get("key"):
@@ -227,6 +239,7 @@ def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "the API server drops schedulingGroup unless the feature gate GenericWorkload is on (it is off by "
         "default), and the pods are scheduled one by one",
     ),
+    fields="schedulingGroup",
     fix="Turn the feature gate on in the API server and the scheduler.",
     source="core/v1 types, kube_features.go",
 )
@@ -244,6 +257,7 @@ def scheduling_group(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "warning",
         "no claim is made for a pod in a PodGroup unless the feature gate DRAWorkloadResourceClaims is on",
     ),
+    fields="schedulingGroup",
     fix="Turn the feature gate on, or use resourceClaimName.",
     source="kubernetes#138363",
 )
@@ -260,6 +274,7 @@ def group_claims_template(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "fine", "the field `source` of a resource claim is read"),
     ("1.31", "error", "the API server drops the field `source`, so the pod names no claim and is rejected"),
+    fields="resourceClaims",
     fix="Write resourceClaimName or resourceClaimTemplateName beside the name.",
     source="kubernetes#125116",
 )
@@ -274,6 +289,7 @@ def claim_source(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "error", "an empty runtimeClassName is rejected"),
     ("1.38", "fine", "an empty runtimeClassName is admitted"),
+    fields="runtimeClassName",
     fix="Remove the field.",
     source="kubernetes#140108",
 )
@@ -287,6 +303,7 @@ def runtimeclass_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "warning", "the API server drops pod-level resources; only requests of containers count"),
     ("1.34", "fine", "pod-level resources count"),
+    fields="resources",
     fix="State the requests of the containers.",
     source="kube_features.go (PodLevelResources)",
 )
@@ -300,6 +317,7 @@ def pod_level_resources(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "fine", "pod-level requests of a running pod cannot be changed"),
     ("1.36", "fine", "pod-level requests of a running pod can be changed by the resize subresource"),
+    fields="resources",
     fix="Nothing has to change.",
     source="kubernetes#137684",
 )
@@ -314,6 +332,7 @@ def pod_level_resize(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     ("", "fine", "empty pod-level resources have no effect"),
     ("1.34", "warning", "empty pod-level resources change the QoS class of the pod"),
     ("1.37", "fine", "they do not"),
+    fields="resources",
     fix="Remove the empty field.",
     source="kubernetes#137150",
 )
@@ -331,7 +350,7 @@ def pod_resources_empty(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     source="kube_features.go (InPlacePodVerticalScaling)",
 )
 def resize_policy(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    for path, container in pod.containers():
+    for path, container in pod.containers:
         if items(container.get("resizePolicy")):
             yield Hit((*path, "resizePolicy"))
 
@@ -345,6 +364,7 @@ def resize_policy(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "warning",
         "the API server drops evictionResponders unless the feature gate EvictionRequestAPI (alpha) is on",
     ),
+    fields="evictionResponders",
     fix="Remove the field, or turn the feature gate on.",
     source="kubernetes#137050",
 )
@@ -358,6 +378,7 @@ def eviction_responders(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "fine", "a pod with hostNetwork and its own user namespace may run on any node"),
     ("1.36", "warning", "this pod stays pending unless a node declares the feature UserNamespacesHostNetworkSupport"),
+    fields="hostUsers",
     fix="Remove `hostUsers: false` or `hostNetwork: true`, or use nodes that declare the feature.",
     source="scheduler/framework/plugins/nodedeclaredfeatures",
 )
@@ -375,7 +396,7 @@ def declared_features_hostusers(pod: PodPart, known: KnownObjects) -> Iterator[H
     source="scheduler/framework/plugins/nodedeclaredfeatures",
 )
 def declared_features_restart_all(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    for path, container in pod.containers():
+    for path, container in pod.containers:
         for inside, rule in entries(container, "restartPolicyRules"):
             if rule.get("action") == "RestartAllContainers":
                 yield Hit((*path, *inside, "action"))
@@ -390,7 +411,7 @@ def declared_features_restart_all(pod: PodPart, known: KnownObjects) -> Iterator
     source="kubernetes#133363",
 )
 def extended_implicit(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    for path, container in pod.containers():
+    for path, container in pod.containers:
         for side in ("limits", "requests"):
             for name in as_map(at(container, "resources", side)):
                 if str(name).startswith("deviceclass.resource.kubernetes.io/"):
@@ -431,14 +452,16 @@ def critical_pod(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "emptydir-size",
     PODS,
     ("", "note", "sizeLimit reserves nothing: the scheduler looks at requests of ephemeral-storage only"),
+    fields="volumes",
     fix="Request ephemeral-storage in a container that uses the volume.",
     source="scheduler/framework/plugins/noderesources/fit.go",
 )
 def emptydir_size(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
-    if any(at(container, "resources", "requests", "ephemeral-storage") for _, container in pod.containers()):
+    if any(at(container, "resources", "requests", "ephemeral-storage") for _, container in pod.containers):
         return
     for path, volume in entries(pod.spec, "volumes"):
-        if at(volume, "emptyDir", "sizeLimit") is not None and at(volume, "emptyDir", "medium") != "Memory":
+        size = at(volume, "emptyDir", "sizeLimit")
+        if size is not None and at(volume, "emptyDir", "medium") != "Memory" and _is_above(size, _SMALL_VOLUME):
             yield Hit((*path, "emptyDir", "sizeLimit"))
 
 
@@ -452,6 +475,7 @@ def emptydir_size(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "a volume is mounted with the SELinux label of its first pod: pods with other labels that share it "
         "may not start",
     ),
+    fields="volumes",
     fix="Give the pods that share a volume the same SELinux label, or set seLinuxChangePolicy: Recursive.",
     source="kubernetes#139956",
 )
@@ -462,7 +486,7 @@ def selinux_mount(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         return
     if at(pod.spec, "securityContext", "seLinuxOptions", "level"):
         yield Hit(("securityContext", "seLinuxOptions"))
-    for path, container in pod.containers():
+    for path, container in pod.containers:
         if at(container, "securityContext", "seLinuxOptions", "level"):
             yield Hit((*path, "securityContext", "seLinuxOptions"))
 
@@ -479,7 +503,7 @@ def huge_quantity(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     fields: list[Steps] = []
     if (pod := found.pod) is not None:
         fields += [
-            (*pod.path, *path, "resources", side) for path, _ in pod.containers() for side in ("requests", "limits")
+            (*pod.path, *path, "resources", side) for path, _ in pod.containers for side in ("requests", "limits")
         ]
         fields += [(*pod.path, "overhead"), (*pod.path, "resources", "requests"), (*pod.path, "resources", "limits")]
     elif found.kind == "Node":
@@ -497,6 +521,13 @@ def huge_quantity(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         for name, quantity in as_map(within).items():
             if _is_huge(quantity, "cpu" in str(name)):
                 yield Hit((*path, name), str(quantity))
+
+
+def _is_above(quantity: object, bound: int) -> bool:
+    try:
+        return parse(quantity) > bound  # type: ignore[arg-type]
+    except (QuantityError, TypeError, ValueError):
+        return False
 
 
 def _is_huge(quantity: object, milli: bool) -> bool:
@@ -545,7 +576,7 @@ def nominated_by_others(found: LintedObject, known: KnownObjects) -> Iterator[Hi
 )
 def limitrange_exact(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     limits = known.once("limits of containers", partial(_container_limits, known)).get(pod.namespace)
-    for path, container in pod.containers() if limits else ():
+    for path, container in pod.containers if limits else ():
         for side, name, bound in (("requests", "min", 1), ("limits", "max", -1)):
             for resource, asked in as_map(at(container, "resources", side)).items():
                 for limit in limits or ():

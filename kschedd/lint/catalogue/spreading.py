@@ -50,6 +50,7 @@ def is_empty_selector(selector: object) -> bool:
     PODS,
     ("", "warning", "this constraint counts no pods, so it spreads nothing"),
     ("1.38", "note", "it counts all pods of the namespace, so pods may stay pending"),
+    fields="topologySpreadConstraints",
     fix="Write the labels that you mean, mostly those of the pod itself.",
     source="kubernetes#141339, kubernetes#141340",
 )
@@ -63,6 +64,7 @@ def spread_empty_selector(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "spread-nil-selector",
     PODS,
     ("", "warning", "without labelSelector this constraint counts no pods and spreads nothing{}"),
+    fields="topologySpreadConstraints",
     fix="Add a labelSelector with the labels of the pods to spread, mostly those of the pod itself.",
     source="kubernetes#141339",
 )
@@ -81,6 +83,7 @@ def spread_nil_selector(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "warning",
         "the labelSelector of this constraint does not match the pod's own labels: its pods are not counted",
     ),
+    fields="topologySpreadConstraints",
     fix="Use labels that the pod itself has; otherwise its replicas are not spread among themselves.",
     source="scheduler/framework/plugins/podtopologyspread",
 )
@@ -95,6 +98,7 @@ def spread_misses_own_pods(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "spread-soft-min-domains",
     PODS,
     ("", "error", "minDomains needs whenUnsatisfiable: DoNotSchedule; the pod is rejected"),
+    fields="topologySpreadConstraints",
     fix="Remove minDomains, or make the constraint a hard one.",
     source="core/v1 validation",
 )
@@ -109,6 +113,7 @@ def spread_soft_min_domains(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "fine", "the scheduler reads matchLabelKeys"),
     ("1.34", "fine", "the API server merges matchLabelKeys into labelSelector when the pod is created"),
+    fields="topologySpreadConstraints",
     fix="Pods created before the upgrade have no merged selector: let pending pods be placed or create them again.",
     source="kubernetes#129874",
 )
@@ -122,6 +127,7 @@ def match_label_keys_merge(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "match-label-keys-absent",
     PODS,
     ("", "warning", "the pod has no label {}, so this key is ignored and more pods are counted than it seems"),
+    fields=("topologySpreadConstraints", "affinity"),
     fix="Remove the key from matchLabelKeys, or add the label to the pod.",
     source="core/v1 types",
 )
@@ -138,6 +144,7 @@ def match_label_keys_absent(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "affinity-nil-selector",
     PODS,
     ("", "warning", "without labelSelector this term matches no pod{}"),
+    fields="affinity",
     fix="Add a labelSelector with the labels of the pods that you mean.",
     source="core/v1 types",
 )
@@ -152,6 +159,7 @@ def affinity_nil_selector(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "affinity-namespaces",
     PODS,
     ("", "note", "an empty list of namespaces means the pod's own namespace, not all of them"),
+    fields="affinity",
     fix="Write `namespaceSelector: {}` for all namespaces, or remove the empty list.",
     source="core/v1 types",
 )
@@ -170,6 +178,7 @@ def affinity_namespaces(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "a pending pod with a namespaceSelector is not woken when a matching pod of another namespace comes or "
         "goes; it is tried again after five minutes",
     ),
+    fields="affinity",
     fix="Name the namespaces in `namespaces` if pods should be placed at once.",
     source="kubernetes#141953, kubernetes#141954",
 )
@@ -190,6 +199,7 @@ def affinity_nsselector_wakes(pod: PodPart, known: KnownObjects) -> Iterator[Hit
         "DoesNotExist, so the term counts for fewer namespaces than it selects",
     ),
     ("1.37", "fine", "the selector counts"),
+    fields="affinity",
     fix="Label the namespaces that you mean and select them with In or Exists.",
     source="kube-scheduler 1.36.3, interpodaffinity",
 )
@@ -204,6 +214,7 @@ def affinity_nsselector_notin(pod: PodPart, known: KnownObjects) -> Iterator[Hit
     "affinity-contradiction",
     PODS,
     ("", "error", "the pod requires and forbids the same pods in the same {}: it stays pending"),
+    fields="affinity",
     fix="Remove one of the two terms.",
     source="scheduler/framework/plugins/interpodaffinity",
 )
@@ -218,6 +229,7 @@ def affinity_contradiction(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "anti-affinity-to-itself",
     PODS,
     ("", "warning", "the pods of this workload may not share a {}"),
+    fields="affinity",
     fix="Use fewer replicas, a topologyKey with more values, or preferred anti-affinity.",
     source="scheduler/framework/plugins/interpodaffinity",
 )
@@ -239,6 +251,7 @@ def anti_affinity_to_itself(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "spread-missing-key",
     PODS,
     ("", "error", "no node has the label {}, so no node satisfies this constraint"),
+    fields="topologySpreadConstraints",
     fix="Use a label that the nodes have, such as topology.kubernetes.io/zone.",
     source="scheduler/framework/plugins/podtopologyspread",
 )
@@ -254,6 +267,7 @@ def spread_missing_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "affinity-missing-key",
     PODS,
     ("", "warning", "no node has the label {}"),
+    fields="affinity",
     fix="Use a label that the nodes have, such as topology.kubernetes.io/zone.",
     source="scheduler/framework/plugins/interpodaffinity",
 )
@@ -275,6 +289,7 @@ def affinity_missing_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "warning",
         "minDomains is {}: with fewer domains the lowest count is taken as 0, so only maxSkew pods fit in each domain",
     ),
+    fields="topologySpreadConstraints",
     fix="Lower minDomains to the number of domains, or add nodes in further ones.",
     source="scheduler/framework/plugins/podtopologyspread",
 )
@@ -291,6 +306,7 @@ def spread_min_domains(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "affinity-matches-nothing",
     PODS,
     ("", "warning", "{}"),
+    fields="affinity",
     fix="Correct the selector, or create the pods that it means.",
     source="scheduler/framework/plugins/interpodaffinity",
 )

@@ -27,9 +27,15 @@ _WITH_TEXTS: Final = (
 )
 
 
-def _text_rule(code: str, wanted: str, *eras: tuple[str, Level, str], fix: str, source: str) -> None:
+# Programs and pages name conditions and messages of other programs, and show messages that nothing looks for.
+_PROGRAMS_AND_PAGES: Final = (".go", ".md")
+
+
+def _text_rule(
+    code: str, wanted: str, *eras: tuple[str, Level, str], fix: str, source: str, is_metric: bool = False
+) -> None:
     def check(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-        if wanted in found.all_text:
+        if wanted in found.all_text and (is_metric or not found.source.endswith(_PROGRAMS_AND_PAGES)):
             yield from (Hit(path) for path, text in found.texts if wanted in text)
 
     RULES.add(code, _WITH_TEXTS, *eras, fix=fix, source=source)(check)
@@ -42,6 +48,7 @@ _text_rule(
     ("1.37", "warning", "the metric scheduler_resourceclaim_creates_total does not exist"),
     fix="Use dynamic_resource_allocation_resourceclaim_creates_total.",
     source="kubernetes#138542",
+    is_metric=True,
 )
 _text_rule(
     "metric-cache-size",
@@ -50,6 +57,7 @@ _text_rule(
     ("1.34", "warning", "the metric scheduler_scheduler_cache_size does not exist"),
     fix="Use scheduler_cache_size.",
     source="kubernetes#131425",
+    is_metric=True,
 )
 _text_rule(
     "metric-pod-duration",
@@ -58,6 +66,7 @@ _text_rule(
     ("1.33", "warning", "the metric scheduler_pod_scheduling_duration_seconds does not exist"),
     fix="Use scheduler_pod_scheduling_sli_duration_seconds.",
     source="notes of 1.33",
+    is_metric=True,
 )
 _text_rule(
     "text-no-new-claims",

@@ -1,6 +1,7 @@
 """Rules about volumes, claims, storage classes and CSI objects."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kschedd.lint.rules import PODS, Hit, Level, RuleSet
@@ -55,8 +56,13 @@ def pvc_beta_class(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 )
 def pvc_empty_class(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, _, spec in _claims(found):
-        if spec.get("storageClassName") == "" and not spec.get("volumeName") and not spec.get("selector"):
+        is_free = spec.get("storageClassName") == "" and not spec.get("volumeName") and not spec.get("selector")
+        if is_free and not known.once("volumes without class", partial(_has_classless_volumes, known)):
             yield Hit((*path, "spec", "storageClassName"))
+
+
+def _has_classless_volumes(known: KnownObjects) -> bool:
+    return any(not each.spec.get("storageClassName") for each in known.of("PersistentVolume"))
 
 
 @RULES.add(
@@ -108,7 +114,9 @@ def _volume_rule(code: str, *types: str, says: str, level: Level, fix: str, sour
     """Declare a rule for types of volumes, in pods and in PersistentVolumes."""
     before: list[tuple[str, Level, str]] = [("", "fine", "volumes of this type are mounted")] if since else []
     eras = [*before, (since, level, says)]
-    RULES.add(code, _WITH_VOLUMES, *eras, fix=fix, source=source)(lambda found, known: _typed(found, known, *types))
+    RULES.add(code, _WITH_VOLUMES, *eras, fields="volumes", fix=fix, source=source)(
+        lambda found, known: _typed(found, known, *types)
+    )
 
 
 _volume_rule(
@@ -160,6 +168,7 @@ _volume_rule(
     "migrated-volumes",
     _WITH_VOLUMES,
     ("", "note", "{}"),
+    fields="volumes",
     fix="Install the driver, and use its volumes directly.",
     source="core/v1 types",
 )
@@ -175,6 +184,7 @@ def migrated_volumes(found: LintedObject | PodPart, known: KnownObjects) -> Iter
     PODS,
     ("", "error", "the template is accepted, but each of its pods is rejected: the image volume has no reference"),
     ("1.37", "error", "the object is rejected: the image volume has no reference"),
+    fields="volumes",
     fix="Name the image in `reference`.",
     source="kubernetes#135989",
 )
@@ -190,6 +200,7 @@ def image_volume_reference(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     ("", "note", "nodes that have the image of this volume are not preferred"),
     ("1.36", "note", "nodes that have the image of this volume are preferred more than they should be"),
     ("1.37", "fine", "nodes that have the image of this volume are preferred as for the image of a container"),
+    fields="volumes",
     fix="Nothing has to change.",
     source="kubernetes#130231, kubernetes#138951",
 )
@@ -255,8 +266,8 @@ def capacity_immediate(found: LintedObject, known: KnownObjects) -> Iterator[Hit
     source="scheduler/framework/plugins/volumebinding/binder.go",
 )
 def no_provisioner_unbound(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    if found.raw.get("provisioner") != "kubernetes.io/no-provisioner":
-        return
+    if found.raw.get("provisioner") != "kubernetes.io/no-provisioner" or not known.lists("PersistentVolume"):
+        return  # without a dump: a provisioner of local volumes may make them
     with_volumes = known.once(
         "storage classes of volumes",
         lambda: {text_of(each.spec.get("storageClassName")) for each in known.of("PersistentVolume")},

@@ -1,8 +1,9 @@
 """Rules about workloads, budgets, priorities, autoscalers, PodGroups, namespaces and annotations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
+from kschedd.lint.catalogue.pods import SYSTEM_CLASSES
 from kschedd.lint.catalogue.spreading import is_empty_selector
 from kschedd.lint.rules import PODS, Hit, RuleSet
 from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, entries, selects, text_of
@@ -10,7 +11,6 @@ from kschedd.values import as_map
 
 RULES: Final = RuleSet()
 _BUDGET: Final = "PodDisruptionBudget"
-_SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 
 
 @RULES.add(
@@ -188,6 +188,7 @@ def priority_two_defaults(found: LintedObject, known: KnownObjects) -> Iterator[
     "priority-class-missing",
     PODS,
     ("", "error", "the PriorityClass {} does not exist, and the pods are rejected"),
+    fields="priorityClassName",
     fix="Create the class, or correct its name.",
     source="plugin/pkg/admission/priority",
 )
@@ -196,7 +197,7 @@ def priority_class_missing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     if (
         known.lists("PriorityClass")
         and name
-        and name not in _SYSTEM_CLASSES
+        and name not in SYSTEM_CLASSES
         and known.find("PriorityClass", "default", name) is None
     ):
         yield Hit(("priorityClassName",), name)
@@ -300,31 +301,46 @@ def flow_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         yield Hit(("apiVersion",), found.api_version)
 
 
-# Other versions that no listed release serves: version -> kind -> the release that ended it, and what replaces it.
+# Other versions that no listed release serves: the release that ended them, what replaces them, version and kinds.
 # Source: kubernetes.io/docs/reference/using-api/deprecation-guide
-_APPS: Final = ("1.16", "apps/v1")
-_STORAGE: Final = ("1.22", "storage.k8s.io/v1")
-_NO_POLICIES: Final = ("1.25", "Pod Security admission: the label pod-security.kubernetes.io/enforce of the namespace")
-_GONE_VERSIONS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
-    "policy/v1beta1": {_BUDGET: ("1.25", "policy/v1"), "PodSecurityPolicy": _NO_POLICIES},
-    "batch/v1beta1": {"CronJob": ("1.25", "batch/v1")},
-    "autoscaling/v2beta1": {"HorizontalPodAutoscaler": ("1.25", "autoscaling/v2")},
-    "autoscaling/v2beta2": {"HorizontalPodAutoscaler": ("1.26", "autoscaling/v2")},
-    "extensions/v1beta1": {
-        **dict.fromkeys(("Deployment", "DaemonSet", "ReplicaSet"), _APPS),
-        "Ingress": ("1.22", "networking.k8s.io/v1"),
-        "NetworkPolicy": ("1.16", "networking.k8s.io/v1"),
-        "PodSecurityPolicy": _NO_POLICIES,
-    },
-    "apps/v1beta1": dict.fromkeys(("Deployment", "StatefulSet"), _APPS),
-    "apps/v1beta2": dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), _APPS),
-    "storage.k8s.io/v1beta1": {
-        **dict.fromkeys(("CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"), _STORAGE),
-        "CSIStorageCapacity": ("1.27", "storage.k8s.io/v1"),
-    },
-    "scheduling.k8s.io/v1beta1": {"PriorityClass": ("1.22", "scheduling.k8s.io/v1")},
+_NO_POLICIES: Final = "Pod Security admission: the label pod-security.kubernetes.io/enforce of the namespace"
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ENDED: Final = (
+    ("1.16", "apps/v1", "extensions/v1beta1", "DaemonSet Deployment ReplicaSet"),
+    ("1.16", "apps/v1", "apps/v1beta1", "Deployment StatefulSet"),
+    ("1.16", "apps/v1", "apps/v1beta2", "DaemonSet Deployment ReplicaSet StatefulSet"),
+    ("1.16", "networking.k8s.io/v1", "extensions/v1beta1", "NetworkPolicy"),
+    ("1.16", _NO_POLICIES, "extensions/v1beta1", "PodSecurityPolicy"),
+    ("1.21", "batch/v1", "batch/v2alpha1", "CronJob"),
+    ("1.22", "networking.k8s.io/v1", "extensions/v1beta1", "Ingress"),
+    ("1.22", "networking.k8s.io/v1", "networking.k8s.io/v1beta1", "Ingress IngressClass"),
+    (
+        "1.22",
+        f"{_ADMISSION}/v1",
+        f"{_ADMISSION}/v1beta1",
+        "MutatingWebhookConfiguration ValidatingWebhookConfiguration",
+    ),
+    ("1.22", "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1", "CustomResourceDefinition"),
+    ("1.22", "apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1beta1", "APIService"),
+    ("1.22", "certificates.k8s.io/v1", "certificates.k8s.io/v1beta1", "CertificateSigningRequest"),
+    ("1.22", "coordination.k8s.io/v1", "coordination.k8s.io/v1beta1", "Lease"),
+    ("1.22", f"{_RBAC}/v1", f"{_RBAC}/v1beta1", "ClusterRole ClusterRoleBinding Role RoleBinding"),
+    ("1.22", "scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1", "PriorityClass"),
+    ("1.22", "storage.k8s.io/v1", "storage.k8s.io/v1beta1", "CSIDriver CSINode StorageClass VolumeAttachment"),
+    ("1.25", "autoscaling/v2", "autoscaling/v2beta1", "HorizontalPodAutoscaler"),
+    ("1.25", "batch/v1", "batch/v1beta1", "CronJob"),
+    ("1.25", "discovery.k8s.io/v1", "discovery.k8s.io/v1beta1", "EndpointSlice"),
+    ("1.25", "node.k8s.io/v1", "node.k8s.io/v1beta1", "RuntimeClass"),
+    ("1.25", "policy/v1", "policy/v1beta1", _BUDGET),
+    ("1.25", _NO_POLICIES, "policy/v1beta1", "PodSecurityPolicy"),
+    ("1.26", "autoscaling/v2", "autoscaling/v2beta2", "HorizontalPodAutoscaler"),
+    ("1.27", "storage.k8s.io/v1", "storage.k8s.io/v1beta1", "CSIStorageCapacity"),
+)
+_GONE_VERSIONS: Final = {
+    (version, kind): (since, instead) for since, instead, version, kinds in _ENDED for kind in kinds.split()
 }
-_GONE_KINDS: Final = frozenset(kind for kinds in _GONE_VERSIONS.values() for kind in kinds)
+_GONE_KINDS: Final = frozenset(kind for _, kind in _GONE_VERSIONS)
 
 
 @RULES.add(
@@ -335,7 +351,7 @@ _GONE_KINDS: Final = frozenset(kind for kinds in _GONE_VERSIONS.values() for kin
     source="deprecated API migration guide",
 )
 def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
-    gone = _GONE_VERSIONS.get(found.api_version, {}).get(found.kind)
+    gone = _GONE_VERSIONS.get((found.api_version, found.kind))
     if gone is not None:
         since, instead = gone
         yield Hit(("apiVersion",), f"{found.api_version} of {found.kind} is not served since {since}; use {instead}")
@@ -372,6 +388,7 @@ def sts_service_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     "claim-missing",
     PODS,
     ("", "error", "the PersistentVolumeClaim {} does not exist, so the pod stays pending"),
+    fields="volumes",
     fix="Create the claim in the namespace of the pod, or correct its name.",
     source="scheduler/framework/plugins/volumebinding",
 )

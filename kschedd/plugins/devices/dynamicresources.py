@@ -82,7 +82,7 @@ from kschedd.framework.status import SKIP, Code, Status, error, unresolvable, un
 from kschedd.framework.writes import Plan, Write
 from kschedd.plugins.devices import dynamicresources_writes as writes_of
 from kschedd.plugins.devices.dynamicresources_args import DynamicResourcesArgs
-from kschedd.plugins.devices.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, AskedOfNode, DeviceAttempt
+from kschedd.plugins.devices.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, DeviceAttempt, NodeRequests
 
 # Search steps per second of upstream's filter timeout. Steps are counted, not time, so that runs are deterministic.
 STEPS_PER_SECOND: Final = 5_000
@@ -299,12 +299,14 @@ class DynamicResources:
         ]
         found = None
         if attempt.allocator is not None:
-            asked = attempt.asked_by_need.get(needed)
-            if asked is None:
-                asked = attempt.asked_by_need[needed] = self._asked(attempt, attempt.allocator.claims, pod, needed)
-            attempt.asked[node.name] = asked.claims
+            requested = attempt.requests_by_need.get(needed)
+            if requested is None:
+                requested = attempt.requests_by_need[needed] = self._requested(
+                    attempt, attempt.allocator.claims, pod, needed
+                )
+            attempt.requested[node.name] = requested.claims
             try:
-                solution = asked.known.allocate(attempt.allocator, node.node, asked.claims)
+                solution = requested.known.allocate(attempt.allocator, node.node, requested.claims)
             except AllocationError as fault:
                 return error(str(fault))
             except AllocationTimeout as fault:
@@ -313,7 +315,7 @@ class DynamicResources:
                 return unresolvable(str(fault))
             if solution is None:
                 return unresolvable("cannot allocate all claims")
-            found = AllocationOnNode(asked.claims, solution, asked.extended)
+            found = AllocationOnNode(requested.claims, solution, requested.extended)
         if unavailable:
             attempt.unavailable.update(unavailable)
             return unresolvable("resourceclaim not available on the node")
@@ -321,16 +323,16 @@ class DynamicResources:
             attempt.found[node.name] = found
         return None
 
-    def _asked(
+    def _requested(
         self, attempt: DeviceAttempt, claims: tuple[Claim, ...], pod: Pod, needed: tuple[str, ...]
-    ) -> AskedOfNode:
+    ) -> NodeRequests:
         """Return the claims to allocate on nodes where these resources come from a DeviceClass."""
         extended = None
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
             claims = (*claims[:-1], read_claim(extended.obj))
-        known = self._manager.asked_for(claims, self._most_steps, self._rules)
-        return AskedOfNode(known.sharing(claims), known, extended)
+        known = self._manager.requests_of(claims, self._most_steps, self._rules)
+        return NodeRequests(known.sharing(claims), known, extended)
 
     def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> tuple[str, ...] | None:
         """Return the resources that come from a DeviceClass on this node; None if one is not available at all."""

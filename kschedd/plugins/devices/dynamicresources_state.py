@@ -10,7 +10,7 @@ import attrs
 from kschedd.api.objects import Object, Raw
 from kschedd.api.selecting.selectors import NodeSelector
 from kschedd.devices.allocation.allocator import Allocator
-from kschedd.devices.allocation.known_allocations import AskedFor
+from kschedd.devices.allocation.known_allocations import ClaimRequests
 from kschedd.devices.allocation.solution import Allocation
 from kschedd.devices.claims import Claim, allocation, read_claim
 from kschedd.devices.extended_resources import ExtendedResourceClaim, NodeClaim
@@ -20,11 +20,11 @@ _MOST_ALTERNATIVES: Final = 8  # of a request; also the score of the first one
 
 
 @attrs.frozen(eq=False)
-class AskedOfNode:
+class NodeRequests:
     """The claims to allocate on nodes that take the same extended resources from a DeviceClass."""
 
     claims: tuple[Claim, ...]
-    known: AskedFor = attrs.field(repr=False)
+    known: ClaimRequests = attrs.field(repr=False)
     extended: NodeClaim | None = None
 
 
@@ -48,9 +48,9 @@ class DeviceAttempt:
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
     # By the extended resources that come from a DeviceClass.
-    asked_by_need: dict[tuple[str, ...], AskedOfNode] = attrs.field(factory=dict, repr=False)
+    requests_by_need: dict[tuple[str, ...], NodeRequests] = attrs.field(factory=dict, repr=False)
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
-    asked: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
+    requested: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
     unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation is unusable on some node
     reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation

@@ -68,8 +68,8 @@ def _controller(pod: Pod) -> tuple[str, str] | None:
 def avoided(text: str) -> frozenset[tuple[str, str]]:
     """Return kinds and uids of the controllers that the annotation names; none if it is invalid."""
     try:
-        said: Any = json_value(text)
-        controllers = [one["podSignature"]["podController"] for one in said["preferAvoidPods"]]
+        value: Any = json_value(text)
+        controllers = [one["podSignature"]["podController"] for one in value["preferAvoidPods"]]
         return frozenset((str(one["kind"]), str(one["uid"])) for one in controllers)
     except (ValueError, KeyError, TypeError):
         return frozenset()

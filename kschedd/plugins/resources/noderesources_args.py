@@ -70,10 +70,10 @@ class ScoringStrategy:
             fields.missing("requestedToCapacityRatio", f"needed by the type {RATIO}, and missing")
 
     def written(self) -> dict[str, Any]:
-        said: dict[str, Any] = {"type": self.type, "resources": [one.written() for one in self.resources]}
+        fields: dict[str, Any] = {"type": self.type, "resources": [one.written() for one in self.resources]}
         if self.shape:
-            said["requestedToCapacityRatio"] = {"shape": [point.written() for point in self.shape]}
-        return said
+            fields["requestedToCapacityRatio"] = {"shape": [point.written() for point in self.shape]}
+        return fields
 
 
 @attrs.frozen

@@ -31,14 +31,14 @@ def utilizations(
     requests = pod.pod_spec.fit_score_requests
     for resource in resources:
         name = resource.name
-        asked = requests.get(name, 0)
+        requested = requests.get(name, 0)
         if name == "cpu":
-            yield resource.weight, table.nonzero[0][rows] + asked, table.allocatable[CPU][rows]
+            yield resource.weight, table.nonzero[0][rows] + requested, table.allocatable[CPU][rows]
         elif name == "memory":
-            yield resource.weight, table.nonzero[1][rows] + asked, table.allocatable[MEMORY][rows]
+            yield resource.weight, table.nonzero[1][rows] + requested, table.allocatable[MEMORY][rows]
         elif name == "ephemeral-storage" or is_scalar(name):
             number = table.resource(name)
-            yield resource.weight, table.requested[number][rows] + asked, table.allocatable[number][rows]
+            yield resource.weight, table.requested[number][rows] + requested, table.allocatable[number][rows]
         else:
             nothing = np.zeros(len(rows), dtype=np.int64)
             yield resource.weight, nothing, nothing

@@ -77,16 +77,16 @@ class NodeResourcesBalancedAllocation:
         if self._as_in_1_18:
             return balanced(pod, table, rows)
         requests = pod.pod_spec.requests
-        asked = [requests.get(name, 0) for name in self.resources]
-        if not any(asked):  # the profile disables PreScore
+        requested = [requests.get(name, 0) for name in self.resources]
+        if not any(requested):  # the profile disables PreScore
             return np.zeros(len(rows), dtype=np.int64)
         fractions = scoring_resources(requests, table, rows, self.resources, nonzero=False)
         if self._devices is not None:
-            fractions = with_devices(fractions, self.resources, asked, table, rows, self._devices)
-        return self._score(fractions, asked)
+            fractions = with_devices(fractions, self.resources, requested, table, rows, self._devices)
+        return self._score(fractions, requested)
 
 
-def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
+def after(fractions: Fractions, requested: Sequence[int]) -> Ints:
     """Return the balance of each node with the pod."""
     if len(fractions.places) == 2 and fractions.complete:
         shares: Floats = np.minimum(fractions.used / fractions.capacity, _ONE)
@@ -100,12 +100,12 @@ def after(fractions: Fractions, asked: Sequence[int]) -> Ints:
     return scores.astype(np.int64)
 
 
-def before_and_after(fractions: Fractions, asked: Sequence[int]) -> Ints:
+def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
     """Return the change of each node's balance by the pod, as 50 to 100; 75 means unchanged."""
     rows = fractions.rows
-    without = fractions.used - column(tuple([asked[place] for place in fractions.places]))
+    without = fractions.used - column(tuple([requested[place] for place in fractions.places]))
     both = np.concatenate((fractions.used, without), axis=1), np.concatenate((fractions.capacity,) * 2, axis=1)
-    even = after(Fractions(fractions.places, *both, fractions.wraps), asked)
+    even = after(Fractions(fractions.places, *both, fractions.wraps), requested)
     more = _HALF + even[:rows] - even[rows:]
     return _HALF + ((more + (more < 0)) >> 1)  # half of the change, rounded towards zero
 

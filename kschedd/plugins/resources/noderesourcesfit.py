@@ -270,8 +270,8 @@ class NodeResourcesFit:
         names, requests = self._scored, pod.pod_spec.fit_score_requests
         fractions = scoring_resources(requests, table, rows, names, nonzero=True)
         if self._devices is not None:
-            asked = [requests.get(name, 0) for name in names]
-            fractions = with_devices(fractions, names, asked, table, rows, self._devices)
+            requested = [requests.get(name, 0) for name in names]
+            fractions = with_devices(fractions, names, requested, table, rows, self._devices)
         return self._score(fractions)
 
     # -- events -----------------------------------------------------------------------------------------------
@@ -310,19 +310,19 @@ class NodeResourcesFit:
     def _after_node(self, pod: Pod, old: Node | None, new: Node) -> QueueingHint:
         if self._resizes_preempt and pod.resize_deferred and new.name != pod.node_name:
             return QUEUE_SKIP
-        asked = self._compared(pod)
+        requested = self._compared(pod)
         has = new.allocatable
         if has.get("pods", 0) < 1:
             return QUEUE_SKIP
         by_devices = self._by_devices()
-        for name, amount in asked:
+        for name, amount in requested:
             if amount > has.get(name, 0) and (name not in by_devices or has.get(name, 0) > 0):
                 return QUEUE_SKIP
         if old is None or has.get("pods", 0) > old.allocatable.get("pods", 0):
             return QUEUE
         grew = (
             has.get(name, 0) > old.allocatable.get(name, 0) or (name in by_devices and has.get(name, 0) <= 0)
-            for name, _ in asked
+            for name, _ in requested
         )
         return QUEUE if any(grew) else QUEUE_SKIP
 

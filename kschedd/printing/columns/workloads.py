@@ -169,10 +169,10 @@ def _group_workload(raw: Raw, around: RowContext) -> str:
 
 
 def _group_status(raw: Raw, around: RowContext) -> str:
-    told = {one.get("type"): one for one in status(raw).get("conditions") or ()}
-    if disrupted := told.get("DisruptionTarget"):
+    conditions = {one.get("type"): one for one in status(raw).get("conditions") or ()}
+    if disrupted := conditions.get("DisruptionTarget"):
         return str(disrupted.get("reason", ""))
-    scheduled = told.get("PodGroupInitiallyScheduled") or told.get("PodGroupScheduled")
+    scheduled = conditions.get("PodGroupInitiallyScheduled") or conditions.get("PodGroupScheduled")
     if scheduled is None:
         return "Pending"
     return "Scheduled" if scheduled.get("status") == "True" else "Unschedulable"

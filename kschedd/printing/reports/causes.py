@@ -10,6 +10,7 @@ from kschedd.printing.terminal.tables import Table, clean, flowing, render
 
 _NOTHING_WRONG: Final = "NothingIsWrong"
 _SHOWN: Final = 4
+_DIFF_LINES: Final = 80
 
 
 def diagnosis(answer: Raw, style: TerminalStyle) -> str:
@@ -53,8 +54,8 @@ def _counts(answer: Raw) -> str:
 
 
 def _sentence(text: object, *, fine: bool) -> str:
-    said = clean(str(text)).rstrip(".")
-    return f"{said[:1].upper()}{said[1:]}." if fine else f"Cause: {said}."
+    phrase = clean(str(text)).rstrip(".")
+    return f"{phrase[:1].upper()}{phrase[1:]}." if fine else f"Cause: {phrase}."
 
 
 def _remedy(remedy: Raw, style: TerminalStyle) -> str:
@@ -69,7 +70,10 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
         text += "".join(f"    {clean(line)}\n" for line in str(command).splitlines())
     if remedy["manifest_diff"]:
         text += "  in the manifest:\n"
-        text += "".join(f"    {clean(line)}\n" for line in str(remedy["manifest_diff"]).splitlines()[2:])
+        lines = str(remedy["manifest_diff"]).splitlines()[2:]
+        text += "".join(f"    {clean(line)}\n" for line in lines[:_DIFF_LINES])
+        if len(lines) > _DIFF_LINES:
+            text += f"    ... {len(lines) - _DIFF_LINES:,} more lines (-o json has them)\n"
     return text
 
 

@@ -128,8 +128,8 @@ def as_text(report: CheckReport) -> str:
 
 def as_markdown(report: CheckReport) -> str:
     mark = "✅" if report.fits and not report.errors else "❌"
-    told = verdict(report)
-    lines = [f"### {mark} {told[0].upper()}{told[1:]}"]
+    result = verdict(report)
+    lines = [f"### {mark} {result[0].upper()}{result[1:]}"]
     faults = [f"- **error** {_code(text)}" for text in report.errors]
     faults += [f"- warning: {_code(text)}" for text in report.warnings]
     lines += ["", *faults] if faults else []
@@ -154,7 +154,7 @@ def as_markdown(report: CheckReport) -> str:
 
 
 def as_json(report: CheckReport) -> str:
-    told = {
+    result = {
         "fits": report.fits,
         "verdict": verdict(report),
         "applied": report.applied,
@@ -192,7 +192,7 @@ def as_json(report: CheckReport) -> str:
         "warnings": report.warnings,
         "atRest": report.at_rest,
     }
-    return json.dumps(told, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(result, indent=2, ensure_ascii=False) + "\n"
 
 
 def as_junit(report: CheckReport) -> str:

@@ -34,8 +34,8 @@ def place_text(stopped: Raw) -> str:
         return f"{pod}, {_ENDS[str(outcome)].format(node=stopped.get('node'))}"
     at = f"{pod} {'after' if outcome else 'before'} {point} {plugin}"
     on = f" on {stopped['node']}" if stopped.get("node") else ""
-    said = {"rejected": ", which has rejected it", "waiting": ", which keeps it waiting"}.get(str(outcome), "")
-    return at + on + said
+    text = {"rejected": ", which has rejected it", "waiting": ", which keeps it waiting"}.get(str(outcome), "")
+    return at + on + text
 
 
 def brief_text(state: Raw) -> str:
@@ -65,7 +65,7 @@ def where_text(state: Raw, style: TerminalStyle) -> str:
         return text
     lines = [("Attempt", str(attempt["number"])), ("Nodes", _nodes(attempt))]
     if attempt["pre_filter"]:
-        lines.append(("PreFilter", _said(attempt["pre_filter"])))
+        lines.append(("PreFilter", _rejection_text(attempt["pre_filter"])))
     if attempt["narrowed_to"] is not None:
         lines.append(("Narrowed to", _listed(attempt["narrowed_to"])))
     skipped = [*attempt["cycle_state"].get("skip_filter", ()), *attempt["cycle_state"].get("skip_score", ())]
@@ -95,12 +95,12 @@ def _nodes(attempt: Raw) -> str:
 
 
 def _by_hand(attempt: Raw) -> list[str]:
-    said = [f"{attempt['forced']} is forced"] if attempt["forced"] else []
-    said += [f"{', '.join(attempt['vetoed'])} vetoed"] if attempt["vetoed"] else []
-    return said + [f"{each['plugin']} of {each['node']} is {each['score']}" for each in attempt["replaced"]]
+    text = [f"{attempt['forced']} is forced"] if attempt["forced"] else []
+    text += [f"{', '.join(attempt['vetoed'])} vetoed"] if attempt["vetoed"] else []
+    return text + [f"{each['plugin']} of {each['node']} is {each['score']}" for each in attempt["replaced"]]
 
 
-def _said(rejection: Raw) -> str:
+def _rejection_text(rejection: Raw) -> str:
     return f"{rejection['plugin']}: {'; '.join(rejection['reasons'])}"
 
 

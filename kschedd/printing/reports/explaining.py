@@ -46,14 +46,14 @@ def _attempt(answer: Raw) -> str:
 
 def _dumped(answer: Raw, style: TerminalStyle) -> str:
     """Return the message of the scheduler of the cluster that the dump is from."""
-    told = answer.get("dumped")
-    if not told:
+    recorded = answer.get("dumped")
+    if not recorded:
         return ""
-    since = f" (False since {told['since']})" if told.get("since") else ""
-    if told.get("same"):
+    since = f" (False since {recorded['since']})" if recorded.get("since") else ""
+    if recorded.get("same"):
         return f"  its own scheduler said the same{since}\n"
-    text = f"  its own scheduler said{since}: {clean(str(told.get('message') or told.get('reason')))}\n"
-    why = told.get("why") or ()
+    text = f"  its own scheduler said{since}: {clean(str(recorded.get('message') or recorded.get('reason')))}\n"
+    why = recorded.get("why") or ()
     text += "  they differ, which may be because\n" if why else ""
     return text + "".join(f"    {style.plain('·')} {clean(str(reason))}\n" for reason in why)
 
@@ -99,7 +99,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
         text += style.paint(f"{pod} is tried together with the other pods of PodGroup {clean(str(group))}", "yellow")
         text += f"; what the group lacks: kschedd explain podgroup/{clean(name)} -n {clean(namespace)}\n"
     if answer.get("gated_by"):
-        text += style.paint(f"{pod} is held back by {_said(answer['gated_by'])}", "yellow") + "\n"
+        text += style.paint(f"{pod} is held back by {_status_text(answer['gated_by'])}", "yellow") + "\n"
     if best:
         points = f", with {totals[best]} points" if best in totals else ""
         if held and best == held:
@@ -128,7 +128,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
     if answer.get("message"):
         text += f"  {clean(str(answer['message']))}\n"
     if answer.get("pre_filter"):
-        text += f"  rejected before any node was looked at, by {_said(answer['pre_filter'])}\n"
+        text += f"  rejected before any node was looked at, by {_status_text(answer['pre_filter'])}\n"
     if answer.get("preemption"):
         making_way = answer["preemption"]
         victims = ", ".join(map(str, making_way.get("victims") or ())) or "no pod"
@@ -165,11 +165,11 @@ def _on_node(answer: Raw, node: str, style: TerminalStyle) -> str:
     verdict = next((v for v in answer.get("verdicts") or () if v.get("node") == node), None)
     if verdict is None:
         return ""
-    said = {str(each.get("plugin")): each for each in (verdict, *(verdict.get("also") or ())) if each.get("plugin")}
+    shown = {str(each.get("plugin")): each for each in (verdict, *(verdict.get("also") or ())) if each.get("plugin")}
     skipped = set((answer.get("skipped") or {}).get("filter") or ())
     rows = []
-    for plugin in dict.fromkeys([*(answer.get("filters") or ()), *said]):
-        each = said.get(plugin)
+    for plugin in dict.fromkeys([*(answer.get("filters") or ()), *shown]):
+        each = shown.get(plugin)
         if each is None:
             rows.append((plugin, "not asked" if plugin in skipped else "passes", ""))
         else:
@@ -187,7 +187,7 @@ def timing(answer: Raw, style: TerminalStyle) -> str:
     return "\nTime taken:\n" + render(Table(("STEP", "PLUGIN", "MS"), tuple(rows)), style, indent="  ")
 
 
-def _said(status: Raw) -> str:
+def _status_text(status: Raw) -> str:
     return clean(f"{status.get('plugin')}: {_reasons(status)}")
 
 
@@ -210,12 +210,12 @@ def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int) -> str
         rows = [(str(len(names)), plugin, code, why, _some(names, 3)) for (plugin, code, why), names in ordered]
         table = Table(("NODES", "PLUGIN", "VERDICT", "REASON", "SUCH AS"), tuple(rows))
     else:
-        said = []
+        shown = []
         for verdict in verdicts:
-            said.append(_row(verdict, str(verdict.get("node") or "every node")))
+            shown.append(_row(verdict, str(verdict.get("node") or "every node")))
             also = verdict.get("also") or ()
-            said += [_row(other, "") for other in also]
-        table = Table(("NODE", "PLUGIN", "VERDICT", "REASON"), tuple(said))
+            shown += [_row(other, "") for other in also]
+        table = Table(("NODE", "PLUGIN", "VERDICT", "REASON"), tuple(shown))
     return "\nWhy not there:\n" + render(table, style, indent="  ")
 
 

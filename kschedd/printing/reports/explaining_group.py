@@ -11,7 +11,7 @@ def group_explanation(answer: Raw, style: TerminalStyle) -> str:
     rows = [
         tuple(clean(str(member.get(field) or "")) for field in ("pod", "state", "node", "plugin")) for member in members
     ]
-    text = _said(answer)
+    text = _status_text(answer)
     if rows:
         text += render(Table(("POD", "STATE", "NODE", "PLUGIN"), tuple(rows)), style)
     for member in members:
@@ -20,7 +20,7 @@ def group_explanation(answer: Raw, style: TerminalStyle) -> str:
     return text
 
 
-def _said(answer: Raw) -> str:
+def _status_text(answer: Raw) -> str:
     name, pods, scheduled = answer.get("pod_group"), answer.get("pods"), answer.get("scheduled")
     if not answer.get("exists"):
         return f"PodGroup {name} does not exist; {_pods(pods)} of it, {scheduled} scheduled\n"

@@ -88,6 +88,6 @@ def _usage(usage: Sequence[Raw]) -> str:
 
 def _summary(diff: Raw) -> str:
     counted = Counter(pod["change"] for pod in diff["pods"])
-    told = ", ".join(f"{counted[change]} {change}" for change in _COUNTED if counted[change]) or "none different"
+    counts = ", ".join(f"{counted[change]} {change}" for change in _COUNTED if counted[change]) or "none different"
     after = f", after {span(diff['elapsed_s'])}" if diff["elapsed_s"] >= 1 else ""
-    return f"pods: {told}{after}"
+    return f"pods: {counts}{after}"

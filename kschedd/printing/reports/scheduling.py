@@ -226,8 +226,8 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
     lines = []
     for fault in faults[:_MOST_FAULTS]:
         named = "/".join(str(fault.get(part)) for part in ("kind", "namespace", "name") if fault.get(part))
-        said = f"{fault.get('component', '')}: {fault.get('why', '')}"
-        lines.append(clean(f"{named}: {said} ({fault.get('count', 1)} times)"))
+        text = f"{fault.get('component', '')}: {fault.get('why', '')}"
+        lines.append(clean(f"{named}: {text} ({fault.get('count', 1)} times)"))
     if len(faults) > _MOST_FAULTS:
         lines.append(f"and {len(faults) - _MOST_FAULTS} more")
     return lines

@@ -268,14 +268,14 @@ def aggregate(spec: Raw, side: str) -> dict[str, int]:
         for name, quantity in ((container.get("resources") or {}).get(side) or {}).items():
             total[name] = total.get(name, 0) + nanos(quantity)
     for container in spec.get("initContainers") or ():
-        asked = {n: nanos(q) for n, q in ((container.get("resources") or {}).get(side) or {}).items()}
+        requested = {n: nanos(q) for n, q in ((container.get("resources") or {}).get(side) or {}).items()}
         if container.get("restartPolicy") == "Always":
-            for name, amount in asked.items():
+            for name, amount in requested.items():
                 total[name] = total.get(name, 0) + amount
                 sidecars[name] = sidecars.get(name, 0) + amount
             at_once: Mapping[str, int] = sidecars
         else:
-            at_once = {name: amount + sidecars.get(name, 0) for name, amount in asked.items()}
+            at_once = {name: amount + sidecars.get(name, 0) for name, amount in requested.items()}
         for name, amount in at_once.items():
             starting[name] = max(starting.get(name, 0), amount)
     for name, amount in starting.items():

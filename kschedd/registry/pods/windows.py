@@ -106,8 +106,8 @@ def validate_host_process(spec: Raw, path: str, faults: Faults) -> None:
         count += 1
         own = _host_process(container.get("securityContext"))
         if of_pod is not None and own is not None and own != of_pod:
-            said = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
-            faults.append(invalid(f"{here}.securityContext.windowsOptions.hostProcess", own, said))
+            message = f"pod hostProcess value must be identical if both are specified, was {str(of_pod).lower()}"
+            faults.append(invalid(f"{here}.securityContext.windowsOptions.hostProcess", own, message))
         of_host += bool(of_pod if own is None else own)
     if not of_host:
         return

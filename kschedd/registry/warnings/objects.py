@@ -63,10 +63,10 @@ def update_warnings(old: Object, new: Object, features: frozenset[str] = frozens
     if look is None:
         return ()
     before, after = old.metadata.get("generation"), new.metadata.get("generation")
-    told = () if new.kind in _OF_TEMPLATES and before == after else look(new.raw)
+    warned = () if new.kind in _OF_TEMPLATES and before == after else look(new.raw)
     if new.kind == "StatefulSet":
-        return _once((*told, *_of_claims(new.raw, "].Spec"), *_of_revisions(new.raw)))
-    return _once(tuple(told))
+        return _once((*warned, *_of_claims(new.raw, "].Spec"), *_of_revisions(new.raw)))
+    return _once(tuple(warned))
 
 
 def _of_tokens(spec: Raw) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from kschedd.rpc.sessions.built_in import who_is
 from kschedd.service.errors import RpcError
 
 _MESSAGE: Final = 16 << 10
-_TOLD_EVERY_S: Final = 10.0
+_REPORTED_EVERY_S: Final = 10.0
 _LAST_WORDS_S: Final = 1.0
 
 
@@ -58,7 +58,7 @@ class RemoteDoor:
     log: Any = attrs.field(factory=lambda: structlog.get_logger("kschedd.rpc"))
     refused: int = 0
     _pending: Unauthenticated[trio.CancelScope] = attrs.field(init=False)
-    _told_at: float = attrs.field(default=-_TOLD_EVERY_S, init=False)
+    _reported_at: float = attrs.field(default=-_REPORTED_EVERY_S, init=False)
     _untold: int = attrs.field(default=0, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -148,8 +148,8 @@ class RemoteDoor:
         self.refused += 1
         self._untold += 1
         now = trio.current_time()
-        if now - self._told_at < _TOLD_EVERY_S:
+        if now - self._reported_at < _REPORTED_EVERY_S:
             return
         others = self._untold - 1
-        self._told_at, self._untold = now, 0
+        self._reported_at, self._untold = now, 0
         self.log.warning("rpc.not_admitted", address=address, why=why, **({"others_before": others} if others else {}))

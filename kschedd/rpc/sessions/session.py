@@ -301,7 +301,7 @@ class ClientSession:
             case RpcRequest() | Notification():
                 if not await self._take_slot():
                     return False
-                self._shared.courtesy.asked()
+                self._shared.courtesy.request_began()
                 self._shared.most_requests = max(self._shared.most_requests, self.running)
                 self._work.start_soon(self._answer, event)
             case ProtocolFault(why, msgid, fatal, code):
@@ -397,8 +397,8 @@ class ClientSession:
                 return encoded if isinstance(encoded, bytes) else Pieces(encoded, result.held)
             await self._outbox.room()
             if opened:
-                told = result.get("stream") if isinstance(result, Mapping) else getattr(result, "stream", None)
-                assert told == opened[0].id, f"{method.name} does not say which stream it opened"
+                failure = result.get("stream") if isinstance(result, Mapping) else getattr(result, "stream", None)
+                assert failure == opened[0].id, f"{method.name} does not say which stream it opened"
             return encode_response(msgid, result)
         except Exception as raised:  # a handler's bug must not end the session
             for stream in opened:
@@ -430,8 +430,8 @@ class ClientSession:
             return result
         except Exception as raised:
             error = only_of_group(raised)
-            told = wire_error(error)[:2] if isinstance(error, KscheddError) else ("internal", type(error).__name__)
-            outcome = AuditOutcome.of_error(*told)
+            failure = wire_error(error)[:2] if isinstance(error, KscheddError) else ("internal", type(error).__name__)
+            outcome = AuditOutcome.of_error(*failure)
             raise
         finally:
             self._audit.note(noted, outcome)

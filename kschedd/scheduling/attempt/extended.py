@@ -48,18 +48,18 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
             break
         if not extender.filters or not extender.is_interested(pod):
             continue
-        asked: Shards = [extender.filter(pod, table, rows)]
-        said: Any = (yield asked)[0]
+        calls: Shards = [extender.filter(pod, table, rows)]
+        answer: Any = (yield calls)[0]
         try:
-            if isinstance(said, ExtenderFailure):
-                raise said
-            rows = extender.passed(said, {table.names[row]: row for row in rows})
+            if isinstance(answer, ExtenderFailure):
+                raise answer
+            rows = extender.passed(answer, {table.names[row]: row for row in rows})
         except ExtenderFailure:
             if extender.ignorable:
                 continue
             raise
-        without_pods = without_pods or extender.loses_pods(said)
-        for name, status in rejections(said):
+        without_pods = without_pods or extender.loses_pods(answer)
+        for name, status in rejections(answer):
             row = table.row_of.get(name)
             if row is None:
                 elsewhere.append(status)
@@ -70,12 +70,12 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
     return attrs.evolve(found, rows=left, verdicts=verdicts, without_pods=without_pods, at=None)
 
 
-def rejections(said: FilterResult) -> Iterable[tuple[str, Status]]:
+def rejections(answer: FilterResult) -> Iterable[tuple[str, Status]]:
     """Yield each node that the extender rejected, with the status."""
-    for name, why in said.unresolvable.items():
+    for name, why in answer.unresolvable.items():
         yield name, unresolvable(why)
-    for name, why in said.failed.items():
-        if name not in said.unresolvable:
+    for name, why in answer.failed.items():
+        if name not in answer.unresolvable:
             yield name, unschedulable(why)
 
 
@@ -88,10 +88,10 @@ def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: 
     answers: list[Any] = yield calls
     places = {table.names[row]: place for place, row in enumerate(rows.tolist())}
     more, any_scored = np.zeros(len(rows), dtype=np.int64), False
-    for extender, said in zip(asked, answers, strict=True):
-        if isinstance(said, ExtenderFailure):
+    for extender, answer in zip(asked, answers, strict=True):
+        if isinstance(answer, ExtenderFailure):
             continue
-        known = [(places[name], extender.weighted(score)) for name, score in said if name in places]
+        known = [(places[name], extender.weighted(score)) for name, score in answer if name in places]
         if known:
             any_scored = True
             np.add.at(more, *np.array(known, dtype=np.int64).T)  # a name may repeat; sums wrap as Go's int64 does
@@ -110,12 +110,12 @@ def candidates_left(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTabl
     """Return the dry run reduced to the candidates and victims that the extenders leave."""
     candidates = tried.candidates
     for extender in extenders:
-        asked: Shards = [extender.preempt(pod, candidates)]
-        said: Any = (yield asked)[0]
+        calls: Shards = [extender.preempt(pod, candidates)]
+        answer: Any = (yield calls)[0]
         try:
-            if isinstance(said, ExtenderFailure):
-                raise said
-            candidates = _candidates(extender, table, said)
+            if isinstance(answer, ExtenderFailure):
+                raise answer
+            candidates = _candidates(extender, table, answer)
         except ExtenderFailure as failure:
             if extender.ignorable:
                 continue
@@ -129,13 +129,13 @@ def candidates_left(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTabl
     return DryRun(candidates, ties[0], tuple(one.node_name for one in ties))
 
 
-def _candidates(extender: HTTPExtender, table: NodeTable, said: dict[str, MetaVictims]) -> tuple[Candidate, ...]:
+def _candidates(extender: HTTPExtender, table: NodeTable, answer: dict[str, MetaVictims]) -> tuple[Candidate, ...]:
     """Return the candidates of an extender's answer.
 
     Raises ExtenderFailure if the answer names a node or pod that does not exist, or a node without victims.
     """
     found = []
-    for node_name, victims in said.items():
+    for node_name, victims in answer.items():
         row = table.row_of.get(node_name)
         if row is None:
             raise ExtenderFailure(f'nodeinfo not found for node name "{node_name}"')

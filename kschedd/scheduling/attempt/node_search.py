@@ -198,7 +198,7 @@ class NodeSearch:
                 size = max(size, _reach(known.passing(()), first, lacking, total))
             size = min(size, total - visited)
             at = known.window(first, size) if among is None else _among(among, first, size)
-            window = yield from self._ask(known, state, pod, at, nominated, others, explicit_status)
+            window = yield from self._run_filters(known, state, pod, at, nominated, others, explicit_status)
             window = window.until(lacking)
             windows.append(window)
             lacking -= len(window.passing)
@@ -320,7 +320,7 @@ class NodeSearch:
     def _learn(self, visited: int, passed: int) -> None:
         self._per_passing += _WEIGHT * (visited / passed - self._per_passing)
 
-    def _ask(
+    def _run_filters(
         self,
         known: Evaluation,
         state: CycleState,
@@ -457,9 +457,9 @@ def _among(among: Ints, first: int, size: int) -> Ints:
 
 def _joined(failed: Places, codes: Ints, others: list[tuple[int, Ints]]) -> tuple[Places, Ints]:
     """Return the columns with the codes of further filters merged in; the first filter that rejects a row counts."""
-    for place, said in others:
-        rejected = (said != 0) & (failed > place)
-        failed[rejected], codes[rejected] = place, said[rejected]
+    for place, answer in others:
+        rejected = (answer != 0) & (failed > place)
+        failed[rejected], codes[rejected] = place, answer[rejected]
     return failed, codes
 
 

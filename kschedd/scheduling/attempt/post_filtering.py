@@ -89,7 +89,7 @@ class PostFiltering:
         result = None
         if self._plugins:
             began = self.profile.times.start()
-            result = yield from self._ask(state, pod, view, stepper)
+            result = yield from self._call(state, pod, view, stepper)
             self.profile.times.ended("PostFilter", began, result.status.code.label)
             diagnosis.post_filter_message = result.status.message
         status = Status(Code.UNSCHEDULABLE, (diagnosis.message,))
@@ -108,7 +108,7 @@ class PostFiltering:
         view = FailedAttemptView(self, diagnosis.verdicts, counting, None)
         return drive(self.run(failed.state, failed.pod, diagnosis, view))
 
-    def _ask(
+    def _call(
         self, state: CycleState, pod: Pod, view: FailedAttemptView, stepper: Stepper | None = None
     ) -> Work[PostFilterResult]:
         """Run PostFilter plugins until one makes the pod schedulable; join their messages.
@@ -120,7 +120,7 @@ class PostFiltering:
         rejected_by = ""
         writes: tuple[Write, ...] = ()
         for plugin in self._plugins:
-            said: PostFilterResult
+            answer: PostFilterResult
             if state.resizes and plugin.name in SKIPPING:
                 continue
             if stepper is not None:
@@ -130,30 +130,30 @@ class PostFiltering:
             began = calls.start()
             try:
                 try:
-                    said = plugin.post_filter(state, pod, self.cluster, own)
+                    answer = plugin.post_filter(state, pod, self.cluster, own)
                 # PostFilter cannot be suspended, so it is called again with the extenders' answers
                 except CandidatesFound as found:
-                    asked = preempting(self.extenders, pod)
-                    left = yield from candidates_left(asked, pod, self.cluster.table, found.tried)
-                    said = plugin.post_filter(state, pod, self.cluster, attrs.evolve(own, left=left))
+                    interested = preempting(self.extenders, pod)
+                    left = yield from candidates_left(interested, pod, self.cluster.table, found.tried)
+                    answer = plugin.post_filter(state, pod, self.cluster, attrs.evolve(own, left=left))
             except PluginError:  # raised by the plugin itself, or by one that its dry run called
                 raise
             except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
-                said = PostFilterResult(error(fault_text(fault)))
-            calls.answered(began, said.status)
-            code = said.status.code
+                answer = PostFilterResult(error(fault_text(fault)))
+            calls.answered(began, answer.status)
+            code = answer.status.code
             if writes:
-                said = attrs.evolve(said, writes=(*writes, *said.writes))
-            writes = said.writes
+                answer = attrs.evolve(answer, writes=(*writes, *answer.writes))
+            writes = answer.writes
             if code == Code.SUCCESS:
-                return said
+                return answer
             if code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return attrs.evolve(said, status=said.status.by(plugin.name))
-            if not said.status.rejected:
-                return PostFilterResult(Status(Code.ERROR, said.status.reasons, plugin.name), writes=writes)
-            if said.nominated_node is not None:
-                result = said
-            messages.extend(said.status.reasons)
+                return attrs.evolve(answer, status=answer.status.by(plugin.name))
+            if not answer.status.rejected:
+                return PostFilterResult(Status(Code.ERROR, answer.status.reasons, plugin.name), writes=writes)
+            if answer.nominated_node is not None:
+                result = answer
+            messages.extend(answer.status.reasons)
             rejected_by = rejected_by or plugin.name
         nominated_node = None if result is None else result.nominated_node
         details = None if result is None else result.details

@@ -78,43 +78,43 @@ class PreFiltering:
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None
-        asked, idle = self._concerned(pod) if only is None else (only, ())
+        called, idle = self._concerned(pod) if only is None else (only, ())
         state.skip_filter.update(idle)
-        for plugin, calls in asked:
+        for plugin, calls in called:
             if stepper is not None:
                 yield from stepper.before("preFilter", plugin.name)
             began = calls.start() if calls.sampling.plugins else None
             try:
-                said = plugin.pre_filter(state, pod, self._cluster)
+                answer = plugin.pre_filter(state, pod, self._cluster)
             except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
-                said = error(fault_text(fault))
-            if said is None and began is None:
+                answer = error(fault_text(fault))
+            if answer is None and began is None:
                 calls.evaluations += 1
                 continue
-            calls.answered(began, said)
-            if said is None:
+            calls.answered(began, answer)
+            if answer is None:
                 continue
-            if isinstance(said, PreFilterResult):
+            if isinstance(answer, PreFilterResult):
                 narrowed_by.add(plugin.name)
-                if said.already_filtered:
+                if answer.already_filtered:
                     state.already_filtered_by = plugin.name
-                narrowed = said if narrowed is None else PreFilterResult(narrowed.node_names & said.node_names)
+                narrowed = answer if narrowed is None else PreFilterResult(narrowed.node_names & answer.node_names)
                 if stepper is not None:
                     stepper.narrowed_to = narrowed.node_names
                 if not narrowed.node_names:
                     return PreFiltered(narrowed, unresolvable(_unsatisfied(narrowed_by)), narrowed_by)
-            elif said.code == Code.SKIP:
+            elif answer.code == Code.SKIP:
                 state.skip_filter.add(plugin.name)
-            elif said.code in _REJECTIONS:
-                rejected = said.by(plugin.name)
+            elif answer.code in _REJECTIONS:
+                rejected = answer.by(plugin.name)
                 if stepper is not None:
                     stepper.rejected_by = rejected
                     yield from stepper.rejected("preFilter", plugin.name)
-                if said.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                if answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     return PreFiltered(None, rejected)
                 # The other plugins' PreFilter still runs, because PostFilter's dry runs need their state.
-            elif said.code != Code.SUCCESS:
-                text = f'running PreFilter plugin "{plugin.name}": {said.message}'
+            elif answer.code != Code.SUCCESS:
+                text = f'running PreFilter plugin "{plugin.name}": {answer.message}'
                 return PreFiltered(None, Status(Code.ERROR, (text,), plugin.name))
         return PreFiltered(narrowed, rejected, narrowed_by)
 
@@ -131,10 +131,10 @@ class PreFiltering:
         known = self._concerned_by.get(number)
         if known is None:
             idle = frozenset([name for name, is_idle in self._idle if "pre_filter" in is_idle(pod)])
-            asked = [each for each in self._plugins if each[0].name not in idle]
+            called = [each for each in self._plugins if each[0].name not in idle]
             if len(self._concerned_by) >= _MOST_SHAPES:
                 self._concerned_by.clear()
-            known = self._concerned_by[number] = asked, idle
+            known = self._concerned_by[number] = called, idle
         return known
 
     def no_verdicts(self, state: CycleState, pod: Pod, status: Status) -> Verdicts:

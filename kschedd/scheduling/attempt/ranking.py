@@ -25,7 +25,7 @@ from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.scheduling.debug.stepper import Stepper
 from kschedd.scheduling.debug.work import Shards, Work, drive
 from kschedd.scheduling.filtering.evaluation import Evaluation, Evaluations, Positions
-from kschedd.scheduling.filtering.filters import NodesAsked, as_one_call
+from kschedd.scheduling.filtering.filters import NodeCalls, as_one_call
 from kschedd.scheduling.filtering.node_local_plugins import (
     PluginFault,
     check_range,
@@ -219,15 +219,15 @@ class Ranking:
         table = TableWithoutPods(self.cluster.table) if state.scores_without_pods else self.cluster.table
         if score.style is not EvaluationStyle.PER_NODE:
             return score_columns(score, state, pod, table, rows)
-        asked = rows.tolist()
+        places = rows.tolist()
         began = score.calls.start()
         shards: Shards = [
-            _score_shard(score, state, pod, table, asked[first : first + _SHARD])
-            for first in range(0, len(asked), _SHARD)
+            _score_shard(score, state, pod, table, places[first : first + _SHARD])
+            for first in range(0, len(places), _SHARD)
         ]
         answers = [answer for part in (yield shards) for answer in part]
         failed = next((answer for answer in answers if isinstance(answer, Status)), None)
-        score.calls.ended(began, points.SUCCESS if failed is None else points.ERROR, len(asked))
+        score.calls.ended(began, points.SUCCESS if failed is None else points.ERROR, len(places))
         if failed is not None:
             raise PluginFault(score.name, failed.message)
         return np.array(answers, dtype=np.int64)
@@ -280,20 +280,20 @@ def _score_shard(
         answers: list[int | Status] = []
         for row in rows:
             try:
-                said = score.per_node.score(state, pod, NodeInfo(table, row))
+                result = score.per_node.score(state, pod, NodeInfo(table, row))
             except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 return [_score_failure(score, fault_text(fault))]
-            if isinstance(said, Status):
-                return [_score_failure(score, said.message)]
-            answers.append(said)
+            if isinstance(result, Status):
+                return [_score_failure(score, result.message)]
+            answers.append(result)
         return answers
 
-    def elsewhere(said: list[Answer | PluginError]) -> list[int | Status]:
-        for answer in said:
+    def elsewhere(result: list[Answer | PluginError]) -> list[int | Status]:
+        for answer in result:
             if isinstance(answer, PluginError):
                 return [_score_failure(score, fault_text(answer))]
             if isinstance(answer, Status):
                 return [_score_failure(score, answer.message)]
-        return cast(list[int | Status], said)
+        return cast(list[int | Status], result)
 
-    return as_one_call(score.plugin, "score", NodesAsked(state, pod, table, rows), run, elsewhere)
+    return as_one_call(score.plugin, "score", NodeCalls(state, pod, table, rows), run, elsewhere)

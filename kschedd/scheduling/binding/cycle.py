@@ -109,9 +109,9 @@ class CallExtender:
     call: ExtenderCall
     binding: Bind  # the write that the extender makes
 
-    def answered(self, said: str | ExtenderFailure) -> Status | None:
+    def answered(self, answer: str | ExtenderFailure) -> Status | None:
         """Return the Status for the extender's answer; None if it succeeded."""
-        return error(str(said)) if str(said) else None
+        return error(str(answer)) if str(answer) else None
 
 
 @fast_frozen(eq=False)

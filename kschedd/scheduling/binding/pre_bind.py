@@ -26,13 +26,13 @@ def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_na
             work = True
             continue
         try:
-            said = cast(PreBindPreFlight, plugin).pre_bind_pre_flight(state, pod, node_name)
+            answer = cast(PreBindPreFlight, plugin).pre_bind_pre_flight(state, pod, node_name)
         except Exception as fault:  # a plugin's exception fails the binding, not the daemon
-            said = error(fault_text(fault))
-        if said is None or said.code == Code.SUCCESS:
+            answer = error(fault_text(fault))
+        if answer is None or answer.code == Code.SUCCESS:
             work = True
-        elif said.code != Code.SKIP:
-            return error(f'running PreBindPreFlight "{plugin.name}": {said.message}').by(plugin.name)
+        elif answer.code != Code.SKIP:
+            return error(f'running PreBindPreFlight "{plugin.name}": {answer.message}').by(plugin.name)
     return work
 
 

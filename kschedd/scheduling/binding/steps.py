@@ -108,14 +108,14 @@ class BindingSteps:
             return None
         plugin = plugins[progress.place]
         if progress.step is StageStep.NONE and progress.cancelled is not None:
-            said: BindingEffect | Status | None = progress.cancelled
+            returned: BindingEffect | Status | None = progress.cancelled
         else:
-            said = self._called(cycle, plugin, answer)
-        if isinstance(said, BindingEffect):
-            return said
-        if said is not None and said.code not in (Code.SUCCESS, Code.SKIP):
-            framework.times.ended("PreBind", progress.began_s, said.code.label)
-            return Ended(_refusal("PreBind", plugin, said))
+            returned = self._called(cycle, plugin, answer)
+        if isinstance(returned, BindingEffect):
+            return returned
+        if returned is not None and returned.code not in (Code.SUCCESS, Code.SKIP):
+            framework.times.ended("PreBind", progress.began_s, returned.code.label)
+            return Ended(_refusal("PreBind", plugin, returned))
         progress.passed()
         return None
 
@@ -146,15 +146,15 @@ class BindingSteps:
         if progress.place == len(plugins):
             return Ended(error("no Bind plugin bound the pod"))
         binder = plugins[progress.place]
-        said = self._called(cycle, binder, answer)
-        if isinstance(said, BindingEffect):
-            return said
-        if said is not None and said.code == Code.SKIP:
+        returned = self._called(cycle, binder, answer)
+        if isinstance(returned, BindingEffect):
+            return returned
+        if returned is not None and returned.code == Code.SKIP:
             progress.passed()
             return None
-        if said is not None and said.code != Code.SUCCESS:
-            framework.times.ended("Bind", progress.began_s, said.code.label)
-            return Ended(_refusal("Bind", binder, said))
+        if returned is not None and returned.code != Code.SUCCESS:
+            framework.times.ended("Bind", progress.began_s, returned.code.label)
+            return Ended(_refusal("Bind", binder, returned))
         framework.times.ended("Bind", progress.began_s)
         progress.enter(Stage.POST_BIND, framework.times.start())
         return None
@@ -165,9 +165,9 @@ class BindingSteps:
         if progress.place == len(plugins):
             framework.times.ended("PostBind", progress.began_s)
             return Ended(None)
-        said = self._called(cycle, plugins[progress.place], answer)
-        if isinstance(said, BindingEffect):
-            return said
+        returned = self._called(cycle, plugins[progress.place], answer)
+        if isinstance(returned, BindingEffect):
+            return returned
         progress.passed()
         return None
 
@@ -206,10 +206,10 @@ class BindingSteps:
         if binder is None:
             return None
         result = assumed.result
-        said = contained(
+        answer = contained(
             assumed.framework, points.BIND, binder, binder.bind, result.state, assumed.pod, result.node_name
         )
-        return said if isinstance(said, Plan) and said.writes and said.ready is None else None
+        return answer if isinstance(answer, Plan) and answer.writes and answer.ready is None else None
 
     def direct_plans(self, run: AttemptRun) -> list[Plan | None]:
         """Return the direct plan of each assumed pod of the run, as `direct_plan` does."""
@@ -226,8 +226,8 @@ class BindingSteps:
                 plans.append(self.direct_plan(assumed))
                 continue
             calls.evaluations += 1
-            said = binder.bind(assumed.result.state, assumed.pod, assumed.result.node_name)
-            plans.append(said if isinstance(said, Plan) and said.writes and said.ready is None else None)
+            answer = binder.bind(assumed.result.state, assumed.pod, assumed.result.node_name)
+            plans.append(answer if isinstance(answer, Plan) and answer.writes and answer.ready is None else None)
         return plans
 
     def all_bound_directly(self, framework: Framework, began_s: Sequence[float]) -> None:
@@ -258,6 +258,8 @@ _TRANSITIONS: Final[Mapping[Stage, Callable[[BindingSteps, BindingCycle, Answer]
 }
 
 
-def _refusal(point: str, plugin: Plugin, said: Status) -> Status:
+def _refusal(point: str, plugin: Plugin, answer: Status) -> Status:
     """Return the final Status of a binding cycle for a plugin's failure; a rejection is returned unchanged."""
-    return (said if said.rejected else error(f'running {point} plugin "{plugin.name}": {said.message}')).by(plugin.name)
+    return (answer if answer.rejected else error(f'running {point} plugin "{plugin.name}": {answer.message}')).by(
+        plugin.name
+    )

@@ -461,8 +461,8 @@ class Evaluations:
             return None
         kept = known[key]
         if kept is None:
-            said = filter_columns(filter_, state, pod, self.cluster.table, found.order)
-            codes = np.zeros(found.size, dtype=np.int64) if said is None else said
+            verdicts = filter_columns(filter_, state, pod, self.cluster.table, found.order)
+            codes = np.zeros(found.size, dtype=np.int64) if verdicts is None else verdicts
             kept = known[key] = CodesOf(key, filter_.place, codes, codes == 0)
         return kept
 

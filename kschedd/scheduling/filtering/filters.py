@@ -92,7 +92,7 @@ class Filters:
             if filter_.style is not EvaluationStyle.PER_NODE:
                 codes = filter_columns(filter_, state, pod, table, passing)
             else:
-                codes = yield from _ask_per_node(filter_, state, pod, table, passing, explicit_status)
+                codes = yield from _filter_per_node(filter_, state, pod, table, passing, explicit_status)
             if codes is not None:
                 done.reject(filter_.place, codes)
                 yield from stepper.filtered(filter_.name, passing, done.passing)
@@ -116,14 +116,14 @@ class Filters:
                 continue
             open_ = rows if len(places) == len(rows) else rows[places]
             if filter_.style is not EvaluationStyle.PER_NODE:
-                said = filter_columns(filter_, state, pod, table, open_)
+                status = filter_columns(filter_, state, pod, table, open_)
             else:
-                said = yield from _ask_per_node(filter_, state, pod, table, open_, explicit_status)
-            if said is not None:
-                rejected = said.nonzero()[0]
+                status = yield from _filter_per_node(filter_, state, pod, table, open_, explicit_status)
+            if status is not None:
+                rejected = status.nonzero()[0]
                 if len(rejected):
                     failed[places[rejected]] = filter_.place
-                    codes[places[rejected]] = said[rejected]
+                    codes[places[rejected]] = status[rejected]
         return explicit_status
 
     # -- what if ----------------------------------------------------------------------------------------------
@@ -244,11 +244,11 @@ class FiltersOfRows:
             places = open_.nonzero()[0]
             if not len(places):
                 continue
-            said = self._ask(filter_, rows[places], explicit_status)
-            if said is not None:
-                rejected = said.nonzero()[0]
+            status = self._filter_each(filter_, rows[places], explicit_status)
+            if status is not None:
+                rejected = status.nonzero()[0]
                 failed[places[rejected]] = filter_.place
-                codes[places[rejected]] = said[rejected]
+                codes[places[rejected]] = status[rejected]
         return explicit_status
 
     def _affecting(self, filter_: EnabledFilter, of: Sequence[Pod]) -> Bools:
@@ -259,7 +259,7 @@ class FiltersOfRows:
             known = self._affected[filter_.name] = of, np.array([affected_by(pod.pod_spec) for pod in of])
         return known[1]
 
-    def _ask(self, filter_: EnabledFilter, rows: Rows, explicit_status: dict[int, Status]) -> Ints | None:
+    def _filter_each(self, filter_: EnabledFilter, rows: Rows, explicit_status: dict[int, Status]) -> Ints | None:
         state, pod, table = self._state, self._pod, self._table
         if filter_.name in self._columns:
             columns = self._columns[filter_.name]
@@ -273,10 +273,10 @@ class FiltersOfRows:
             return codes
         if filter_.style is not EvaluationStyle.PER_NODE:
             return filter_columns(filter_, state, pod, table, rows)
-        return drive(_ask_per_node(filter_, state, pod, table, rows, explicit_status))
+        return drive(_filter_per_node(filter_, state, pod, table, rows, explicit_status))
 
 
-def _ask_per_node(
+def _filter_per_node(
     filter_: EnabledFilter,
     state: CycleState,
     pod: Pod,
@@ -290,21 +290,21 @@ def _ask_per_node(
     """
     began = filter_.calls.start()
     open_ = _not_known_to_pass(filter_, state, pod, table, rows)
-    asked = rows.tolist() if open_ is None else rows[open_].tolist()
+    order = rows.tolist() if open_ is None else rows[open_].tolist()
     shards: Shards = [
-        plain_shard(filter_, state, pod, table, asked[first : first + _SHARD]) for first in range(0, len(asked), _SHARD)
+        plain_shard(filter_, state, pod, table, order[first : first + _SHARD]) for first in range(0, len(order), _SHARD)
     ]
     statuses = [status for answers in (yield shards) for status in answers]
-    rejected = {row: status for row, status in zip(asked, statuses, strict=True) if isinstance(status, Status)}
+    rejected = {row: status for row, status in zip(order, statuses, strict=True) if isinstance(status, Status)}
     explicit_status.update(rejected)
     broken = any(not status.rejected for status in rejected.values())
     none_passes = UNSCHEDULABLE if len(rejected) == len(rows) else SUCCESS
     filter_.calls.ended(began, ERROR if broken else none_passes, len(rows))
-    said = np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
+    explicit = np.array([EXPLICIT if status is not None else 0 for status in statuses], dtype=np.int64)
     if open_ is None:
-        return said
+        return explicit
     codes = np.zeros(len(rows), dtype=np.int64)
-    codes[open_] = said
+    codes[open_] = explicit
     return codes
 
 
@@ -330,14 +330,14 @@ def plain_shard(
     def run() -> list[Status | None]:
         return [filter_status(filter_, state, pod, NodeInfo(table, row)) for row in rows]
 
-    def elsewhere(said: list[Answer | PluginError]) -> list[Status | None]:
-        return [_verdict(filter_, cast(Status | PluginError | None, answer)) for answer in said]
+    def elsewhere(status: list[Answer | PluginError]) -> list[Status | None]:
+        return [_verdict(filter_, cast(Status | PluginError | None, answer)) for answer in status]
 
-    return as_one_call(filter_.plugin, "filter", NodesAsked(state, pod, table, rows), run, elsewhere)
+    return as_one_call(filter_.plugin, "filter", NodeCalls(state, pod, table, rows), run, elsewhere)
 
 
 @attrs.frozen(eq=False)
-class NodesAsked:
+class NodeCalls:
     """The arguments for calling a plugin on one node after the other."""
 
     state: CycleState
@@ -349,7 +349,7 @@ class NodesAsked:
 def as_one_call(
     plugin: Plugin,
     method: str,
-    asked: NodesAsked,
+    order: NodeCalls,
     work: Callable[[], T],
     elsewhere: Callable[[list[Answer | PluginError]], T],
 ) -> Callable[[], T]:
@@ -358,7 +358,7 @@ def as_one_call(
     If the plugin has worker processes, one of them does the work; `elsewhere` converts its answers to the result of
     `work`.
     """
-    return PluginBatch(plugin, method, asked, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
+    return PluginBatch(plugin, method, order, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
 
 
 @attrs.frozen(eq=False)
@@ -367,7 +367,7 @@ class PluginBatch(Generic[T]):
 
     _plugin: GuardedPlugin
     _method: str
-    _asked: NodesAsked
+    _calls: NodeCalls
     _work: Callable[[], T]
     _elsewhere: Callable[[list[Answer | PluginError]], T]
 
@@ -380,7 +380,7 @@ class PluginBatch(Generic[T]):
     def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
         """Return the guarded call for a run in a thread; it names the plugin even if the call never begins."""
         return GuardedCall(
-            calling=self._plugin.guard, method=self._method, args=(self._asked.pod,), scheduler=scheduler
+            calling=self._plugin.guard, method=self._method, args=(self._calls.pod,), scheduler=scheduler
         )
 
     @property
@@ -389,28 +389,28 @@ class PluginBatch(Generic[T]):
         return None if self._plugin.elsewhere is None else self._plugin.worker_processes
 
     def __call__(self) -> T:
-        asked = self._asked
+        order = self._calls
         if self._plugin.elsewhere is not None:
-            said = self._plugin.call_elsewhere(self._method, asked.state, asked.pod, asked.table, asked.rows)
-            return self._elsewhere(said)
-        done: T = self._plugin.batch(self._method, self._work, asked.pod)
+            status = self._plugin.call_elsewhere(self._method, order.state, order.pod, order.table, order.rows)
+            return self._elsewhere(status)
+        done: T = self._plugin.batch(self._method, self._work, order.pod)
         return done
 
 
 def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
     """Return one per-node filter's verdict on one node; a plugin's exception becomes an Error status that names it."""
     try:
-        said = filter_.per_node.filter(state, pod, node)
+        status = filter_.per_node.filter(state, pod, node)
     except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
         return _verdict(filter_, fault)
-    return _verdict(filter_, said)
+    return _verdict(filter_, status)
 
 
-def _verdict(filter_: EnabledFilter, said: Status | Exception | None) -> Status | None:
-    if isinstance(said, Exception):
-        said = error(fault_text(said))
-    if said is None or said.code == Code.SUCCESS:
+def _verdict(filter_: EnabledFilter, status: Status | Exception | None) -> Status | None:
+    if isinstance(status, Exception):
+        status = error(fault_text(status))
+    if status is None or status.code == Code.SUCCESS:
         return None
-    if not said.rejected:
-        said = Status(Code.ERROR, (f'running "{filter_.name}" filter plugin: {said.message}',))
-    return said.by(filter_.name)
+    if not status.rejected:
+        status = Status(Code.ERROR, (f'running "{filter_.name}" filter plugin: {status.message}',))
+    return status.by(filter_.name)

@@ -42,7 +42,7 @@ def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: N
     calls = filter_.calls
     began = calls.start() if calls.sampling.plugins else None
     try:
-        said = filter_.vector.filter_rows(state, pod, table, rows)
+        columns = filter_.vector.filter_rows(state, pod, table, rows)
     except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
         if filter_.in_tree:
             raise
@@ -52,9 +52,9 @@ def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: N
     if began is None:
         calls.evaluations += len(rows)
     else:
-        none_passes = said is not None and count_nonzero(said) == len(rows)
+        none_passes = columns is not None and count_nonzero(columns) == len(rows)
         calls.ended(began, UNSCHEDULABLE if none_passes else SUCCESS, len(rows))
-    return said
+    return columns
 
 
 def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
@@ -62,7 +62,7 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
     calls = score.calls
     began = calls.start() if calls.sampling.plugins else None
     try:
-        said = score.vector.score_rows(state, pod, table, rows)
+        columns = score.vector.score_rows(state, pod, table, rows)
     except KscheddError as wrong:  # an invalid pod, for example with terms that cannot be parsed
         why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
         text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
@@ -77,7 +77,7 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
         calls.evaluations += len(rows)
     else:
         calls.ended(began, SUCCESS, len(rows))
-    return said
+    return columns
 
 
 def out_of_range(values: Ints) -> Ints:

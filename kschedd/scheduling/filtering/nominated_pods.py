@@ -91,16 +91,16 @@ class NominatedPodFilter:
         places = counted.places(rows)
         if not len(places):
             return NONE_REJECTED
-        asked = rows[places]
+        subset = rows[places]
         explicit_status: dict[int, Status]
         if cached is not None and self.filters.row_by_row(state, pod):
-            columns = self._judged(cached, state, pod, asked, counted)
-            failed, codes, explicit_status = columns.failed[asked], columns.codes[asked], columns.explicit_status
+            columns = self._judged(cached, state, pod, subset, counted)
+            failed, codes, explicit_status = columns.failed[subset], columns.codes[subset], columns.explicit_status
         else:
-            failed, codes, explicit_status = self._judge_with_nominated(state, pod, asked, counted)
+            failed, codes, explicit_status = self._judge_with_nominated(state, pod, subset, counted)
         rejected = (failed != PASSED).nonzero()[0]
         if explicit_status:
-            explicit_status = {row: explicit_status[row] for row in asked[rejected].tolist() if row in explicit_status}
+            explicit_status = {row: explicit_status[row] for row in subset[rejected].tolist() if row in explicit_status}
         return NominatedVerdicts(places[rejected], failed[rejected], codes[rejected], explicit_status)
 
     def _judged(
@@ -128,13 +128,13 @@ class NominatedPodFilter:
         self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> tuple[Places, Ints, dict[int, Status]]:
         """Return filter indices and codes of these rows, and the EXPLICIT statuses by row."""
-        filters, asked = self.filters, rows.tolist()
-        on = WhatIfRows(filters, state, pod, filters.cluster.table.copy_rows(asked))
+        filters, subset = self.filters, rows.tolist()
+        on = WhatIfRows(filters, state, pod, filters.cluster.table.copy_rows(subset))
         nominated = NominatedOnRows(on, counted)
-        numbers = np.arange(len(asked), dtype=np.int64)
+        numbers = np.arange(len(subset), dtype=np.int64)
         broken: dict[int, Status] = {}
         if on.notifies:
-            for number in range(len(asked)):
+            for number in range(len(subset)):
                 try:
                     nominated.add(numbers[number : number + 1])
                 except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
@@ -144,4 +144,4 @@ class NominatedPodFilter:
         failed, codes, explicit_status = on.judge(numbers, filters.local)
         for number, status in broken.items():
             failed[number], codes[number], explicit_status[number] = 0, EXPLICIT, status
-        return failed, codes, {asked[number]: status for number, status in explicit_status.items()}
+        return failed, codes, {subset[number]: status for number, status in explicit_status.items()}

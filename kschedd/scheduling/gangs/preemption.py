@@ -35,10 +35,10 @@ from kschedd.scheduling.nominations.nominator import Nominator
 from kschedd.scheduling.preemption.victims import TakenOut, Victim, reprieved, victims_among
 from kschedd.scheduling.profiles.profile import Framework
 
-_SAID: Final = "pod group preemption: "
-_NEVER: Final = unschedulable(f"{_SAID}not eligible due to preemptionPolicy=Never.")
-_NOBODY: Final = unresolvable(f"{_SAID}No preemption victims found for incoming preemptor")
-_ONGOING: Final = Status(Code.SUCCESS, (f"{_SAID}ongoing preemption on nominated nodes",))
+_PREFIX: Final = "pod group preemption: "
+_NEVER: Final = unschedulable(f"{_PREFIX}not eligible due to preemptionPolicy=Never.")
+_NOBODY: Final = unresolvable(f"{_PREFIX}No preemption victims found for incoming preemptor")
+_ONGOING: Final = Status(Code.SUCCESS, (f"{_PREFIX}ongoing preemption on nominated nodes",))
 _DEALLOCATED: Final = "deallocation and deletion of ResourceClaims completed"
 
 
@@ -101,7 +101,7 @@ class _Preemption:
         machine, entries = self.machine, self.entries
         among = self.all_victims()
         if isinstance(among, Status):
-            return GroupPreemption(error(f"{_SAID}failed to create domain: {among.message}"))
+            return GroupPreemption(error(f"{_PREFIX}failed to create domain: {among.message}"))
         if any(entry.pod.pod_spec.preemption_policy == "Never" for entry in entries):
             return GroupPreemption(_NEVER)
         if self.is_ongoing():
@@ -115,7 +115,7 @@ class _Preemption:
             tried = yield from self.again()
             if tried.status.code is not Code.SUCCESS:
                 failed = error if tried.status.code is Code.ERROR else unschedulable
-                return GroupPreemption(failed(f"{_SAID}{tried.status.message}"))
+                return GroupPreemption(failed(f"{_PREFIX}{tried.status.message}"))
             results = [
                 (member.entry, member.result)
                 for member in tried.members
@@ -124,10 +124,10 @@ class _Preemption:
             budgets = machine.schedulers[entries[0].pod.scheduler_name].candidates.budgets
             evicted, _ = yield from reprieved(victims, budgets, taken, partial(self.fit, results))
         pods: list[Pod] = [pod for victim in evicted for pod in victim.pods]
-        said = f"{_SAID}found a placement for podgroup, preempting {len(pods)} victims"
+        message = f"{_PREFIX}found a placement for podgroup, preempting {len(pods)} victims"
         nominated = {entry.uid: result.node_name for entry, result in results}
         how = plugin.evicting(pods, entries[0].pod.scheduler_name, "podgroup")
-        return GroupPreemption(Status(Code.SUCCESS, (said,)), nominated, how)
+        return GroupPreemption(Status(Code.SUCCESS, (message,)), nominated, how)
 
     def is_ongoing(self) -> bool:
         """Return whether pods that were evicted for the group are still terminating on its nominated nodes."""

@@ -25,13 +25,13 @@ def contained(
     """Call a plugin at this extension point; its exception becomes an Error status that names the plugin."""
     calls = framework.plugin_metrics.calls(plugin.name, point)
     began = calls.start() if calls.sampling.plugins else None
-    said: T | Status
+    answer: T | Status
     try:
-        said = method(state, pod, node_name)
+        answer = method(state, pod, node_name)
     except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
-        said = error(fault_text(fault)).by(plugin.name)
-    if began is None and (said is None or type(said) is Plan):
+        answer = error(fault_text(fault)).by(plugin.name)
+    if began is None and (answer is None or type(answer) is Plan):
         calls.evaluations += 1
     else:
-        calls.answered(began, said[0] if isinstance(said, tuple) else said)
-    return said
+        calls.answered(began, answer[0] if isinstance(answer, tuple) else answer)
+    return answer

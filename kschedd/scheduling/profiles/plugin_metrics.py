@@ -98,12 +98,12 @@ class CallCounter:
         sampling = self.sampling
         return sampling.timer() if sampling.plugins else None
 
-    def answered(self, began_s: float | None, said: object) -> None:
+    def answered(self, began_s: float | None, answer: object) -> None:
         """Record the end of a call with its result; only a Status can be a failure."""
-        if began_s is None and (said is None or said is SKIP):  # the most frequent case
-            self.evaluations += said is None
+        if began_s is None and (answer is None or answer is SKIP):  # the most frequent case
+            self.evaluations += answer is None
             return
-        status = said.code.label if isinstance(said, Status) else SUCCESS
+        status = answer.code.label if isinstance(answer, Status) else SUCCESS
         self.ended(began_s, status, 0 if status == _SKIP else 1)
 
     def ended(self, began_s: float | None, status: str = SUCCESS, evaluations: int = 1) -> None:

@@ -97,11 +97,11 @@ def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:
     """Return the reasons of each plugin that rejects the node, computed without caches."""
     pod, state = stepper.pod, CycleState()
     scheduler = driver.machine.schedulers[pod.scheduler_name]
-    said = scheduler.pre_filters.at_once(state, pod)
+    answer = scheduler.pre_filters.at_once(state, pod)
     name = stepper.table.names[row]
-    if said.status is not None:
-        return [f"{said.status.plugin}: {said.status.message}"]
-    if said.narrowed is not None and name not in said.narrowed.node_names:
+    if answer.status is not None:
+        return [f"{answer.status.plugin}: {answer.status.message}"]
+    if answer.narrowed is not None and name not in answer.narrowed.node_names:
         return ["a PreFilter plugin leaves other nodes only"]
     counting = NominatedPods(stepper.table, pod, driver.nominator.nominated)
     known = scheduler.evaluations.apart(state)

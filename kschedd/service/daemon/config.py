@@ -153,7 +153,7 @@ class ConfigMethods(Methods):
             made: ConfigChange = owner.step(ChangeConfig(config, given.described()), now)
             return made
 
-        return await self._said(call, await self._cluster.scheduler.query(change, long=True))
+        return await self._change_answer(call, await self._cluster.scheduler.query(change, long=True))
 
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
         """Return the change to a whole configuration, which is read here."""
@@ -170,9 +170,9 @@ class ConfigMethods(Methods):
     )
     async def undo(self, call: Call) -> Any:
         change = await self._cluster.scheduler.query(lambda owner: owner.step(UndoConfigChange()), long=True)
-        return await self._said(call, change)
+        return await self._change_answer(call, change)
 
-    async def _said(self, call: Call, change: ConfigChange) -> Any:
+    async def _change_answer(self, call: Call, change: ConfigChange) -> Any:
         """Return the answer for a change, computed in a thread: thousands of profiles have many values to compare."""
         return await call.services.workers.run(call.client, lambda _: _plain(change))
 
@@ -244,10 +244,10 @@ class _Given:
 
     def described(self) -> str:
         names = ("plugin", "weight", "points", "args", "percentage", "seconds", "max_seconds", "parallelism")
-        said = [_shown(self._call[name]) for name in names if self._call[name] is not None]
+        shown = [_shown(self._call[name]) for name in names if self._call[name] is not None]
         if self._call["profile"] is not None:
-            said.append(f"in {self._call['profile']}" if said else self._call["profile"])
-        return " ".join([self._call["what"], *said])
+            shown.append(f"in {self._call['profile']}" if shown else self._call["profile"])
+        return " ".join([self._call["what"], *shown])
 
 
 def _shown(value: Any) -> str:

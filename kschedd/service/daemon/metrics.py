@@ -9,6 +9,7 @@ import attrs
 import trio
 
 from kschedd.config.model import Config
+from kschedd.config.versions.feature_gates import ALL_OF_STAGE
 from kschedd.log.log import Log
 from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Labels, MetricFamily
@@ -77,6 +78,10 @@ def _of_config(config: Config) -> list[MetricFamily]:
         (name, "" if gates[name].stage == "GA" else gates[name].stage): float(on)
         for name, on in config.feature_gates.items()
     }
+    for name, stage in ALL_OF_STAGE.items():
+        enabled[name, stage] = float(
+            all(config.feature_gates[one] for one, gate in gates.items() if gate.stage == stage)
+        )
     build: dict[Labels, float] = {(_installed(), config.version.name): 1.0}
     return [MetricFamily(catalogue.FEATURE_ENABLED, enabled), MetricFamily(catalogue.BUILD_INFO, build)]
 

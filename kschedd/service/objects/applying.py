@@ -140,7 +140,7 @@ class AppliedObject:
     action: str
     resource: str
 
-    def told(self, with_object: bool) -> AppliedAnswer:
+    def answer(self, with_object: bool) -> AppliedAnswer:
         obj = self.object
         shown = without_entries(obj.raw) if with_object else ABSENT
         return AppliedAnswer(obj.kind, obj.namespace, obj.name, self.action, self.resource, shown)

@@ -45,10 +45,10 @@ class EventMethods(Methods):
 
         def latest(log: Log) -> tuple[list[EventSeries], int, str]:
             events = log.events
-            told = events.latest(namespace, name, limit) if kind in (None, "Pod") else []
-            return told, events.number, events.instance
+            series = events.latest(namespace, name, limit) if kind in (None, "Pod") else []
+            return series, events.number, events.instance
 
-        told, number, instance = await self._cluster.log.query(latest)
+        series, number, instance = await self._cluster.log.query(latest)
         stored = await self._cluster.store.do(lambda store: _stored(store, namespace, kind, name))
         faults = [
             _fault(fault)
@@ -56,7 +56,7 @@ class EventMethods(Methods):
             if kind in (None, fault.ref.kind) and name in (None, fault.ref.name)
             if namespace is None or fault.ref.namespace in ("", namespace)
         ]
-        events = sorted((*map(_told, told), *stored, *faults), key=lambda event: event.last_seen)
+        events = sorted((*map(_event_answer, series), *stored, *faults), key=lambda event: event.last_seen)
         if limit is not None:
             events = events[max(len(events) - limit, 0) :]
         return EventsAnswer(events, number, instance)
@@ -97,8 +97,8 @@ class EventMethods(Methods):
         return EventsWatchAnswer(call.open_stream(feed), number, instance)
 
 
-def _watched(told: EventSeries) -> WatchedEvent:
-    return extended(WatchedEvent, _told(told), number=told.number)
+def _watched(series: EventSeries) -> WatchedEvent:
+    return extended(WatchedEvent, _event_answer(series), number=series.number)
 
 
 async def follow(
@@ -115,8 +115,8 @@ async def follow(
     try:
         while True:
             fresh = await ask(partial(_since, number=seen))
-            seen = max((told.number for told in fresh), default=seen)
-            await stream.send_many([item(told) for told in fresh if namespace in (None, told.first.namespace)])
+            seen = max((series.number for series in fresh), default=seen)
+            await stream.send_many([item(series) for series in fresh if namespace in (None, series.first.namespace)])
             if not await bell.wait():
                 return
     finally:
@@ -137,17 +137,17 @@ def _about(text: str | None) -> tuple[str | None, str | None]:
     return lookup(word).name, name
 
 
-def _told(told: EventSeries) -> EventAnswer:
-    first = told.first
+def _event_answer(series: EventSeries) -> EventAnswer:
+    first = series.first
     return EventAnswer(
         time=stamp(first.at_s),
-        last_seen=stamp(told.last_s),
+        last_seen=stamp(series.last_s),
         type=first.type,
         reason=first.reason,
         object=f"Pod/{first.name}",
         namespace=first.namespace,
         message=first.message,
-        count=told.count,
+        count=series.count,
         from_=SOURCE,
     )
 

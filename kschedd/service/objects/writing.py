@@ -132,14 +132,14 @@ class WritingMethods(Methods):
                 else:
                     outcome.add(await self._cluster.store.do(partial(apply.each, portion)))
         if large:
-            await workers.run(call.client, partial(_tell, outcome, parsed, portions))
-        told = outcome.tell()
+            await workers.run(call.client, partial(_fill_in, outcome, parsed, portions))
+        answer = outcome.tell()
         head = {
-            "errors": told.errors,
-            "warnings": told.warnings,
-            "unsupported": told.unsupported,
+            "errors": answer.errors,
+            "warnings": answer.warnings,
+            "unsupported": answer.unsupported,
         }
-        results = [result.told(call["with_objects"]) for result in told.results]
+        results = [result.answer(call["with_objects"]) for result in answer.results]
         return Large(head, "results", results, each=_RESULT_BYTES)
 
     @method(
@@ -306,7 +306,7 @@ def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple
     return parsed, list(chunks(parsed.wanted, _PORTION))
 
 
-def _tell(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]], given_up: GivenUp) -> None:
+def _fill_in(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]], given_up: GivenUp) -> None:
     outcome.tell()
     portions.clear()  # their objects are those of `parsed`
     parsed.free()

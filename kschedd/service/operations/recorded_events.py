@@ -25,10 +25,10 @@ async def recorded_event(cluster: ClusterBackend, namespace: str, name: str) -> 
 
 
 async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> list[Object]:
-    told = await cluster.log.query(lambda log: log.events.latest(namespace))
-    if not told:
+    series = await cluster.log.query(lambda log: log.events.latest(namespace))
+    if not series:
         return []
-    events = [as_object(each) for each in told]
+    events = [as_object(each) for each in series]
     about = [(event["involvedObject"]["namespace"], event["involvedObject"]["name"]) for event in events]
     uids = await cluster.store.do(lambda store: _uids(store, about))
     for event, uid in zip(events, uids, strict=True):
@@ -43,14 +43,14 @@ def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
     return ["" if pod is None else pod.uid for pod in found]
 
 
-def as_object(told: EventSeries) -> dict[str, Any]:
+def as_object(series: EventSeries) -> dict[str, Any]:
     """Return an event of the scheduler as the Event object that kube-scheduler would have written."""
-    first = told.first
+    first = series.first
     return {
         "apiVersion": "v1",
         "kind": "Event",
         "metadata": {
-            "name": f"{first.name}.{told.born:016x}",
+            "name": f"{first.name}.{series.born:016x}",
             "namespace": first.namespace,
             "creationTimestamp": stamp(first.at_s),
         },
@@ -58,9 +58,9 @@ def as_object(told: EventSeries) -> dict[str, Any]:
         "reason": first.reason,
         "message": first.message,
         "type": first.type,
-        "count": told.count,
+        "count": series.count,
         "firstTimestamp": stamp(first.at_s),
-        "lastTimestamp": stamp(told.last_s),
+        "lastTimestamp": stamp(series.last_s),
         "reportingComponent": SOURCE,
         "source": {"component": SOURCE},
     }

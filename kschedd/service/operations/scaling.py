@@ -103,7 +103,7 @@ def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, 
     patch = request.body
     assert isinstance(patch, PatchBody), "a request to patch has a patch"
     patch_type = "merge" if patch.type == "strategic" else patch.type  # a Scale has no lists
-    whole, told = decode_patched(
+    whole, warned = decode_patched(
         scale,
         patched(scale, patch.value, patch_type),
         patch.value,
@@ -111,7 +111,7 @@ def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, 
         request.options.validation,
         request.duplicates,
     )
-    warnings += told
+    warnings += warned
     return whole
 
 

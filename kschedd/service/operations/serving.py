@@ -29,16 +29,16 @@ def serve(store: ClusterWriter, request: Request) -> Response:
     """Serve one request on the store. Raises KscheddError, with the request's warnings."""
     operation = _operation(request)
     warnings: list[str] = []
-    with store.on_behalf_of(request.user or _CLUSTER) as told:
+    with store.on_behalf_of(request.user or _CLUSTER) as warned:
         try:
             response = operation(store, request, warnings)
             warnings += _warnings(request, response, store.features)
         except KscheddError as refusal:
-            refusal.request_warnings = tuple(dict.fromkeys((*warnings, *told)))
+            refusal.request_warnings = tuple(dict.fromkeys((*warnings, *warned)))
             raise
-    if not (warnings or told):
+    if not (warnings or warned):
         return response
-    return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *told))))
+    return attrs.evolve(response, warnings=tuple(dict.fromkeys((*warnings, *warned))))
 
 
 def _warnings(request: Request, response: Response, features: frozenset[str]) -> tuple[str, ...]:

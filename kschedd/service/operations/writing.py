@@ -65,7 +65,7 @@ def patch(store: ClusterWriter, request: Request, warnings: list[str]) -> Respon
     wanted, options = request.body, request.options
     assert isinstance(wanted, PatchBody), "a request to patch has a patch"
     there = store.find(request.kind, request.namespace, request.name)
-    changed, told = store.patch(
+    changed, warned = store.patch(
         request.kind,
         request.namespace,
         request.name,
@@ -77,7 +77,7 @@ def patch(store: ClusterWriter, request: Request, warnings: list[str]) -> Respon
         manager=options.manager,
         duplicates=request.duplicates,
     )
-    warnings += told
+    warnings += warned
     return Response(changed, there, "unchanged" if changed is there else "configured")
 
 
@@ -113,12 +113,12 @@ def decoded(store: ClusterWriter, request: Request, warnings: list[str]) -> dict
     """Return the object in the request without unknown fields, which fieldValidation rejects or reports."""
     raw, options = request.body, request.options
     if options.by_field:
-        known, told = known_fields(raw, options.validation, store)
+        known, warned = known_fields(raw, options.validation, store)
     else:
         twice = tuple(map(duplicate_field, request.duplicates))
         definition = definition_of(store, raw) if schema_for(raw) is None else None
-        known, told = submitted(raw, options.validation, twice, store.features, definition)
-    warnings += told
+        known, warned = submitted(raw, options.validation, twice, store.features, definition)
+    warnings += warned
     return known
 
 

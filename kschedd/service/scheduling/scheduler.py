@@ -43,7 +43,7 @@ class SchedulerMethods(Methods):
     async def _status(self) -> StatusAnswer:
         cluster = self._cluster
         now = cluster.clock.now()
-        queue, (seen, stopped), decided = await cluster.ask_in_turn(
+        queue, (seen, stopped), decided = await cluster.query_in_turn(
             _queue_counts, lambda owner: (_seen(owner), stopped_at(owner)), lambda log: _decided(log, now)
         )
         clock = cluster.clock
@@ -176,10 +176,10 @@ class SchedulerMethods(Methods):
         """Explain an attempt that was made: the last one if no number is given."""
         kept = await self._cluster.log.query(Log.attempts)
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
-        asked = [place for place in mine if number in (None, kept[place].attempt)]
-        if not asked:
+        found_places = [place for place in mine if number in (None, kept[place].attempt)]
+        if not found_places:
             raise RpcError("not_found", _no_attempt(key, number, [kept[place] for place in mine], kept))
-        record, before = kept[asked[-1]], kept[: asked[-1]]
+        record, before = kept[found_places[-1]], kept[: found_places[-1]]
         pod, decision = record.attempted, _decision(record)
         assert pod is not None, "chosen for having it"
         try:

@@ -69,10 +69,10 @@ class TimeMethods(Methods):
             raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(clock.now())}")
 
         async def feed(stream: Stream) -> None:
-            async def told() -> None:
+            async def on_moved() -> None:
                 await stream.send(self._moved(None))
 
-            moved = await self._cluster.time.advance(end, told)
+            moved = await self._cluster.time.advance(end, on_moved)
             await stream.send(self._moved(moved.value))
 
         return StreamAnswer(call.open_stream(feed))

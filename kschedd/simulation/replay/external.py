@@ -1,8 +1,8 @@
-"""What came from outside in a recorded run: the cluster as it stood at the start, and what others did to it, and when.
+"""External inputs of a recorded run: the cluster at its start, and the later writes of others with their times.
 
-What the cluster's own controllers, kubelets and scheduler wrote is left out: in a cluster under another configuration
-they do their own. A change of an object is what is different of it from before, so that it can be made to an object
-that has become something else there.
+Writes of the cluster's own controllers, kubelets and scheduler are omitted, because a cluster under another
+configuration makes its own. A change of an object is kept as the difference from the previous version, so it can be
+applied to an object that has developed differently.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from kschedd.store.journal.reading import read_object
 from kschedd.store.objects.log import ADDED, DELETED, EventType
 
 _SERVERS: Final = frozenset(("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink"))
-_UNTOLD: Final = frozenset(("Event", "Lease"))  # what tells of others
+_UNTOLD: Final = frozenset(("Event", "Lease"))  # reports about other objects
 
 
 @attrs.frozen(eq=False)

@@ -16,7 +16,7 @@ _LEFTOVER_S = 30.0  # until the fork flushes unschedulable pods: when the record
 
 
 class ReplayedObjects:
-    """See the module. The store is made when it is first asked for, and follows the replay from then on."""
+    """See the module. The store is created at first use, and follows the replay from then on."""
 
     def __init__(self, player: Player) -> None:
         self._player = player

@@ -1,9 +1,9 @@
-"""What would have happened under another configuration: the same from outside, at the same times, in virtual time.
+"""Comparison of a recorded run with another configuration: the same external inputs at the same virtual times.
 
-Two clusters, one by the recorded configuration and one by the other, are given what came from outside in the recorded
-run; all else happens in each by itself. They are compared with each other, and not with the recorded run, since a
-daemon in real time takes pods up at moments that no cluster in virtual time has; how many pods the first one placed as
-the recorded run did is told besides.
+Two clusters receive the external inputs of the recorded run: one under the recorded configuration, one under the other.
+They are compared with each other and not with the recorded run, because a daemon in real time takes up pods at times
+that no cluster in virtual time has. The number of pods that the first cluster placed as the recorded run did is also
+reported.
 """
 
 from collections.abc import Collection, Sequence
@@ -41,14 +41,14 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class PluginsNeeded(KscheddError):
-    """The recorded run had out-of-tree plugins, which have to be asked anew."""
+    """The recorded run had out-of-tree plugins, whose code is needed for another configuration."""
 
     names: Sequence[str]
 
     def __str__(self) -> str:
         return (
             f"the recorded run had {', '.join(self.names)}: a recording has what plugins answered, which another run "
-            "would ask otherwise; give their files with --plugin"
+            "would call them differently; give their files with --plugin"
         )
 
 
@@ -64,7 +64,7 @@ class OtherRun:
     def run(
         self, header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, read: ReadDecision[T]
     ) -> dict[str, T]:
-        """Return what is read of the last decision about each pod."""
+        """Return the data read from the last decision about each pod."""
         found: dict[str, T] = {}
 
         def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
@@ -129,7 +129,7 @@ def compare_with(
     version: KubernetesVersion | None,
     feature_gates: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Compare with a configuration in `text` and a version; None stands for the recorded one.
+    """Compare with a configuration in `text` and a version; None means the recorded one.
 
     `feature_gates`: as the flag has them, for that version.
 

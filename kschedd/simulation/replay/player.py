@@ -1,12 +1,12 @@
-"""Player: gives a scheduling driver and a queue the calls of a recording again, one note after the other.
+"""Player: repeats the calls of a recording on a scheduling driver and a queue, one note after the other.
 
-Owns: the driver and the queue, which are the ones that the daemon and simulations run; what went from one to the other
-and was not taken yet; the objects as the scheduler saw them.  Ends: with the recording, or where it no longer fits.
+Owns the driver and the queue (the classes that the daemon and simulations run), the data in transit between them, and
+the objects as the scheduler saw them. It ends with the recording, or where the replay diverges from it.
 
-Where a plugin or an extender was asked within a call, the answer is one of the notes that follow. Until it comes, the
-notes before it are done: that is what went on while the plugin was waited for.
+If a plugin or an extender was called within a recorded call, its answer is one of the following notes. The notes before
+that answer are processed first: they happened while the scheduler waited for it.
 
-Errors: ReplayDiverged where what is replayed asks for something else than was recorded.
+Errors: ReplayDiverged if the replay calls for something other than was recorded.
 """
 
 from collections import deque
@@ -93,11 +93,11 @@ class ReplayDiverged(KscheddError):
     why: str
 
     def __str__(self) -> str:
-        return f"at note {self.note} the replay is no longer what was recorded: {self.why}"
+        return f"the replay diverges from the recording at note {self.note}: {self.why}"
 
 
 class _Unwound(BaseException):
-    """Ends the calls that are being done, and is no fault of theirs; `why` None: the recording is over."""
+    """The end of the replay, raised through the running calls. `why` None: the recording is over."""
 
     def __init__(self, why: ReplayDiverged | None) -> None:
         self.why = why
@@ -107,7 +107,7 @@ class _Unwound(BaseException):
 class _Attempt:
     entry: QueuedPod
     work: Work[Any] | None
-    asked: Any = None  # what it has yielded
+    yielded: Any = None  # what it has yielded
     result: ScheduleResult | FitError | None = None
 
     def ended(self, result: ScheduleResult | FitError) -> None:
@@ -133,16 +133,18 @@ class Player:
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.pods: dict[str, Pod] = {}  # by uid
         self.ended = False
-        self._told: list[Callable[[Happened], None]] = []
-        self._told_of = 0  # entries of the log among the driver's effects, that were told
-        self._told_events: list[Callable[[Sequence[WatchEvent]], object]] = []
+        self._listeners: list[Callable[[Happened], None]] = []
+        self._noted = 0  # entries of the log among the driver's effects that listeners have received
+        self._event_listeners: list[Callable[[Sequence[WatchEvent]], object]] = []
         self._notes: Iterator[Note] = recording.notes()
         self._ahead: deque[Note] = deque()
         self._answers: tuple[deque[Note], deque[Note]] = (deque(), deque())
-        self._machine = DRIVER  # whose call is being done
+        self._machine = DRIVER  # the machine whose call is running
         self._made: list[tuple[str, dict[str, Any]]] = []
         self._attempt: _Attempt | None = None
-        self._stopped: tuple[Work[Any], Callable[[Any], None]] | None = None  # what the debugger has stopped
+        self._stopped: tuple[Work[Any], Callable[[Any], None]] | None = (
+            None  # the attempt that the debugger has stopped
+        )
         self._held = -1  # the note before which it was stopped last
         self._released: deque[str] = deque()
         self._operations: deque[QueueOperation] = deque()
@@ -211,13 +213,13 @@ class Player:
 
     # -- going on -------------------------------------------------------------------------------------------------
 
-    def on_happened(self, told: Callable[[Happened], None]) -> None:
+    def on_happened(self, listener: Callable[[Happened], None]) -> None:
         """Call the observer with each attempt, binding and preemption from now on."""
-        self._told.append(told)
+        self._listeners.append(listener)
 
-    def on_events(self, told: Callable[[Sequence[WatchEvent]], object]) -> None:
+    def on_events(self, listener: Callable[[Sequence[WatchEvent]], object]) -> None:
         """Call the observer with all events that the scheduler sees from now on."""
-        self._told_events.append(told)
+        self._event_listeners.append(listener)
 
     def peek(self) -> Note | None:
         """Return the next note; None at the end."""
@@ -253,7 +255,7 @@ class Player:
                 return False
             self._ahead.popleft()
             self._do(note)
-            self._tell()
+            self._notify()
         except _Unwound as end:
             if end.why is not None:
                 raise end.why from None
@@ -290,23 +292,23 @@ class Player:
         return not self.registry.added and not self.driver.machine.extenders
 
     def _go_on(self) -> None:
-        """Run what the debugger had stopped, up to where it is stopped again."""
-        assert self._stopped is not None, "there is something to go on with"
+        """Continue the stopped attempt up to its next stop or its end."""
+        assert self._stopped is not None, "an attempt is stopped"
         self.driver.debugger.now_s = self.now_s
         work, done = self._stopped
         try:
-            asked = work.send([])
-            while not isinstance(asked, StopPoint):
-                asked = work.send(_answers(asked, None))
+            yielded = work.send([])
+            while not isinstance(yielded, StopPoint):
+                yielded = work.send(_answers(yielded, None))
         except StopIteration as end:
             self._stopped = None
             done(end.value)
-        except Exception:  # the attempt's: what it came to is noted
+        except Exception:  # the attempt's fault: its outcome is one of the notes
             self._stopped = None
 
     @property
     def next_pods(self) -> Sequence[QueuedPod]:
-        """The pod whose attempt the next note begins, or those whose PodGroup's cycle; none if it is another note."""
+        """The pod whose attempt the next note begins, or the pods of its PodGroup's cycle; empty for other notes."""
         note, head = self.peek(), self.driver.popped.head
         if note is None or note[0] not in _BEGINNINGS or head is None:
             return ()
@@ -326,7 +328,7 @@ class Player:
         before, self._machine = self._machine, _machine_of(note)
         try:
             do(*note[1:])
-        except Exception as fault:  # whose file it is: nothing in it is to be relied on
+        except Exception as fault:  # the file may have been altered, so nothing in it is trusted
             raise self._diverged(f"a note of kind {kind} cannot be done: {fault_text(fault)}") from fault
         finally:
             self._machine = before
@@ -367,17 +369,17 @@ class Player:
         if note[0] == NoteKind.FAULT:
             _, _, name, blamed, in_method, why, late = note
             if name != plugin:
-                raise self._diverged(f"{plugin} is asked for {method}, and {name} had failed")
+                raise self._diverged(f"{plugin} is called ({method}), but {name} had failed")
             raise (PluginTimeout if late else PluginError)(blamed, in_method, why)
-        _, _, name, said, packed = note
-        if (name, said) != (plugin, method):
-            raise self._diverged(f"{plugin} is asked for {method}, and {name} had answered {said}")
+        _, _, name, answer, packed = note
+        if (name, answer) != (plugin, method):
+            raise self._diverged(f"{plugin} is called ({method}), but {name} had answered {answer}")
         return unpack(packed, lambda ref: self._named(ref))
 
     def _next_answer(self) -> Note:
         """Return the next answer to the machine whose call is repeated.
 
-        Earlier notes of that machine are repeated first. The notes of the other machine stay where they are: its calls
+        Earlier notes of that machine are repeated first. The notes of the other machine keep their places: its calls
         may overlap with this one in any way.
         """
         machine = self._machine
@@ -409,7 +411,7 @@ class Player:
     def _pod(self, uid: str) -> Pod:
         pod = self.pods.get(uid)
         if pod is None:
-            raise self._diverged(f"there is no pod of uid {uid}")
+            raise self._diverged(f"no pod has the uid {uid}")
         return pod
 
     # -- the driver -------------------------------------------------------------------------------------------
@@ -419,8 +421,8 @@ class Player:
         self.driver.step(Observe(seen), self._moved(now))
         if self.started is not None:
             self.driver.observed = self.version
-        for told in self._told_events:
-            told(seen)
+        for listener in self._event_listeners:
+            listener(seen)
 
     def _event(self, code: int, kind: str, packed: bytes, version: int) -> WatchEvent:
         new = read_object(kind, packed)
@@ -442,12 +444,12 @@ class Player:
 
     def _take_popped(self, count: int) -> None:
         if len(self._popped) < count:
-            raise self._diverged(f"{count} pods were popped, and there are {len(self._popped)}")
+            raise self._diverged(f"{count} pods were popped, but the queue returned {len(self._popped)}")
         self.driver.step(PodsPopped([self._popped.popleft() for _ in range(count)]))
 
     def _take_nominated(self, count: int) -> None:
         if len(self._nominated) < count:
-            raise self._diverged(f"{count} pods were nominated, and there are {len(self._nominated)}")
+            raise self._diverged(f"{count} pods were nominated, but the queue reported {len(self._nominated)}")
         self.driver.step(PodsNominated([self._nominated.popleft() for _ in range(count)]))
 
     def _begin(self, now: float, uid: str) -> None:
@@ -460,7 +462,7 @@ class Player:
             debugger.engaged = False
         try:
             self._attempt.work = self.driver.step(BeginAttempt(entry), now)
-        except Exception:  # the attempt's: what it came to is noted
+        except Exception:  # the attempt's fault: its outcome is one of the notes
             return
         finally:
             debugger.engaged = engaged
@@ -468,7 +470,7 @@ class Player:
     def _step_by_step(self) -> None:
         attempt = self._attempt
         if attempt is None or attempt.work is None:
-            raise self._diverged("an attempt went step by step, and there is none")
+            raise self._diverged("an attempt ran step by step, but none is running")
         attempt.work = self.driver.attempts.step_by_step(attempt.entry)
         stepper = self.driver.attempts.stepper
         assert stepper is not None, "it has one now"
@@ -521,23 +523,23 @@ class Player:
     def _send(self, packed: bytes | None) -> None:
         attempt = self._attempt
         if attempt is None or attempt.work is None:
-            raise self._diverged("an attempt went on, and there is none")
+            raise self._diverged("an attempt continued, but none is running")
         if attempt.result is not None:
             return  # it was stopped within, and went on to its end by itself
-        said = None if packed is None else unpack(packed, self._named)
+        answer = None if packed is None else unpack(packed, self._named)
         try:
-            attempt.asked = attempt.work.send(_answers(attempt.asked, said))
-            if isinstance(attempt.asked, StopPoint):
+            attempt.yielded = attempt.work.send(_answers(attempt.yielded, answer))
+            if isinstance(attempt.yielded, StopPoint):
                 self._stopped = attempt.work, attempt.ended
         except StopIteration as end:
             attempt.result = end.value
-        except Exception:  # the attempt's: what it came to is noted
+        except Exception:  # the attempt's fault: its outcome is one of the notes
             return
 
     def _broken(self, packed: bytes) -> None:
         attempt = self._attempt
         if attempt is None:
-            raise self._diverged("an attempt was broken off, and there is none")
+            raise self._diverged("an attempt was aborted, but none is running")
         if attempt.work is not None:
             attempt.work.close()
         result = self.driver.step(BreakOff(attempt.entry, PluginError("", "", "")), self.now_s)
@@ -556,7 +558,7 @@ class Player:
         self._begin_stopped()
 
     def _begin_stopped(self) -> None:
-        assert self._stopped is not None, "there is something to begin"
+        assert self._stopped is not None, "an attempt or cycle begins"
         try:
             next(self._stopped[0])
         except StopIteration:
@@ -565,7 +567,7 @@ class Player:
     def _plan_executed(self, uid: str, packed: bytes | None, now: float) -> None:
         cycle = self.driver.bindings.cycles.get(uid)
         if cycle is None or cycle.plan is None:
-            raise self._diverged(f"a plan of the binding of {uid} was executed, and there is none")
+            raise self._diverged(f"a plan of the binding of {uid} was executed, but none is in progress")
         failure = None if packed is None else unpack(packed)
         self.driver.step(PlansExecuted(((uid, failure),)), self._moved(now))
 
@@ -580,19 +582,19 @@ class Player:
         self.driver.step(PluginCalled(uid, answer), self._moved(now))
 
     def _take_effects(self, recorded: Sequence[Sequence[Any]]) -> None:
-        self._tell()
-        self._told_of = 0
+        self._notify()
+        self._noted = 0
         effects = self.driver.take_effects()
         self._released.extend(effects.released)
         self._operations.extend(effects.queue)
         self._compare([entry for entry in effects.happened if isinstance(entry, AttemptRecord)], recorded)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         happened = self.driver.happened
-        while self._told_of < len(happened):
-            for told in self._told:
-                told(happened[self._told_of])
-            self._told_of += 1
+        while self._noted < len(happened):
+            for listener in self._listeners:
+                listener(happened[self._noted])
+            self._noted += 1
 
     def _compare(self, records: Sequence[AttemptRecord], recorded: Sequence[Sequence[Any]]) -> None:
         for record, expected in zip(records, recorded, strict=False):
@@ -641,11 +643,11 @@ class Player:
 
     def _apply(self, now: int, size: int) -> None:
         if not self._operations:
-            raise self._diverged("an operation was applied to the queue, and there is none")
+            raise self._diverged("an operation was applied to the queue, but the driver has sent none")
         operation = self._operations[0]
         if not isinstance(operation, EventsObserved):
             if size >= 0:
-                raise self._diverged(f"events were told to the queue, and it is {type(operation).__name__}")
+                raise self._diverged(f"events were sent to the queue, but the driver sent {type(operation).__name__}")
             self._operations.popleft()
             self.operations.step(operation, now)
             return
@@ -674,20 +676,20 @@ class Player:
 
 
 def _machine_of(note: Note) -> int:
-    """Whose call, or answer, it is."""
+    """Return the machine to which the call or answer belongs."""
     kind = note[0]
     if kind in _ANSWERS:
         return QUEUE if note[1:2] == (QUEUE,) else DRIVER
     return QUEUE if NoteKind.DONE <= kind < NoteKind.ANSWER else DRIVER
 
 
-def _answers(asked: Any, said: Sequence[Any] | None) -> Any:
+def _answers(yielded: Any, recorded: Sequence[Any] | None) -> Any:
     """Return the recorded answers for an attempt; in-tree plugins are called again."""
-    if asked is None:
+    if yielded is None:
         return None
-    if said is None:
-        return [shard() for shard in asked]
+    if recorded is None:
+        return [shard() for shard in yielded]
     return [
         answer if isinstance(shard, PluginBatch | ExtenderCall) else shard()
-        for shard, answer in zip(asked, said, strict=True)
+        for shard, answer in zip(yielded, recorded, strict=True)
     ]

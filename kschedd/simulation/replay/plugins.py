@@ -1,7 +1,7 @@
-"""ReplayedPlugin: in the place of an out-of-tree plugin, with the answers that it gave when the run was recorded.
+"""ReplayedPlugin: a stand-in for an out-of-tree plugin that returns the recorded answers.
 
-Nothing of the plugin's code is run, and none is needed. Whoever asks outside the replay, such as an explanation, hears
-that there are recorded answers only.
+The plugin's code is neither run nor needed. A call outside the replay, such as one of an explanation, raises an error,
+because only recorded answers exist.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.registry import PluginLoadError
 
 Answer = Callable[[str, str], Any]
-"""What the recording has for a plugin and its method, next. Raises PluginError as the plugin's guard did."""
+"""A function that returns the next recorded answer of a plugin's method. Raises PluginError as its guard did."""
 
 _ELSEWHERE: Final[Any] = object()  # its node plugins ran in worker processes
 
 
 class ReplayedPlugin(GuardedPlugin):
-    """See the module. `described`: what it was when it was made."""
+    """See the module. `described`: the recorded description of the plugin."""
 
     def __init__(self, name: str, described: Mapping[str, Any], answer: Answer) -> None:
         self.name = name
@@ -66,7 +66,7 @@ class ReplayedPlugin(GuardedPlugin):
 
 
 class ReplayedRegistry(GuardedRegistry):
-    """Its out-of-tree plugins are replayed ones. `made` gives the next of that name; None where there is none."""
+    """A registry whose out-of-tree plugins are replayed ones. `made` returns the next one of a name, or None."""
 
     def __init__(self, methods: Mapping[str, Sequence[str]], made: Callable[[str], ReplayedPlugin | None]) -> None:
         super().__init__({name: _class(name, its) for name, its in methods.items()})
@@ -82,7 +82,7 @@ class ReplayedRegistry(GuardedRegistry):
         plugin = self._plugin_made(name)
         if plugin is None:
             raise PluginLoadError(
-                "recording", f"has the answers of {name}, and not its code: it can be asked nothing new"
+                "recording", f"has the answers of {name} but not its code, so it cannot be called anew"
             )
         return plugin
 

@@ -65,7 +65,7 @@ class StopAt:
 
 
 class Replay:
-    """A player and the log of the decisions so far. `on_decision` is told of each attempt, in order."""
+    """A player and the log of the decisions so far. `on_decision` is called with each attempt, in order."""
 
     def __init__(self, player: Player, on_decision: Callable[[LoggedAttempt], None] = lambda attempt: None) -> None:
         self.player = player

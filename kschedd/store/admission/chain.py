@@ -195,11 +195,11 @@ class Admission:
                 assert plugin.authorize is not None
                 self._authorize.setdefault(kind, []).append(plugin.authorize)
 
-    def admit(self, asked: Attributes, raw: Raw, classes: Classes) -> dict[str, Any]:
+    def admit(self, attributes: Attributes, raw: Raw, classes: Classes) -> dict[str, Any]:
         """Return the object after all mutating plugins, before it is validated."""
         try:
-            for plugin in self._admit.get(asked.kind, ()):
-                raw = plugin(asked, raw, classes)
+            for plugin in self._admit.get(attributes.kind, ()):
+                raw = plugin(attributes, raw, classes)
         except Forbidden as refused:
             raise Unadmitted(refused.kind, refused.name, refused.why) from None
         return raw if isinstance(raw, dict) else dict(raw)
@@ -208,21 +208,21 @@ class Admission:
         """Return whether a plugin restricts objects of this kind depending on the user."""
         return kind in self._authorize
 
-    def authorize(self, asked: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
+    def authorize(self, attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
         """Raise if the user may not make this request."""
-        for plugin in self._authorize.get(asked.kind, ()):
-            plugin(asked, raw, old, classes)
+        for plugin in self._authorize.get(attributes.kind, ()):
+            plugin(attributes, raw, old, classes)
 
-    def validate(self, asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
+    def validate(self, attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
         """Raise if a plugin rejects the (valid) object; return the warnings otherwise."""
-        plugins = self._validate.get(asked.kind, ())
-        return [warning for plugin in plugins for warning in plugin(asked, raw, old, classes) or ()]
+        plugins = self._validate.get(attributes.kind, ())
+        return [warning for plugin in plugins for warning in plugin(attributes, raw, old, classes) or ()]
 
-    def validate_whole(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
+    def validate_whole(self, attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
         """Raise ApiError if a plugin from a plugin file rejects the write."""
         for plugin in self.others:
-            if not plugin.kinds or asked.kind in plugin.kinds:
-                plugin.validate(asked, new, old)
+            if not plugin.kinds or attributes.kind in plugin.kinds:
+                plugin.validate(attributes, new, old)
 
     def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
         """Return the parts of a namespace that the results for its pods depend on; None if there are none."""
@@ -232,6 +232,6 @@ class Admission:
                 found = [*(found or ()), place, seen]
         return found
 
-    def charges(self, asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
+    def charges(self, attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
         """Return the quotas that count the object, each with its usage after this request."""
-        return resourcequota.charges(asked, raw, old, classes) if self.enabled[resourcequota.QUOTA] else ()
+        return resourcequota.charges(attributes, raw, old, classes) if self.enabled[resourcequota.QUOTA] else ()

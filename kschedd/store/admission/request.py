@@ -47,10 +47,10 @@ class RequestAdmission:
         """Return whether a plugin restricts objects of this kind depending on the request's user."""
         return self.user is not None and self.chain.depends_on_user(kind)
 
-    def authorize(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
+    def authorize(self, attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
         """Raise if the user may not make this request."""
-        if self.depends_on_user(asked.kind):
-            self.chain.authorize(attrs.evolve(asked, user=self.user), new, old, self._cluster)
+        if self.depends_on_user(attributes.kind):
+            self.chain.authorize(attrs.evolve(attributes, user=self.user), new, old, self._cluster)
 
     def admits_each(self, kind: str, namespace: str) -> bool:
         """Return whether each object of a kind in a namespace must be admitted separately, without reusing results."""
@@ -67,21 +67,21 @@ class RequestAdmission:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise Unadmitted(kind, name, why)
 
-    def admit(self, asked: Attributes, raw: Raw) -> dict[str, Any]:
+    def admit(self, attributes: Attributes, raw: Raw) -> dict[str, Any]:
         """Return the object after all mutating plugins, before it is validated."""
-        return self.chain.admit(asked, raw, self._cluster)
+        return self.chain.admit(attributes, raw, self._cluster)
 
-    def validate(self, asked: Attributes, raw: Raw, old: Raw | None) -> None:
+    def validate(self, attributes: Attributes, raw: Raw, old: Raw | None) -> None:
         """Raise if a plugin rejects the (valid) object; add the plugins' warnings for the user."""
-        for warning in self.chain.validate(asked, raw, old, self._cluster):
+        for warning in self.chain.validate(attributes, raw, old, self._cluster):
             self.warn(warning)
 
-    def validate_whole(self, asked: Attributes, new: Raw | None, old: Raw | None) -> None:
+    def validate_whole(self, attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
         """Raise ApiError if a plugin from a plugin file rejects the write."""
-        self.chain.validate_whole(asked, new, old)
+        self.chain.validate_whole(attributes, new, old)
 
-    def charges(self, asked: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
+    def charges(self, attributes: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
         """Return the quotas that count the object, each with its usage after this request. Raises Forbidden."""
-        if not self._cluster.present_in(QUOTA, asked.namespace):
+        if not self._cluster.present_in(QUOTA, attributes.namespace):
             return ()
-        return self.chain.charges(asked, new, old, self._cluster)
+        return self.chain.charges(attributes, new, old, self._cluster)

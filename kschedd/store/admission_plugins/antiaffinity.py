@@ -12,8 +12,8 @@ from kschedd.store.errors import Forbidden
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 
-def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-    if asked.subresource:
+def validate(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+    if attributes.subresource:
         return
     anti = (raw["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
     for term in anti.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
@@ -23,4 +23,4 @@ def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> 
                 f"affinity.PodAntiAffinity.RequiredDuringScheduling has TopologyKey {key} "
                 f"but only key {HOSTNAME} is allowed"
             )
-            raise Forbidden("Pod", asked.name, why)
+            raise Forbidden("Pod", attributes.name, why)

@@ -13,9 +13,9 @@ UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 DEFAULT_TOLERATION_SECONDS: Final = 300
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Add a toleration for each of the two NoExecute taints that the pod does not tolerate already."""
-    if asked.subresource:
+    if attributes.subresource:
         return raw
     spec = raw["spec"]
     tolerations = spec.get("tolerations") or ()

@@ -7,8 +7,8 @@ from kschedd.api.selecting.resource_names import is_extended
 from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    if asked.subresource:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if attributes.subresource:
         return raw
     spec = raw["spec"]
     containers = (*(spec.get("containers") or ()), *(spec.get("initContainers") or ()))

@@ -29,11 +29,11 @@ def _limits(namespace: str, classes: Classes) -> Iterator[list[Raw]]:
         yield found.spec.get("limits") or []
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Add default requests and limits to the containers of a pod that is created or resized."""
-    if not asked.creates and asked.subresource != "resize":
+    if not attributes.creates and attributes.subresource != "resize":
         return raw
-    for limits in _limits(asked.namespace, classes):
+    for limits in _limits(attributes.namespace, classes):
         containers = [limit for limit in limits if limit.get("type") == "Container"]
         defaults: dict[Part, dict[str, Any]] = {"requests": {}, "limits": {}}
         for limit in containers:
@@ -45,49 +45,49 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def _with_defaults(raw: Raw, defaults: Mapping[Part, Quantities]) -> Raw:
-    spec, told = dict(raw["spec"]), []
+    spec, notes = dict(raw["spec"]), []
     for field, called in _GROUPS:
         if field not in spec:
             continue
         merged = []
         for container in spec[field] or ():
-            changed, said = _merged(container, defaults, called)
+            changed, changes = _merged(container, defaults, called)
             merged.append(changed)
-            told += said
+            notes += changes
         spec[field] = merged
-    if not told:
+    if not notes:
         return raw
     meta = dict(raw["metadata"])
     meta["annotations"] = {
         **(meta.get("annotations") or {}),
-        ANNOTATION: "LimitRanger plugin set: " + "; ".join(told),
+        ANNOTATION: "LimitRanger plugin set: " + "; ".join(notes),
     }
     return {**raw, "metadata": meta, "spec": spec}
 
 
 def _merged(container: Raw, defaults: Mapping[Part, Quantities], called: str) -> tuple[Raw, list[str]]:
-    resources, told = dict(container.get("resources") or {}), []
+    resources, notes = dict(container.get("resources") or {}), []
     parts: tuple[tuple[Part, str], ...] = (("requests", "request"), ("limits", "limit"))
     for part, word in parts:
         own = resources.get(part) or {}
         missing = {name: quantity for name, quantity in defaults[part].items() if name not in own}
         if missing:
             resources[part] = {**own, **missing}
-            told.append(f"{', '.join(sorted(missing))} {word} for {called} {container.get('name') or ''}")
-    return ({**container, "resources": resources} if told else container), told
+            notes.append(f"{', '.join(sorted(missing))} {word} for {called} {container.get('name') or ''}")
+    return ({**container, "resources": resources} if notes else container), notes
 
 
-def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+def validate(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
     """Reject an object that exceeds a limit."""
-    if asked.kind == "Pod" and not asked.creates and asked.subresource != "resize":
+    if attributes.kind == "Pod" and not attributes.creates and attributes.subresource != "resize":
         return
-    if asked.subresource not in ("", "resize") or ((old or {}).get("metadata") or {}).get("deletionTimestamp"):
+    if attributes.subresource not in ("", "resize") or ((old or {}).get("metadata") or {}).get("deletionTimestamp"):
         return
-    for limits in _limits(asked.namespace, classes):
-        faults = list(dict.fromkeys(_faults(asked.kind, raw["spec"], limits)))
+    for limits in _limits(attributes.namespace, classes):
+        faults = list(dict.fromkeys(_faults(attributes.kind, raw["spec"], limits)))
         if faults:
             why = faults[0] if len(faults) == 1 else "[" + ", ".join(faults) + "]"
-            raise Forbidden(asked.kind, asked.name, why)
+            raise Forbidden(attributes.kind, attributes.name, why)
 
 
 def _faults(kind: str, spec: Raw, limits: list[Raw]) -> Iterator[str]:

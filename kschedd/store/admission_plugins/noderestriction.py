@@ -38,39 +38,41 @@ _KUBELET_DOMAINS: Final = ("kubelet.kubernetes.io", "node.kubernetes.io")
 _NOTHING: Mapping[str, Any] = {}
 
 
-def authorize(asked: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
+def authorize(attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
     """Reject a request that this node may not make. `raw` is the new object, None for a deletion."""
-    user = asked.user
+    user = attributes.user
     if user is None or GROUP not in user.groups:
         return
     if not user.name.startswith(_USER):
         return
     node = user.name.removeprefix(_USER)
     if not node:
-        raise Forbidden(asked.kind, asked.name, f'could not determine node from user "{user.name}"')
-    check = _CHECKS.get(asked.kind)
-    why = check(asked, node, raw or _NOTHING, old or _NOTHING, classes) if check is not None else None
+        raise Forbidden(attributes.kind, attributes.name, f'could not determine node from user "{user.name}"')
+    check = _CHECKS.get(attributes.kind)
+    why = check(attributes, node, raw or _NOTHING, old or _NOTHING, classes) if check is not None else None
     if why is not None:
-        raise Forbidden(asked.kind, asked.name, why)
+        raise Forbidden(attributes.kind, attributes.name, why)
 
 
-def _pod(asked: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
+def _pod(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
     on = (old.get("spec") or {}).get("nodeName") or ""
-    match asked.subresource, asked.operation:
+    match attributes.subresource, attributes.operation:
         case "", "CREATE":
-            return _mirror(asked, node, raw, classes)
+            return _mirror(attributes, node, raw, classes)
         case "", "DELETE":
             return None if on == node else f'node "{node}" can only delete pods with spec.nodeName set to itself'
         case "", _:
-            return f'unexpected operation "{asked.operation}", node "{node}" can only create and delete mirror pods'
+            return (
+                f'unexpected operation "{attributes.operation}", node "{node}" can only create and delete mirror pods'
+            )
         case "status", _:
             return _pod_status(node, on, raw, old)
         case "eviction", _:
             return None if on == node else f"node {node} can only evict pods with spec.nodeName set to itself"
-    return f"unexpected pod subresource \"{asked.subresource}\", only 'status' and 'eviction' are allowed"
+    return f"unexpected pod subresource \"{attributes.subresource}\", only 'status' and 'eviction' are allowed"
 
 
-def _mirror(asked: Attributes, node: str, raw: Raw, classes: Classes) -> str | None:
+def _mirror(attributes: Attributes, node: str, raw: Raw, classes: Classes) -> str | None:
     meta, spec = raw.get("metadata") or {}, raw.get("spec") or {}
     if _MIRROR not in (meta.get("annotations") or {}):
         return f'pod does not have "{_MIRROR}" annotation, node "{node}" can only create mirror pods'
@@ -148,13 +150,13 @@ def _claims(raw: Raw) -> Any:
     return (raw.get("status") or {}).get("resourceClaimStatuses") or []
 
 
-def _node(asked: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
-    if asked.name != node:
-        return f'node "{node}" is not allowed to modify node "{asked.name}"'
-    if asked.operation == "DELETE":
+def _node(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
+    if attributes.name != node:
+        return f'node "{node}" is not allowed to modify node "{attributes.name}"'
+    if attributes.operation == "DELETE":
         return None
     spec, before = raw.get("spec") or {}, old.get("spec") or {}
-    if asked.creates:
+    if attributes.creates:
         if spec.get("configSource") is not None:
             return f'node "{node}" is not allowed to create pods with a non-nil configSource'
         if labels := _forbidden_labels(raw, _NOTHING):
@@ -190,8 +192,8 @@ def _within(domain: str, parent: str) -> bool:
     return domain == parent or domain.endswith(f".{parent}")
 
 
-def _claim(asked: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
-    if asked.subresource != "status":
+def _claim(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
+    if attributes.subresource != "status":
         return "may only update PVC status"
     if _fixed(raw) != _fixed(old):
         return f'node "{node}" is not allowed to update fields other than status.capacity and status.conditions'
@@ -206,23 +208,23 @@ def _fixed(claim: Raw) -> Any:
     return {**claim, "metadata": meta, "status": status}
 
 
-def _lease(asked: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
-    if asked.namespace != _LEASES:
+def _lease(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
+    if attributes.namespace != _LEASES:
         return f'can only access leases in the "{_LEASES}" system namespace'
-    if asked.name != node:
+    if attributes.name != node:
         return "can only access node lease with the same name as the requesting node"
     return None
 
 
-def _csi_node(asked: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
-    return None if asked.name == node else "can only access CSINode with the same name as the requesting node"
+def _csi_node(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
+    return None if attributes.name == node else "can only access CSINode with the same name as the requesting node"
 
 
-def _slice(asked: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
+def _slice(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Classes) -> str | None:
     own = ((raw or old).get("spec") or {}).get("nodeName") or ""
     if own == node:
         return None
-    if asked.creates:
+    if attributes.creates:
         return "can only create ResourceSlice with the same NodeName as the requesting node"
     return "can only update or delete ResourceSlice with the same NodeName as the requesting node"
 

@@ -8,8 +8,8 @@ from kschedd.store.admission_plugins.attributes import Attributes, Classes, Raw
 from kschedd.store.admission_plugins.defaulttolerationseconds import NOT_READY
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    if not asked.creates:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if not attributes.creates:
         return raw
     spec = raw.get("spec") or {}
     taints = spec.get("taints") or []

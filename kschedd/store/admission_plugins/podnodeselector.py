@@ -34,14 +34,14 @@ def _selector(text: str | None) -> Mapping[str, str]:
     return found
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    if not asked.creates:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if not attributes.creates:
         return raw
-    wanted = _selector(annotation_of(asked.namespace, SELECTOR, classes))
+    wanted = _selector(annotation_of(attributes.namespace, SELECTOR, classes))
     if not wanted:
         return raw
     own = raw["spec"].get("nodeSelector") or {}
     if any(own.get(key, value) != value for key, value in wanted.items()):
         why = "pod node label selector conflicts with its namespace node label selector"
-        raise Forbidden("Pod", asked.name, why)
+        raise Forbidden("Pod", attributes.name, why)
     return {**raw, "spec": {**raw["spec"], "nodeSelector": {**wanted, **own}}}

@@ -27,48 +27,48 @@ def default_priority_class(classes: Classes) -> Object | None:
     return min(marked, key=lambda c: (c.raw.get("value") or 0, c.name), default=None)
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Set priority, class name and preemptionPolicy from the PriorityClass; reject a pod with other values."""
-    if not asked.creates:
+    if not attributes.creates:
         return raw
-    if asked.kind == POD_GROUP:
-        return raw if raw.get("apiVersion") == _GROUPS_WITHOUT_PRIORITY else _with_priority(asked, raw, classes)
+    if attributes.kind == POD_GROUP:
+        return raw if raw.get("apiVersion") == _GROUPS_WITHOUT_PRIORITY else _with_priority(attributes, raw, classes)
     spec = raw["spec"]
-    class_name, value, policy = _priority(asked, spec, classes)
+    class_name, value, policy = _priority(attributes, spec, classes)
     computed = "must not be provided in pod spec; priority admission controller computed"
     given = spec.get("priority")
     if given is not None and given != value:
         why = f"the integer value of priority ({given}) {computed} {value} from the given PriorityClass name"
-        raise Forbidden("Pod", asked.name, why)
+        raise Forbidden("Pod", attributes.name, why)
     given = spec.get("preemptionPolicy")
     if given is not None and given != policy:
         why = f"the string value of PreemptionPolicy ({given}) {computed} {policy} from the given PriorityClass name"
-        raise Forbidden("Pod", asked.name, why)
+        raise Forbidden("Pod", attributes.name, why)
     admitted = {**spec, "priority": value, "preemptionPolicy": policy}
     if class_name:
         admitted["priorityClassName"] = class_name
     return {**raw, "spec": admitted}
 
 
-def _with_priority(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+def _with_priority(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Set the priority and class name of a PodGroup; reject a group with another priority."""
     spec = raw.get("spec") or {}
-    class_name, value, _ = _priority(asked, spec, classes)
+    class_name, value, _ = _priority(attributes, spec, classes)
     given = spec.get("priority")
     if given is not None and given != value:
         computed = f"must match the priority computed ({value}) based on the priority class set in the spec"
-        raise Forbidden(asked.kind, asked.name, f"priority set in the pod group ({given}) {computed}")
+        raise Forbidden(attributes.kind, attributes.name, f"priority set in the pod group ({given}) {computed}")
     named = {"priorityClassName": class_name} if class_name else {}
     return {**raw, "spec": {**spec, "priority": value, **named}}
 
 
-def _priority(asked: Attributes, spec: Raw, classes: Classes) -> tuple[str, int, str]:
+def _priority(attributes: Attributes, spec: Raw, classes: Classes) -> tuple[str, int, str]:
     """Return the name of a spec's PriorityClass, its value and its preemptionPolicy. Raises Forbidden."""
     class_name = spec.get("priorityClassName") or ""
     if class_name:
         found = classes.find("PriorityClass", "", class_name)
         if found is None and class_name not in SYSTEM_CLASSES:
-            raise Forbidden(asked.kind, asked.name, f"no PriorityClass with name {class_name} was found")
+            raise Forbidden(attributes.kind, attributes.name, f"no PriorityClass with name {class_name} was found")
     else:
         found = default_priority_class(classes)
         class_name = found.name if found is not None else ""
@@ -77,11 +77,11 @@ def _priority(asked: Attributes, spec: Raw, classes: Classes) -> tuple[str, int,
     return class_name, value, policy
 
 
-def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+def validate(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
     """Reject a second PriorityClass that is marked globalDefault."""
     if not raw.get("globalDefault"):
         return
     present = default_priority_class(classes)
-    if present is not None and (asked.creates or present.name != asked.name):
+    if present is not None and (attributes.creates or present.name != attributes.name):
         why = f"PriorityClass {present.name} is already marked as default. Only one default can exist"
-        raise Forbidden("PriorityClass", asked.name, why)
+        raise Forbidden("PriorityClass", attributes.name, why)

@@ -93,32 +93,32 @@ def scope(namespace: str, classes: Classes) -> Hashable:
     return tuple(sorted(stated)) if stated else None
 
 
-def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
+def validate(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
     """Return the warnings. Raises Forbidden."""
-    if asked.kind == "Namespace":
-        return _namespace(asked, raw, old, classes)
-    found = classes.find("Namespace", "", asked.namespace)
+    if attributes.kind == "Namespace":
+        return _namespace(attributes, raw, old, classes)
+    found = classes.find("Namespace", "", attributes.namespace)
     labels = _NOTHING if found is None else found.labels
     if not any(key.startswith(PREFIX) for key in labels):
         return ()
     policy = policy_of(labels)
-    if asked.kind != "Pod":
-        return _workload(asked, raw, policy)
-    if asked.subresource in _SKIPPED or (old is not None and not _significant(raw, old)):
+    if attributes.kind != "Pod":
+        return _workload(attributes, raw, policy)
+    if attributes.subresource in _SKIPPED or (old is not None and not _significant(raw, old)):
         return ()
     if wrong := policy.enforce.findings(raw["spec"]):
-        raise Forbidden("Pod", asked.name, f'violates PodSecurity "{policy.enforce}": {_details(wrong)}')
+        raise Forbidden("Pod", attributes.name, f'violates PodSecurity "{policy.enforce}": {_details(wrong)}')
     return _warnings(policy, raw["spec"])
 
 
 _NOTHING: Mapping[str, str] = {}
 
 
-def _workload(asked: Attributes, raw: Raw, policy: Policy) -> Sequence[str]:
-    if asked.subresource:
+def _workload(attributes: Attributes, raw: Raw, policy: Policy) -> Sequence[str]:
+    if attributes.subresource:
         return ()
     template: Any = raw
-    for name in POD_TEMPLATES[asked.kind]:
+    for name in POD_TEMPLATES[attributes.kind]:
         template = (template or {}).get(name)
     spec = (template or {}).get("spec")
     return _warnings(policy, spec) if spec else ()
@@ -144,20 +144,20 @@ def _significant(raw: Raw, old: Raw) -> bool:
     return seen(raw) != seen(old)
 
 
-def _namespace(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
+def _namespace(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
     new = policy_of((raw.get("metadata") or {}).get("labels") or {})
     if old is None:
         if new.faults:
-            raise Invalid("Namespace", asked.name, new.faults)
+            raise Invalid("Namespace", attributes.name, new.faults)
         return ()
     before = policy_of((old.get("metadata") or {}).get("labels") or {})
     if new.faults and list(map(str, new.faults)) != list(map(str, before.faults)):
-        raise Invalid("Namespace", asked.name, new.faults)
+        raise Invalid("Namespace", attributes.name, new.faults)
     is_same = (new.enforce.minor, new.enforce.latest) == (before.enforce.minor, before.enforce.latest)
     is_laxer = _STRICTNESS.index(new.enforce.level) <= _STRICTNESS.index(before.enforce.level)
-    if asked.subresource or new.enforce.level == "privileged" or (is_same and is_laxer):
+    if attributes.subresource or new.enforce.level == "privileged" or (is_same and is_laxer):
         return ()
-    return _existing(asked.name, new.enforce, classes)
+    return _existing(attributes.name, new.enforce, classes)
 
 
 def _existing(namespace: str, enforced: PolicyLevel, classes: Classes) -> Sequence[str]:
@@ -170,13 +170,15 @@ def _existing(namespace: str, enforced: PolicyLevel, classes: Classes) -> Sequen
             reasons = ", ".join(reason for reason, _ in wrong)
             counts[reasons] += 1
             first.setdefault(reasons, pod.name)
-    told = []
+    warnings = []
     if len(pods) > _MOST_PODS:
         checked = f"the first {_MOST_PODS} of {len(pods)} existing pods"
-        told.append(f"new PodSecurity enforce level only checked against {checked}")
+        warnings.append(f"new PodSecurity enforce level only checked against {checked}")
     if counts:
-        told.append(f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{enforced}"')
-    return [*told, *sorted(f"{_pods(first[reasons], count)}: {reasons}" for reasons, count in counts.items())]
+        warnings.append(
+            f'existing pods in namespace "{namespace}" violate the new PodSecurity enforce level "{enforced}"'
+        )
+    return [*warnings, *sorted(f"{_pods(first[reasons], count)}: {reasons}" for reasons, count in counts.items())]
 
 
 def _pods(first: str, count: int) -> str:

@@ -49,25 +49,25 @@ def _listed(namespace: str, key: str, classes: Classes) -> list[Any]:
     return [each or {} for each in found]
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    if asked.subresource:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if attributes.subresource:
         return raw
     spec = raw["spec"]
     before = list(spec.get("tolerations") or ())
-    added = _listed(asked.namespace, DEFAULTS, classes) if asked.creates else []
+    added = _listed(attributes.namespace, DEFAULTS, classes) if attributes.creates else []
     if qos_of_spec(spec) != "BestEffort":
         added = [*added, {"key": MEMORY_PRESSURE, "operator": "Exists", "effect": NO_SCHEDULE}]
     tolerations = merge_tolerations(before, added) if added else before
     if tolerations != before:
         raw = {**raw, "spec": {**spec, "tolerations": tolerations}}
-    validate(asked, raw, None, classes)
+    validate(attributes, raw, None, classes)
     return raw
 
 
-def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+def validate(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
     tolerations = raw["spec"].get("tolerations")
-    if not tolerations or asked.subresource:
+    if not tolerations or attributes.subresource:
         return
-    allowed = _listed(asked.namespace, WHITELIST, classes)
+    allowed = _listed(attributes.namespace, WHITELIST, classes)
     if allowed and not all(any(is_superset(each, toleration) for each in allowed) for toleration in tolerations):
         raise AdmissionError(_CONFLICT)

@@ -18,34 +18,34 @@ Charge = tuple[Object, ResourceList]
 """A quota, and its usage after this request."""
 
 
-def charges(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
+def charges(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
     """Return the quotas that count the object. Raises Forbidden if the object exceeds one of them."""
-    quotas = classes.list(QUOTA, asked.namespace) if asked.namespace else ()
-    if not quotas or not handles(asked.kind, asked.operation, asked.subresource):
+    quotas = classes.list(QUOTA, attributes.namespace) if attributes.namespace else ()
+    if not quotas or not handles(attributes.kind, attributes.operation, attributes.subresource):
         return ()
-    counting = [quota for quota in quotas if _counts(asked, raw, quota)]
+    counting = [quota for quota in quotas if _counts(attributes, raw, quota)]
     if not counting:
         return ()
-    wanted = usage(asked.kind, raw)
+    wanted = usage(attributes.kind, raw)
     if negative := sorted(name for name, quantity in wanted.items() if nanos(quantity) < 0):
         why = f"quota usage is negative for resource(s): {','.join(negative)}"
-        raise Forbidden(asked.kind, asked.name, why)
+        raise Forbidden(attributes.kind, attributes.name, why)
     if old is not None:
-        wanted = _less(wanted, usage(asked.kind, old))
+        wanted = _less(wanted, usage(attributes.kind, old))
     wanted = {name: quantity for name, quantity in wanted.items() if nanos(quantity)}
-    charged = [(quota, _used(asked, quota, wanted)) for quota in counting] if wanted else []
+    charged = [(quota, _used(attributes, quota, wanted)) for quota in counting] if wanted else []
     return [(quota, used) for quota, used in charged if used != (quota.status.get("used") or {})]
 
 
-def _counts(asked: Attributes, raw: Raw, quota: Object) -> bool:
-    names = matching(asked.kind, quota.status.get("hard") or ())
-    if not names or not in_scope(asked.kind, raw, quota.spec):
+def _counts(attributes: Attributes, raw: Raw, quota: Object) -> bool:
+    names = matching(attributes.kind, quota.status.get("hard") or ())
+    if not names or not in_scope(attributes.kind, raw, quota.spec):
         return False
-    if missing := unstated(asked.kind, raw, names):
-        raise Forbidden(asked.kind, asked.name, f"failed quota: {quota.name}: must specify {missing}")
+    if missing := unstated(attributes.kind, raw, names):
+        raise Forbidden(attributes.kind, attributes.name, f"failed quota: {quota.name}: must specify {missing}")
     if not names <= (quota.status.get("used") or {}).keys():
         why = f"status unknown for quota: {quota.name}, resources: {','.join(sorted(names))}"
-        raise Forbidden(asked.kind, asked.name, why)
+        raise Forbidden(attributes.kind, attributes.name, why)
     return True
 
 
@@ -57,7 +57,7 @@ def _less(wanted: ResourceList, before: Mapping[str, Any]) -> ResourceList:
     }
 
 
-def _used(asked: Attributes, quota: Object, wanted: ResourceList) -> ResourceList:
+def _used(attributes: Attributes, quota: Object, wanted: ResourceList) -> ResourceList:
     hard, used = quota.status.get("hard") or {}, quota.status.get("used") or {}
     requested = {name: quantity for name, quantity in wanted.items() if name in hard}
     total = dict(used)
@@ -68,7 +68,7 @@ def _used(asked: Attributes, quota: Object, wanted: ResourceList) -> ResourceLis
             f"exceeded quota: {quota.name}, requested: {_shown(requested, exceeded)}, "
             f"used: {_shown(used, exceeded)}, limited: {_shown(hard, exceeded)}"
         )
-        raise Forbidden(asked.kind, asked.name, why)
+        raise Forbidden(attributes.kind, attributes.name, why)
     return total
 
 

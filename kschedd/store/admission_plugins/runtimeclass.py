@@ -12,13 +12,13 @@ from kschedd.store.admission_plugins.tolerations import merge_tolerations
 from kschedd.store.errors import AdmissionError, Forbidden
 
 
-def _class_of(asked: Attributes, spec: Raw, classes: Classes) -> Object | None:
+def _class_of(attributes: Attributes, spec: Raw, classes: Classes) -> Object | None:
     name = spec.get("runtimeClassName")
     if name:
         _check_name(name)
     found = classes.find("RuntimeClass", "", name) if name else None
     if name and found is None:
-        raise Forbidden("Pod", asked.name, f'pod rejected: RuntimeClass "{name}" not found')
+        raise Forbidden("Pod", attributes.name, f'pod rejected: RuntimeClass "{name}" not found')
     return found
 
 
@@ -32,18 +32,18 @@ def _overhead_of(found: Object | None) -> Any:
     return None if found is None else (found.raw.get("overhead") or {}).get("podFixed") or None
 
 
-def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
-    if not asked.creates:
+def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
+    if not attributes.creates:
         return raw
     spec = raw["spec"]
-    found = _class_of(asked, spec, classes)
+    found = _class_of(attributes, spec, classes)
     if found is None:
         return raw
     admitted = dict(spec)
     if fixed := _overhead_of(found):
         if spec.get("overhead", fixed) != fixed:
             why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
-            raise Forbidden("Pod", asked.name, why)
+            raise Forbidden("Pod", attributes.name, why)
         admitted["overhead"] = fixed
     scheduling = found.raw.get("scheduling") or {}
     if wanted := scheduling.get("nodeSelector"):
@@ -54,7 +54,7 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
                     f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value}; "
                     f"pod.spec.nodeSelector[{key}] = {selector[key]}"
                 )
-                raise Forbidden("Pod", asked.name, why)
+                raise Forbidden("Pod", attributes.name, why)
             selector[key] = value
         admitted["nodeSelector"] = selector
     if more := scheduling.get("tolerations"):
@@ -62,10 +62,10 @@ def admit(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
     return {**raw, "spec": admitted}
 
 
-def validate(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+def validate(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
     """Reject a pod that sets an overhead other than its class's."""
-    if not asked.creates or "overhead" not in raw["spec"]:
+    if not attributes.creates or "overhead" not in raw["spec"]:
         return
-    if not _overhead_of(_class_of(asked, raw["spec"], classes)):
+    if not _overhead_of(_class_of(attributes, raw["spec"], classes)):
         why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-        raise Forbidden("Pod", asked.name, why)
+        raise Forbidden("Pod", attributes.name, why)

@@ -38,9 +38,9 @@ def _is_default(found: Object) -> bool:
     return any(annotations.get(key) == "true" for key in _DEFAULT)
 
 
-def set_default(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+def set_default(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Implement DefaultStorageClass: set the class marked as default; if several are, the youngest, then by name."""
-    if not asked.creates or class_of(raw) is not None:
+    if not attributes.creates or class_of(raw) is not None:
         return raw
     marked = sorted(filter(_is_default, classes.list("StorageClass")), key=lambda c: c.name)
     if not marked:
@@ -49,12 +49,12 @@ def set_default(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
     return {**raw, "spec": {**(raw.get("spec") or {}), "storageClassName": youngest.name}}
 
 
-def protect(asked: Attributes, raw: Raw, classes: Classes) -> Raw:
+def protect(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Implement StorageObjectInUseProtection: add a finalizer, which a controller removes when the object is unused."""
-    finalizer = _FINALIZERS[asked.kind]
+    finalizer = _FINALIZERS[attributes.kind]
     meta = raw["metadata"]
     present = meta.get("finalizers") or []
-    if not asked.creates or finalizer in present:
+    if not attributes.creates or finalizer in present:
         return raw
     return {**raw, "metadata": {**meta, "finalizers": [*present, finalizer]}}
 
@@ -64,13 +64,13 @@ def _size(claim: Raw) -> int:
     return nanos(requests.get("storage", 0))
 
 
-def validate_resize(asked: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
+def validate_resize(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
     """Implement PersistentVolumeClaimResize: only a bound claim whose class allows expansion may grow."""
-    if old is None or asked.subresource or _size(raw) <= _size(old):
+    if old is None or attributes.subresource or _size(raw) <= _size(old):
         return
     if (old.get("status") or {}).get("phase") != "Bound":
-        raise Forbidden(asked.kind, asked.name, "Only bound persistent volume claims can be expanded")
+        raise Forbidden(attributes.kind, attributes.name, "Only bound persistent volume claims can be expanded")
     name = class_of(raw)
     found = classes.find("StorageClass", "", name) if name and name == class_of(old) else None
     if found is None or not found.raw.get("allowVolumeExpansion"):
-        raise Forbidden(asked.kind, asked.name, _NO_RESIZE)
+        raise Forbidden(attributes.kind, attributes.name, _NO_RESIZE)

@@ -150,7 +150,7 @@ class Creation:
         self, kind: str, raw: Raw, meta: dict[str, Any], restore: bool, dry_run: bool, managing: Managing
     ) -> Object:
         cluster, name = self._cluster, meta["name"]
-        asked = Attributes("CREATE", kind, meta.get("namespace") or "", name)
+        attributes = Attributes("CREATE", kind, meta.get("namespace") or "", name)
         entries = managing.entries
 
         def prepare(defaulted: dict[str, Any]) -> dict[str, Any]:
@@ -158,7 +158,7 @@ class Creation:
             if entries is None and managing.manager:
                 write = managing_write(cluster, managing.manager, defaulted, "", kind)
                 entries = entries_of_new(encoded_object(as_stated(defaulted, raw)), write)
-            admitted = self._admission.admit(asked, defaulted)
+            admitted = self._admission.admit(attributes, defaulted)
             prepared = prepare_create(kind, admitted, stamp(cluster.now), cluster.features)
             if kind == "CertificateSigningRequest" and not restore:
                 prepared["spec"] = self._requested(prepared.get("spec") or {})
@@ -184,7 +184,7 @@ class Creation:
         if kind == "Job" and not (raw.get("metadata") or {}).get("labels"):
             whole = with_own_labels(whole)
         custom.check_definition(kind, whole)
-        self._admission.validate(asked, whole, None)
+        self._admission.validate(attributes, whole, None)
         if kind != "Job":  # a Job's selector contains its uid
             meta = dict(whole["metadata"])
             self._born(kind, meta, restore)
@@ -203,11 +203,13 @@ class Creation:
 
         A request of the cluster itself has no user.
         """
-        asked = {field: value for field, value in spec.items() if field not in ("username", "uid", "groups", "extra")}
+        attributes = {
+            field: value for field, value in spec.items() if field not in ("username", "uid", "groups", "extra")
+        }
         user = self._admission.user
         if user is None:
-            return asked
-        return {**asked, "username": user.name, **({"groups": list(user.groups)} if user.groups else {})}
+            return attributes
+        return {**attributes, "username": user.name, **({"groups": list(user.groups)} if user.groups else {})}
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
         """Complete the metadata of a new object in place (the caller owns it)."""

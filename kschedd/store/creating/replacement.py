@@ -72,20 +72,20 @@ class Replacement:
             mistyped = check_meta_schema(raw.get("metadata") or {})
         if mistyped:
             raise Undecodable(old.kind, old.name, tuple(mistyped))
-        asked = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
-        self._admission.authorize(asked, raw, old.raw)
+        attributes = Attributes("UPDATE", old.kind, old.namespace, old.name, subresource)
+        self._admission.authorize(attributes, raw, old.raw)
         if old.kind not in BY_NAME:
             raw = custom.as_defined(self._cluster, raw, old, subresource)
         if subresource in updates.OF_STATUS:
             wanted = self._checked_status(old, raw, subresource)
             check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted.get("status"))))
             return wanted, wanted
-        wanted, requested = self._checked(asked, old, raw, subresource, dry_run)
+        wanted, requested = self._checked(attributes, old, raw, subresource, dry_run)
         if with_status and raw.get("status"):
             wanted = checked_status(old.kind, old.name, {**wanted, "status": raw["status"]})
         check_size(self._cluster, old.kind, old.name, len(packed(old.kind, old.name, wanted)))
         if not subresource:
-            self._admission.validate_whole(asked, wanted, old.raw)
+            self._admission.validate_whole(attributes, wanted, old.raw)
         return wanted, requested
 
     def managed(
@@ -128,7 +128,7 @@ class Replacement:
         return wanted
 
     def _checked(
-        self, asked: Attributes, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
+        self, attributes: Attributes, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
         """Return the same pair as `checked`, for writes that are not status updates.
 
@@ -172,7 +172,7 @@ class Replacement:
             old.kind, old.name, wanted, prepare, check, lambda done: validate_updated(done, wrong, before)
         )
         custom.check_definition(old.kind, checked)
-        self._admission.validate(asked, checked, before)
+        self._admission.validate(attributes, checked, before)
         return encoded_object(checked), encoded_object(requested[0])
 
 

@@ -32,12 +32,12 @@ def is_established(definition: Object) -> bool:
 def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> dict[str, Any]:
     """Return the definition with its accepted names, conditions and stored versions at `now`."""
     spec, status = definition.get("spec") or {}, definition.get("status") or {}
-    asked, accepted = spec.get("names") or {}, dict(status.get("acceptedNames") or {})
+    requested, accepted = spec.get("names") or {}, dict(status.get("acceptedNames") or {})
     words, kinds = _taken(definition, others)
-    shorts = asked.get("shortNames") or []
+    shorts = requested.get("shortNames") or []
     conflict = ("", "")  # upstream reports the last conflict only
     for field, reason in _REASONS.items():
-        name, taken = asked.get(field) or "", kinds if field in _KINDS else words
+        name, taken = requested.get(field) or "", kinds if field in _KINDS else words
         if field == "shortNames":
             mine = accepted.get("shortNames") or ()
             if refused := [each for each in shorts if each in words and each not in mine]:
@@ -48,19 +48,19 @@ def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> 
             conflict = reason, name
         else:
             accepted[field] = name
-    if categories := asked.get("categories"):
+    if categories := requested.get("categories"):
         accepted["categories"] = categories
     reason, name = conflict
     conditions = status.get("conditions") or ()
     if not reason:
         made = [
-            _said("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
-            _said(_ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted"),
+            _condition("NamesAccepted", "True", "NoConflicts", "no conflicts found"),
+            _condition(_ESTABLISHED, "True", "InitialNamesAccepted", "the initial names have been accepted"),
         ]
     else:
-        made = [_said("NamesAccepted", "False", reason, f'"{name}" is already in use')]
+        made = [_condition("NamesAccepted", "False", reason, f'"{name}" is already in use')]
         if not is_true(status, _ESTABLISHED):
-            made.append(_said(_ESTABLISHED, "False", "NotAccepted", "not all names are accepted"))
+            made.append(_condition(_ESTABLISHED, "False", "NotAccepted", "not all names are accepted"))
     for each in made:
         conditions = with_condition(conditions, each, now)
     stored = list(status.get("storedVersions") or ())
@@ -83,5 +83,5 @@ def _taken(definition: Raw, others: Iterable[Object]) -> tuple[set[str], set[str
     return words - {""}, kinds - {""}
 
 
-def _said(sort: str, status: str, reason: str, message: str) -> Raw:
+def _condition(sort: str, status: str, reason: str, message: str) -> Raw:
     return {"type": sort, "status": status, "reason": reason, "message": message}

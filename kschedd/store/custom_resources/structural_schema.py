@@ -268,10 +268,10 @@ def _list_faults(schema: Raw, value: list[Any], path: str) -> Iterator[FieldErro
         if isinstance(items, Mapping):
             yield from _faults(items, each, f"{path}[{place}]")
         if schema.get("x-kubernetes-list-type") in ("set", "map"):
-            told = {key: each.get(key) for key in keys} if keys and isinstance(each, Mapping) else each
-            known_as = json.dumps(told, sort_keys=True)
+            shown = {key: each.get(key) for key in keys} if keys and isinstance(each, Mapping) else each
+            known_as = json.dumps(shown, sort_keys=True)
             if known_as in seen:
-                yield duplicate(f"{path}[{place}]", told)
+                yield duplicate(f"{path}[{place}]", shown)
             seen.add(known_as)
 
 

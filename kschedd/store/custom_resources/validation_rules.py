@@ -75,7 +75,7 @@ def _faults(schema: Raw, value: Any, old: Any, path: str, *, root: bool = False)
         before = _by_keys(schema, old)
         keys = _keys(schema)
         for index, each in enumerate(value):
-            was = before.get(_told(each, keys), _ABSENT) if before else _ABSENT
+            was = before.get(_key_of(each, keys), _ABSENT) if before else _ABSENT
             yield from _faults(items, each, was, f"{path}[{index}]")
     elif isinstance(value, Mapping):
         then = old if isinstance(old, Mapping) else _NO_FIELDS
@@ -92,7 +92,7 @@ def _broken(rule: Raw, schema: Raw, value: Any, old: Any, path: str, root: bool)
     if changes and (old is _ABSENT or old is None):
         return None
     shown = str(schema.get("type") or "object")
-    told = str(rule.get("message") or "").strip() or f"failed rule: {' '.join(text.split())}"
+    message = str(rule.get("message") or "").strip() or f"failed rule: {' '.join(text.split())}"
     try:
         condition = _compiled(text, _type_of(schema))
         values = {"self": _cel_value(schema, value, root)}
@@ -103,16 +103,16 @@ def _broken(rule: Raw, schema: Raw, value: Any, old: Any, path: str, root: bool)
     except CelCompileError as wrong:
         return invalid(path or "<nil>", shown, f"rule compile error: {wrong}")
     except CelFailure as wrong:
-        return invalid(path or "<nil>", shown, f"{wrong} evaluating rule: {told}")
+        return invalid(path or "<nil>", shown, f"{wrong} evaluating rule: {message}")
     where = f"{path}{rule.get('fieldPath') or ''}".removeprefix(".") or "<nil>"
     match rule.get("reason"):
         case "FieldValueForbidden":
-            return forbidden(where, told)
+            return forbidden(where, message)
         case "FieldValueRequired":
-            return required(where, told)
+            return required(where, message)
         case "FieldValueDuplicate":
             return duplicate(where, shown)
-    return invalid(where, shown, told)
+    return invalid(where, shown, message)
 
 
 @lru_cache(1 << 10)
@@ -151,10 +151,10 @@ def _keys(schema: Raw) -> Sequence[str]:
 
 def _by_keys(schema: Raw, old: Any) -> dict[tuple[str, ...], Any]:
     keys = _keys(schema)
-    return {_told(each, keys): each for each in old} if keys and isinstance(old, list) else {}
+    return {_key_of(each, keys): each for each in old} if keys and isinstance(old, list) else {}
 
 
-def _told(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
+def _key_of(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the key values that identify an item of a list."""
     return tuple(repr(item.get(key)) for key in keys) if isinstance(item, Mapping) else (repr(item),)
 

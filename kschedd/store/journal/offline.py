@@ -109,13 +109,13 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
             return Verified(str(file), size, damage=f"{damage.why}{whole}")
 
 
-def repaired(path: Path, tell: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
+def repaired(path: Path, report: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
     """Move a damaged journal aside and put the intact part in its place. Return messages about what was lost.
 
-    Returns nothing if the journal was intact. `tell` is called with each message before any file is replaced.
+    Returns nothing if the journal was intact. `report` is called with each message before any file is replaced.
     """
     with found_journal(path) as file:
-        opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, tell=tell)
+        opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, report=report)
         opened.journal.close()
         return opened.lost
 
@@ -171,16 +171,16 @@ def _tombstone(ref: ObjectRef, version: int) -> bytes:
     return packed
 
 
-def exported_objects(path: Path, tell: Callable[[str], None] = lambda what: None) -> Iterator[dict[str, Any]]:
+def exported_objects(path: Path, report: Callable[[str], None] = lambda what: None) -> Iterator[dict[str, Any]]:
     """Yield the last state of every object, by kind, namespace and name.
 
-    An object that is not JSON is left out; `tell` is called with its name and the error.
+    An object that is not JSON is left out; `report` is called with its name and the error.
     """
     with _read(path) as journal:
         for row in sorted(journal.reading().latest(), key=lambda row: (row.ref.kind, row.ref.namespace, row.ref.name)):
             raw = msgpack.unpackb(row.packed, strict_map_key=False)
             if why := json_fault(row.packed, raw):
-                tell(f"{row.ref} is omitted: {why}")
+                report(f"{row.ref} is omitted: {why}")
                 continue
             yield raw
 

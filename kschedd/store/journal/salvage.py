@@ -70,12 +70,12 @@ def open_journal(
     leave_out: Collection[ObjectRef] = (),
     disk: Disk = REAL_DISK,
     progress: Progress | None = None,
-    tell: Callable[[str], None] = lambda what: None,
+    report: Callable[[str], None] = lambda what: None,
 ) -> Opened:
     """Open a journal and restore its store.
 
-    With `drop_damaged` a damaged journal is recovered. `tell` is called with each message about lost content before any
-    file is replaced: if the process is killed after that, the next start finds no damage to report.
+    With `drop_damaged` a damaged journal is recovered. `report` is called with each message about lost content before
+    any file is replaced: if the process is killed after that, the next start finds no damage to report.
 
     Raises JournalError; with `drop_damaged`, for a damaged journal only if nothing can be recovered.
     """
@@ -93,12 +93,12 @@ def open_journal(
         why = damage.why
     found = salvage(path, disk)
     for what in (why, *found.lost):
-        tell(what)
+        report(what)
     store = Store(now=now, seed=seed, admission=admission, objects=found.objects.values(), version=found.version)
     store.seed_defaults()
     aside = _put_in_place(path, store, disk)
     kept = f"the damaged files are saved as {aside.name}*"
-    tell(kept)
+    report(kept)
     return Opened(Journal(path, disk=disk), store, (why, *found.lost, kept))
 
 

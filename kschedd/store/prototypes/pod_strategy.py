@@ -269,8 +269,10 @@ class PodStrategy:
             raise AssertionError(f"validation of the whole pod is expected to fail as well: {mistyped}")
         if "annotations" in clean:
             meta["annotations"] = clean["annotations"]
-        asked = Attributes("CREATE", "Pod", meta["namespace"], name)
-        pod = self._admission.admit(asked, {"metadata": {"labels": clean.get("labels")}, "spec": done}, self._classes)
+        attributes = Attributes("CREATE", "Pod", meta["namespace"], name)
+        pod = self._admission.admit(
+            attributes, {"metadata": {"labels": clean.get("labels")}, "spec": done}, self._classes
+        )
         prepared = with_positive_grace(drop_disabled(dict(pod["spec"]), None, self._features()))
         noted = meta.get("annotations") or _NOTHING
         merged = merge_label_keys(prepared, clean.get("labels") or _NOTHING)
@@ -283,7 +285,7 @@ class PodStrategy:
         validate_profiles_match(noted, admitted, "spec", faults)
         if faults:
             raise Invalid("Pod", name, tuple(faults))
-        warnings = [*deprecated, *self._admission.validate(asked, {**pod, "spec": admitted}, None, self._classes)]
+        warnings = [*deprecated, *self._admission.validate(attributes, {**pod, "spec": admitted}, None, self._classes)]
         interned = intern_spec(encoded(admitted, _POD_SPEC))
         status: dict[str, Any] = {"phase": "Pending", "qosClass": qos_of_spec(admitted)}
         if interned.scheduling_gates:
@@ -329,8 +331,8 @@ class PodStrategy:
         meta, faults = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
         if mistyped or check_meta_schema(raw.get("metadata")):
             raise Undecodable("Pod", name, (*(faults if not mistyped else ()), *mistyped))
-        asked = Attributes("UPDATE", "Pod", old.namespace, name, subresource)
-        pod = self._admission.admit(asked, {**raw, "metadata": meta, "spec": spec}, self._classes)
+        attributes = Attributes("UPDATE", "Pod", old.namespace, name, subresource)
+        pod = self._admission.admit(attributes, {**raw, "metadata": meta, "spec": spec}, self._classes)
         spec = with_positive_grace(drop_disabled(dict(pod["spec"]), old.raw["spec"], self._features()))
         admitted = {**raw, "metadata": encoded(meta, _META), "spec": encoded(spec, _POD_SPEC)}
         of_spec = validate_pod_spec(spec)
@@ -338,7 +340,7 @@ class PodStrategy:
         validate_tokens(spec, of_spec)
         if faults := [*updated_faults("Pod", faults, changes, of_spec), *check(admitted)]:
             raise Invalid("Pod", name, tuple(faults))
-        for warning in self._admission.validate(asked, admitted, old.raw, self._classes):
+        for warning in self._admission.validate(attributes, admitted, old.raw, self._classes):
             warn(warning)
         return admitted
 

@@ -136,9 +136,9 @@ def get_object(
     session: VerbSession, kind: Kind, name: str, namespace: str | None, *, managers: bool = False
 ) -> dict[str, Any]:
     """Return the object, with its managers if requested. Raises RpcError; if it is not found, with similar names."""
-    asked = {**where(kind, namespace), **({"managed_fields": True} if managers else {})}
+    params = {**where(kind, namespace), **({"managed_fields": True} if managers else {})}
     try:
-        answer = session.daemon.call("objects.get", kind=kind.name, name=name, **asked)
+        answer = session.daemon.call("objects.get", kind=kind.name, name=name, **params)
     except RpcError as error:
         raise with_near_name(session, error, kind, name, namespace) from error
     found: dict[str, Any] = answer["object"]

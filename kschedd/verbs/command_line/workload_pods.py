@@ -22,9 +22,19 @@ def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Ki
 
 
 def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespace: str | None) -> RpcError:
-    """Return the error; if no such pod exists, with a workload of that name, if there is one."""
-    if error.code != "not_found" or "/" in name:
+    """Return the error; if no such pod exists, with a workload of that name, or what KIND/NAME names instead."""
+    if error.code != "not_found":
         return error
+    word, slash, own = name.partition("/")
+    if slash:
+        kind = lookup(word)
+        if not kind.known or kind.name in ("Pod", *WORKLOADS):
+            return error
+        told = f"{name} names a {kind.name}, and a pod, a workload or a node is expected"
+        place = f" -n {namespace}" if kind.namespaced and namespace else ""
+        return RpcError(
+            error.code, f"{told}: `describe {word} {own}{place}` shows it, and `explain --pending` what waits"
+        )
     for kind in map(lookup, WORKLOADS):
         listed = call("objects.list", kind=kind.name, namespace=namespace or "default")["items"]
         if any(item["metadata"]["name"] == name for item in listed):

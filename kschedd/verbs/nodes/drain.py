@@ -185,15 +185,15 @@ class _Drain:
     _options: argparse.Namespace
     _node: str
     _timeout_s: float
-    _told: set[str] = attrs.field(factory=set)
+    _reported: set[str] = attrs.field(factory=set)
 
     def run(self) -> None:
         """Drain the node. Raises DrainError."""
         found = self._pods_for_deletion()
         if fatal := errors(found):
             raise DrainError(tuple(fatal))
-        if said := warnings(found):
-            self._session.warn(said)
+        if text := warnings(found):
+            self._session.warn(text)
         going = [_Leaving(pod, self._session.now()) for pod, status in found if status.delete]
         dry_run = self._options.dry_run
         if dry_run == "client":
@@ -302,22 +302,22 @@ class _Drain:
             if error.code == "not_found":
                 return ""
             if error.code != "too_many_requests":
-                self._tell_cause(each, error)
+                self._report_cause(each, error)
                 return f"error when evicting {_shown(each)}: {error}"
             self._session.write_error(f"error when evicting {_shown(each)} (will retry after 5s): {error}\n")
-            self._tell_cause(each, error)
+            self._report_cause(each, error)
             each.next_try = self._session.now() + RETRY_S
             return None
         each.next_try = None
         return None if self._options.dry_run == "none" else ""
 
-    def _tell_cause(self, each: _Leaving, error: RpcError) -> None:
+    def _report_cause(self, each: _Leaving, error: RpcError) -> None:
         """Report what the budget waits for, unless it was reported before."""
         lines = blockers(self._session.daemon, each.namespace, error.data)
         cause = "".join(f"  {line}\n" for line in lines)
-        if cause != each.cause and cause not in self._told:
+        if cause != each.cause and cause not in self._reported:
             self._session.write_error(cause)
-            self._told = {cause}
+            self._reported = {cause}
         each.cause = cause
 
     # -- deleting, and waiting --------------------------------------------------------------------------------------
@@ -337,15 +337,15 @@ class _Drain:
             except RpcError as error:
                 if error.code != "not_found":
                     return [str(error)]
-        said = f"deleted{DRY_RUN_WORDS[self._options.dry_run]}"
+        text = f"deleted{DRY_RUN_WORDS[self._options.dry_run]}"
         if self._options.dry_run != "none":
-            self._session.write("".join(f"pod/{each.name} {said}\n" for each in going))
+            self._session.write("".join(f"pod/{each.name} {text}\n" for each in going))
             return []
         deadline = self._session.now() + self._timeout_s if self._timeout_s else math.inf
         while True:
             for each in self._gone(going):
                 going.remove(each)
-                self._session.write(f"pod/{each.name} {said}\n")
+                self._session.write(f"pod/{each.name} {text}\n")
             if not going:
                 return []
             if self._session.now() >= deadline:

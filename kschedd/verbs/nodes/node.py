@@ -117,7 +117,7 @@ def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str
     if what not in PRESSURES:
         raise UsageError(f'no pressure "{what}": {allowed}{suggest(what, PRESSURES)}', "node")
 
-    def said(changed: bool) -> str:
+    def result(changed: bool) -> str:
         if on:
             return f"{'is now' if changed else 'is already'} short of {what}"
         return f"is {'no longer' if changed else 'not'} short of {what}"
@@ -126,7 +126,7 @@ def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str
         session,
         node_names(session, options, names),
         lambda name: session.daemon.call("nodes.pressure", name=name, pressure=what, on=on),
-        said,
+        result,
     )
 
 

@@ -34,7 +34,7 @@ FORMS = ("table", "name", "yaml", "json")
 _CASCADES = ("background", "foreground", "orphan")
 
 
-def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], said: str) -> None:
+def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], result: str) -> None:
     """Print the result of a change: one line (`pod/web labeled`), or with -o the object after the change."""
     output = output_of(options.output, FORMS)
     if output.form == "yaml":
@@ -43,7 +43,7 @@ def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping
         session.write(documents.as_json(dict(raw)))
     else:
         name = documents.name(raw)
-        session.write(f"{name}\n" if output.form == "name" else f"{name} {said}\n")
+        session.write(f"{name}\n" if output.form == "name" else f"{name} {result}\n")
 
 
 def _changed(answer: Mapping[str, Any]) -> str:
@@ -262,8 +262,8 @@ def patch(session: VerbSession, options: argparse.Namespace) -> int:
         for warning in answer.get("warnings") or ():
             session.warn(warning)
         paths = _changed(answer)
-        said = f"patched: {paths}" if paths else "patched (no change)"
-        write_change(session, options, answer["object"], f"{said}{dry_run_text(options)}")
+        result = f"patched: {paths}" if paths else "patched (no change)"
+        write_change(session, options, answer["object"], f"{result}{dry_run_text(options)}")
     session.warn_unsupported(answers)
     return 1 if failed else 0
 
@@ -339,8 +339,8 @@ def scale(session: VerbSession, options: argparse.Namespace) -> int:
         if answer is None:
             failed += 1
             continue
-        said = f"scaled: {answer.get('before')} -> {answer.get('after')}"
-        write_change(session, options, answer["object"], said)
+        result = f"scaled: {answer.get('before')} -> {answer.get('after')}"
+        write_change(session, options, answer["object"], result)
     return 1 if failed else 0
 
 

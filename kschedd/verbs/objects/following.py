@@ -35,13 +35,13 @@ class Place:
         given = {"since": self.number, self.history_field: self.history}
         return {name: value for name, value in given.items() if value is not None}
 
-    def after(self, told: Mapping[str, Any]) -> "Place":
+    def after(self, event: Mapping[str, Any]) -> "Place":
         """After an item, or after the answer that opened the stream."""
-        number = told[self.number_field]
+        number = event[self.number_field]
         return attrs.evolve(
             self,
             number=number if self.number is None else max(number, self.number),
-            history=told.get(self.history_field, self.history),
+            history=event.get(self.history_field, self.history),
         )
 
     def __str__(self) -> str:
@@ -83,8 +83,8 @@ def follow(
             if not opened or code not in ("connection_lost", "shutting_down", "too_slow", "gone"):
                 raise
         if code == "gone":
-            told = "The daemon is back" if lost else f"The daemon has nothing from {place} on"
-            session.write_error(f"{told}: {missed}.\n")
+            event = "The daemon is back" if lost else f"The daemon has nothing from {place} on"
+            session.write_error(f"{event}: {missed}.\n")
             lost, gone = False, True
         elif code != "too_slow":  # which is resumed at once
             if not lost and not session.loss_is_told:

@@ -285,8 +285,8 @@ def _undo(session: VerbSession, options: argparse.Namespace, what: list[str]) ->
             raise RolloutError(why)
         template = _without_hash(history.template(to))
         if template == _without_hash(raw["spec"]["template"]):
-            said = f"skipped rollback (current template already matches revision {number})"
-            session.write(f"{documents.name(raw)} {said}\n")
+            result = f"skipped rollback (current template already matches revision {number})"
+            session.write(f"{documents.name(raw)} {result}\n")
             return
         _patch(session, kind, raw, _back_to(raw, history, to, template), "json", dry_run=dry_run)
         session.write(f"{documents.name(raw)} rolled back{' (dry run)' if dry_run else ''}\n")
@@ -347,13 +347,13 @@ def _mark(action: str) -> Callable[[VerbSession, argparse.Namespace, list[str]],
         def change(kind: Kind, raw: Raw) -> None:
             patch = _patch_for(action, kind, raw, stamp(session.cluster_now()))
             changed = _patch(session, kind, raw, patch, "merge", dry_run=dry_run)
-            said = {"restart": "restarted", "pause": "paused", "resume": "resumed"}[action]
+            result = {"restart": "restarted", "pause": "paused", "resume": "resumed"}[action]
             if output.form == "name":
                 session.write(f"{documents.name(changed)}\n")
             elif output.form in ("yaml", "json"):
                 session.write((documents.as_yaml if output.form == "yaml" else documents.as_json)(changed))
             else:
-                session.write(f"{documents.name(changed)} {said}{' (dry run)' if dry_run else ''}\n")
+                session.write(f"{documents.name(changed)} {result}{' (dry run)' if dry_run else ''}\n")
 
         return _for_each(session, options, what, change)
 

@@ -186,14 +186,14 @@ def _let_time_pass(session: VerbSession, name: str, words: list[str]) -> int:
     if words[0] == "advance":
         if len(words) != 2:
             raise UsageError("advance requires one duration, such as 90s, 5m or 1h", "in")
-        told = session.daemon.call("fork.advance", fork=name, seconds=seconds_in(words[1], "in"))
+        moved = session.daemon.call("fork.advance", fork=name, seconds=seconds_in(words[1], "in"))
     else:
         if len(words) > 2:
             raise UsageError("rest accepts one duration, such as 90s, 5m or 1h", "in")
         limit = {"limit_s": seconds_in(words[1], "in")} if len(words) > 1 else {}
-        told = session.daemon.call("fork.advance", fork=name, seconds=None, **limit)
-    rest = "" if told["at_rest"] else ", with work still pending"
-    session.write(f"{name}: {span(told['elapsed_s'])} after it was created{rest}\n")
+        moved = session.daemon.call("fork.advance", fork=name, seconds=None, **limit)
+    rest = "" if moved["at_rest"] else ", with work still pending"
+    session.write(f"{name}: {span(moved['elapsed_s'])} after it was created{rest}\n")
     return 0
 
 

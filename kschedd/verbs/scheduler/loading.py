@@ -69,7 +69,7 @@ def load(session: VerbSession, options: argparse.Namespace) -> int:
         schedulers=renamed,
     )
     if not write_answer(session, options.output, answer):
-        _tell(session, answer)
+        _report(session, answer)
     if answer["errors"]:
         return 1
     if not answer["loaded"] and not answer["applied"]:
@@ -85,7 +85,7 @@ def _renamed(text: str) -> tuple[str, str]:
     return name, profile
 
 
-def _tell(session: VerbSession, answer: Any) -> None:
+def _report(session: VerbSession, answer: Any) -> None:
     for text in answer["assumptions"]:
         session.warn(text)
     if stayed := answer["in_the_way"]:
@@ -118,8 +118,8 @@ def _save_words(words: VerbParser) -> None:
 def save(session: VerbSession, options: argparse.Namespace) -> int:
     objects = dump_objects(_all_objects(session), keep_secrets=options.keep_secrets)
     if options.redact:
-        made, told = redacted(objects)
-        for sentence in told:
+        made, report = redacted(objects)
+        for sentence in report:
             session.warn(sentence)
         objects = iter(made)
     if options.path == "-":

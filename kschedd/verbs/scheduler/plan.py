@@ -64,10 +64,10 @@ def plan(run: Run) -> Callable[[VerbSession, argparse.Namespace], int]:
 def _planned(
     run: Run, session: VerbSession, options: argparse.Namespace, fork: str, words: list[str], within_s: float
 ) -> int:
-    said: list[str] = []
+    lines: list[str] = []
     complaints: list[str] = []
     inner = session_in(session, fork)
-    status = run(attrs.evolve(inner, write=said.append, write_error=complaints.append), words)
+    status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append), words)
     if status == 2:
         session.write_error("".join(complaints))
         misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]

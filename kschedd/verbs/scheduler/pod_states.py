@@ -33,7 +33,7 @@ class PodState:
     def met(self, pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
         if not self.holds(pod, node, events):
             return False
-        return not self.because or self.because in _said(self.words, pod, events)
+        return not self.because or self.because in _reasons(self.words, pod, events)
 
 
 def phase(pod: Raw | None) -> str:
@@ -66,16 +66,16 @@ def _evicted(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
     )
 
 
-def _said(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
+def _reasons(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
     """Return the pod's own message about its state."""
     if state.endswith("evicted"):
         condition = _condition(pod, "DisruptionTarget")
-        told = [condition.get("reason"), condition.get("message")]
-        told += [f"{e.get('reason')}: {e.get('message')}" for e in events if e.get("reason") in _EVICTIONS]
-        return "; ".join(str(text) for text in told if text)
+        messages = [condition.get("reason"), condition.get("message")]
+        messages += [f"{e.get('reason')}: {e.get('message')}" for e in events if e.get("reason") in _EVICTIONS]
+        return "; ".join(str(text) for text in messages if text)
     status = (pod or {}).get("status") or {}
-    told = [_scheduled_condition(pod).get("message") if not node_name(pod) else "", status.get("message")]
-    return "; ".join(str(text) for text in told if text)
+    messages = [_scheduled_condition(pod).get("message") if not node_name(pod) else "", status.get("message")]
+    return "; ".join(str(text) for text in messages if text)
 
 
 STATES: Final[Mapping[str, Callable[[Raw | None, Raw | None, Sequence[Raw]], bool]]] = {
@@ -118,10 +118,10 @@ def state_of(words: Sequence[str]) -> PodState:
             return PodState(f"nominated to {name}", lambda pod, node, events: _nominated(pod) == name, because=because)
         case [word] if word in STATES:
             return PodState(word, STATES[word], because=because)
-    said = " ".join(words)
+    text = " ".join(words)
     near = suggest(words[0], (*STATES, "on", "nominated"))
     raise UsageError(
-        f'a pod cannot be "{said}": {", ".join(STATES)}, on node NAME, on zone NAME, on KEY=VALUE, nominated to NODE'
+        f'a pod cannot be "{text}": {", ".join(STATES)}, on node NAME, on zone NAME, on KEY=VALUE, nominated to NODE'
         f"{near}"
     )
 
@@ -175,20 +175,20 @@ class PodsSeen:
         pod = self.pods.get(name)
         return state.met(pod, self.node(pod), self.about.get(name, ()))
 
-    def state(self, name: str, asked: PodState) -> str:
+    def state(self, name: str, wanted: PodState) -> str:
         """Return the state of a pod in the words of the grammar, in terms of the requested state if possible."""
         pod = self.pods.get(name)
         node = self.node(pod)
         if pod is None:
             return "evicted" if _evicted(None, None, self.about.get(name, ())) else "gone"
         if node_name(pod):
-            label = labels(node).get(asked.label) if node is not None and asked.label else None
-            if label is not None and asked.label == ZONE:
+            label = labels(node).get(wanted.label) if node is not None and wanted.label else None
+            if label is not None and wanted.label == ZONE:
                 return f"on zone {label}"
-            return f"on {asked.label}={label}" if label is not None else f"on node {node_name(pod)}"
+            return f"on {wanted.label}={label}" if label is not None else f"on node {node_name(pod)}"
         if _gated(pod):
             return "gated"
-        message = self.message(name, asked)
+        message = self.message(name, wanted)
         words = "pending" if phase(pod) == "Pending" else phase(pod).lower()
         return f"{words} because {quoted(message)}" if message else words
 
@@ -206,8 +206,8 @@ class PodsSeen:
         place = f"{node_name(pod)} (zone {zone})" if zone else node_name(pod)
         return f"pod {name} is {shown} on {place}"
 
-    def message(self, name: str, asked: PodState) -> str:
-        return _said(asked.words, self.pods.get(name), self.about.get(name, ()))
+    def message(self, name: str, wanted: PodState) -> str:
+        return _reasons(wanted.words, self.pods.get(name), self.about.get(name, ()))
 
 
 def _by_name(raws: Sequence[Raw]) -> dict[str, Raw]:

@@ -189,7 +189,7 @@ def reject(session: VerbSession, options: argparse.Namespace) -> int:
     return _decide(session, options, "waiting.reject", "rejected")
 
 
-def _decide(session: VerbSession, options: argparse.Namespace, method: str, said: str) -> int:
+def _decide(session: VerbSession, options: argparse.Namespace, method: str, result: str) -> int:
     given = {"plugin": options.plugin, "reason": options.reason if method == "waiting.reject" else None}
     answer = call_about_pod(
         session,
@@ -199,7 +199,7 @@ def _decide(session: VerbSession, options: argparse.Namespace, method: str, said
         **{k: v for k, v in given.items() if v is not None},
     )
     by = f" for {options.plugin}" if options.plugin else ""
-    session.write(f"pod/{answer.get('pod', options.pod)} {said}{by}\n")
+    session.write(f"pod/{answer.get('pod', options.pod)} {result}{by}\n")
     return 0
 
 

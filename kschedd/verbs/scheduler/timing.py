@@ -90,10 +90,10 @@ def advance(session: VerbSession, options: argparse.Namespace) -> int:
     by = options.by
     given: dict[str, Any] = {"until_s": moment_of(by)} if is_moment(by) else {"seconds": span_of(by)}
     with session.daemon.subscribe("time.advance", **given) as moves:
-        told = deque(moves, maxlen=1)
-    if not told:
+        latest = deque(moves, maxlen=1)
+    if not latest:
         raise RpcError("cancelled", "the advance was interrupted")
-    last = told[0]
+    last = latest[0]
     session.write(time_text(last) + "\n")
     if last.get("moved") == "stopped":
         session.write(stop_text(session.daemon.call("debug.state")) + "\n")

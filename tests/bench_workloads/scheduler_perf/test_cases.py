@@ -77,17 +77,17 @@ def test_a_parameter_that_nobody_uses_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "answer"),
     [
         pytest.param({"sets": 1, "pods": 1}, "parameter nodes: the workload does not define it", id="missing"),
         pytest.param({"nodes": "5", "sets": 1, "pods": 1}, "parameter nodes: '5' is no number", id="text"),
         pytest.param({"nodes": -5, "sets": 1, "pods": 1}, "parameter nodes: -5: at least 0", id="negative"),
     ],
 )
-def test_a_parameter_that_is_missing_or_of_another_type_is_refused(values, said) -> None:
+def test_a_parameter_that_is_missing_or_of_another_type_is_refused(values, answer) -> None:
     with pytest.raises(ParameterError) as refusal:
         unrolled(only(CASE).steps, Parameters(values))
-    assert str(refusal.value) == said
+    assert str(refusal.value) == answer
 
 
 def test_durations_and_switches_may_be_parameters() -> None:
@@ -99,7 +99,7 @@ def test_durations_and_switches_may_be_parameters() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "answer"),
     [
         pytest.param(
             "opcode: createNodes",
@@ -143,25 +143,25 @@ def test_durations_and_switches_may_be_parameters() -> None:
         pytest.param("      default: 10", "      default: -1", "a number, 0 or more, is expected", id="threshold"),
     ],
 )
-def test_what_cannot_be_run_makes_its_case_unusable(old, new, said) -> None:
+def test_what_cannot_be_run_makes_its_case_unusable(old, new, answer) -> None:
     text = CASE.replace(old, new) + CASE.replace("Small", "Other")
     broken, other = read_cases(text, "perf.yaml")
-    assert any(said in fault for fault in broken.faults), broken.faults
+    assert any(answer in fault for fault in broken.faults), broken.faults
     assert other.faults == ()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "answer"),
     [
         pytest.param("name: x", "a list of test cases is expected", id="no-list"),
         pytest.param(CASE + CASE, "perf.yaml:28: $[1].name: 'Small' is another case's name as well", id="twice"),
         pytest.param("- [", "perf.yaml:2: $: not YAML", id="no-yaml"),
     ],
 )
-def test_a_file_that_is_no_list_of_cases_is_refused(text, said) -> None:
+def test_a_file_that_is_no_list_of_cases_is_refused(text, answer) -> None:
     with pytest.raises(PerfConfigError) as refusal:
         read_cases(text, "perf.yaml")
-    assert said in str(refusal.value)
+    assert answer in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -182,8 +182,8 @@ def test_workloads_are_chosen_by_name_or_else_by_label() -> None:
         CASE + CASE.replace("Small", "Other").replace("[performance]", "[integration-test]"), "perf.yaml"
     )
 
-    def chosen(*asked) -> list[str]:
-        return [case.name for case, _ in choose(cases, *asked)]
+    def chosen(*requests) -> list[str]:
+        return [case.name for case, _ in choose(cases, *requests)]
 
     assert chosen(None, None, None) == ["Small"]
     assert chosen(["Other"], None, None) == ["Other"]

@@ -244,7 +244,7 @@ async def test_churn_goes_on_beside_the_other_steps(tmp_path, mode, autojump_clo
 
 
 @pytest.mark.parametrize(
-    ("steps", "said"),
+    ("steps", "answer"),
     [
         pytest.param(
             "- {opcode: createPods, count: 2, collectMetrics: true}",
@@ -274,10 +274,10 @@ async def test_churn_goes_on_beside_the_other_steps(tmp_path, mode, autojump_clo
         ),
     ],
 )
-async def test_what_does_not_come_about_ends_the_run_with_its_line(tmp_path, steps, said, autojump_clock) -> None:
+async def test_what_does_not_come_about_ends_the_run_with_its_line(tmp_path, steps, answer, autojump_clock) -> None:
     with pytest.raises(PerfRunError) as refusal:
         await run(tmp_path, steps)
-    assert said in str(refusal.value)
+    assert answer in str(refusal.value)
 
 
 async def test_an_unused_parameter_is_a_slip(tmp_path) -> None:

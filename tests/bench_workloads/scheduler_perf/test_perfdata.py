@@ -92,8 +92,8 @@ def test_pods_within_one_interval_are_over_the_whole_time() -> None:
 )
 def test_thresholds(selector, limit, missed) -> None:
     item = throughput("w", [10.0, 30.0])
-    said = missed_thresholds([item], limit, selector)
-    assert bool(said) is missed
+    answer = missed_thresholds([item], limit, selector)
+    assert bool(answer) is missed
     assert (f"{selector.data_bucket}Threshold" in item.data) is bool(limit and selector.name != "other")
 
 

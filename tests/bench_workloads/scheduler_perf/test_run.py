@@ -33,11 +33,11 @@ def test_a_missed_threshold_and_an_unknown_operation_are_told(tmp_path, capsys) 
     file.write_text(FILE)
     out = tmp_path / "made" / "here"
     assert main(options("--config", str(file), "--topic", "here", "--data-items-dir", str(out))) == 1
-    said = capsys.readouterr()
-    assert 'expected "SchedulingThroughput" "Average" to be higher: got ' in said.err
-    assert "feature gate NodeDeclaredMoons: there is none in 1.37; it has no effect" in said.err
-    assert f"{file}:9: $[1].workloadTemplate[0].opcode: 'createMoons' is not supported" in said.err
-    _, good, strange = said.out.splitlines()
+    answer = capsys.readouterr()
+    assert 'expected "SchedulingThroughput" "Average" to be higher: got ' in answer.err
+    assert "feature gate NodeDeclaredMoons: there is none in 1.37; it has no effect" in answer.err
+    assert f"{file}:9: $[1].workloadTemplate[0].opcode: 'createMoons' is not supported" in answer.err
+    _, good, strange = answer.out.splitlines()
     assert good.split()[:2] == ["Good", "2Nodes"]
     assert good.endswith("threshold missed")
     assert strange.endswith("not run")
@@ -66,14 +66,14 @@ def test_the_workloads_are_listed(tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "answer"),
     [
         pytest.param(("--config", "/nowhere.yaml"), "/nowhere.yaml: cannot be read", id="no-file"),
         pytest.param(("--case", "None"), "there is no case 'None'; there are: Good, Strange", id="no-case"),
     ],
 )
-def test_what_cannot_be_chosen_is_refused(tmp_path, capsys, words, said) -> None:
+def test_what_cannot_be_chosen_is_refused(tmp_path, capsys, words, answer) -> None:
     file = tmp_path / "performance-config.yaml"
     file.write_text(FILE)
     assert main(options("--config", str(file), *words)) == 2
-    assert said in capsys.readouterr().err
+    assert answer in capsys.readouterr().err

@@ -64,7 +64,7 @@ def test_paths_are_relative_to_the_file_or_as_they_were_to_the_folder_above(tmp_
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "answer"),
     [
         pytest.param("kind: Pod\n", "bad.yaml:1: apiVersion and kind must be set", id="no-version"),
         pytest.param("a: b\nkind: {{Frobnicate 1}}\n", "bad.yaml:2: function", id="unknown-function"),
@@ -73,11 +73,11 @@ def test_paths_are_relative_to_the_file_or_as_they_were_to_the_folder_above(tmp_
         pytest.param("a: b\n---\nb: c\n", "bad.yaml:1: one object is expected", id="two-objects"),
     ],
 )
-def test_a_template_that_cannot_be_used_is_told_with_its_line(tmp_path, text, said) -> None:
+def test_a_template_that_cannot_be_used_is_told_with_its_line(tmp_path, text, answer) -> None:
     templates = written(tmp_path, bad=text)
     with pytest.raises(PerfConfigError) as refusal:
         templates.get("bad.yaml").rendered({})
-    assert said in str(refusal.value)
+    assert answer in str(refusal.value)
 
 
 def test_a_template_that_is_not_there_is_named(tmp_path) -> None:

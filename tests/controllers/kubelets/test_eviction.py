@@ -164,5 +164,5 @@ def test_memory_is_reclaimed_before_everything_else() -> None:
 def test_what_an_evicted_pod_is_told(resource: str, signal: str, usage: ContainerUsage, message: str) -> None:
     acting = [Threshold(signal, ThresholdValue(GIB, written="1Gi"))]
     there = {signal: Observation(524_288_000 if resource == "pids" else mib(500), 4 * GIB, 0.0)}
-    asked = pod("p", {"memory": "100Mi"})
-    assert eviction_message(asked, (usage,), resource, acting, there) == message
+    requests = pod("p", {"memory": "100Mi"})
+    assert eviction_message(requests, (usage,), resource, acting, there) == message

@@ -33,13 +33,13 @@ def candidates(rows: list[Row], resource: StarvedResource) -> list[EvictionCandi
     found = []
     requested = "memory" if resource == "memory" else "ephemeral-storage"
     for name, request, usage, priority in rows:
-        asked = {requested: f"{request}Mi"} if request else None
+        requests = {requested: f"{request}Mi"} if request else None
         used = None
         if usage is not None:
             amount = usage if resource in ("pids", "inodes") else mib(usage)
             field = {"memory": "memory", "ephemeral-storage": "storage", "inodes": "inodes", "pids": "pids"}[resource]
             used = (ContainerUsage("app", **{field: amount}),)
-        found.append(EvictionCandidate(pod(name, asked, priority=priority), used))
+        found.append(EvictionCandidate(pod(name, requests, priority=priority), used))
     return found
 
 

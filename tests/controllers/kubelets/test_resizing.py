@@ -9,12 +9,12 @@ from kschedd.store.errors import Invalid
 from tests.controllers.kubelets.cluster import KubeletCluster, init
 
 
-def asked(cpu: str, memory: str | None = None) -> dict[str, Any]:
+def requests(cpu: str, memory: str | None = None) -> dict[str, Any]:
     return {"requests": {"cpu": cpu} | ({"memory": memory} if memory else {})}
 
 
 def resize(cluster: KubeletCluster, cpu: str, pod: str = "web", name: str = "app", **also: Any) -> None:
-    patch = {"spec": {"containers": [{"name": name, "resources": {**asked(cpu), **also}}]}}
+    patch = {"spec": {"containers": [{"name": name, "resources": {**requests(cpu), **also}}]}}
     cluster.store.patch("Pod", "default", pod, patch, subresource="resize")
     cluster.run_until_idle()
 
@@ -122,8 +122,8 @@ def test_a_node_that_has_grown_is_seen_within_three_minutes(cluster: KubeletClus
 
 def test_a_container_is_started_again_where_its_policy_says_so(cluster: KubeletCluster) -> None:
     policy = [{"resourceName": "cpu", "restartPolicy": "RestartContainer"}]
-    app = init("app", resources=asked("1", "1Gi"), resizePolicy=policy)
-    cluster.run(containers=[app, init("side", resources=asked("1"))])
+    app = init("app", resources=requests("1", "1Gi"), resizePolicy=policy)
+    cluster.run(containers=[app, init("side", resources=requests("1"))])
     cluster.until(60)
     resize(cluster, "1", requests={"cpu": "1", "memory": "2Gi"})
     assert cluster.container()["restartCount"] == 0, "of memory the policy says nothing"

@@ -198,9 +198,9 @@ class History:
                 self.store.bind("default", chosen.name, wanted or there.name)
             return
         at = stamp(self.clock.now - chance.choice((0, 5, 40)))
-        said = {"type": "Ready", "status": chance.choice(("True", "True", "False")), "lastTransitionTime": at}
+        answer = {"type": "Ready", "status": chance.choice(("True", "True", "False")), "lastTransitionTime": at}
         counts = [{"name": "a", "image": "a", "imageID": "", "ready": True, "restartCount": chance.randrange(2)}]
-        status = {"phase": "Running", "conditions": [said]}
+        status = {"phase": "Running", "conditions": [answer]}
         if self.kind == "Job":
             status["containerStatuses"] = counts
         self.store.patch_status("Pod", "default", chosen.name, status)
@@ -214,8 +214,8 @@ class History:
                     self.store.delete("Pod", "default", each.name, grace_period_s=0)
                 elif each.status.get("phase") == "Pending":
                     at = stamp(self.clock.now)
-                    said = {"type": "Ready", "status": "True", "lastTransitionTime": at}
-                    self.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": [said]})
+                    answer = {"type": "Ready", "status": "True", "lastTransitionTime": at}
+                    self.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": [answer]})
             self.clock.now += self.chance.choice((0, 11))
 
     def end_pod(self) -> None:
@@ -321,6 +321,6 @@ class History:
 
     # -- what came of it --------------------------------------------------------------------------------------------
 
-    def told(self) -> list[tuple[str, Raw]]:
+    def reported(self) -> list[tuple[str, Raw]]:
         """Everything that was written."""
         return [(event.type, dict(event.new.raw)) for event in self.store.written_after(0)]

@@ -49,8 +49,8 @@ class Cluster:
         match chance.randrange(10):
             case 0 | 1 | 2 if found is not None:
                 at = stamp(self.clock.now - chance.choice((0, 5)))
-                said = {"type": "Ready", "status": chance.choice(("True", "False")), "lastTransitionTime": at}
-                store.patch_status("Pod", "default", found.name, {"phase": "Running", "conditions": [said]})
+                answer = {"type": "Ready", "status": chance.choice(("True", "False")), "lastTransitionTime": at}
+                store.patch_status("Pod", "default", found.name, {"phase": "Running", "conditions": [answer]})
             case 3 if found is not None:
                 store.patch_status("Pod", "default", found.name, {"phase": chance.choice(("Failed", "Succeeded"))})
             case 4 if found is not None:
@@ -82,9 +82,9 @@ class Cluster:
             if each.status.get("phase") not in ("Failed", "Succeeded")
         ]
         labels = owner.spec["template"]["metadata"]["labels"]
-        ready = [said for each in pods if (said := condition(each.status, "Ready")) and said["status"] == "True"]
+        ready = [answer for each in pods if (answer := condition(each.status, "Ready")) and answer["status"] == "True"]
         wait = owner.spec.get("minReadySeconds") or 0
-        available = [said for said in ready if seconds(said["lastTransitionTime"]) + wait <= self.clock.now]
+        available = [answer for answer in ready if seconds(answer["lastTransitionTime"]) + wait <= self.clock.now]
         return {
             "replicas": len(pods),
             "fullyLabeledReplicas": sum(labels.items() <= each.labels.items() for each in pods),
@@ -169,8 +169,8 @@ def test_a_look_does_not_go_through_pods_that_have_not_changed(monkeypatch: pyte
     names = [each.name for each in cluster.store.owned_by(cluster.store.get("ReplicaSet", "default", "web").uid)]
     monkeypatch.setattr(Store, "owned_by", owned_by)
     for name in names[:20]:
-        said = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(cluster.clock.now)}
-        cluster.store.patch_status("Pod", "default", name, {"conditions": [said]})
+        answer = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(cluster.clock.now)}
+        cluster.store.patch_status("Pod", "default", name, {"conditions": [answer]})
         cluster.runner.run_until_idle()
     assert cluster.store.get("ReplicaSet", "default", "web").status["readyReplicas"] == 20
     assert looked_at == []
@@ -190,7 +190,7 @@ def test_every_write_is_the_one_that_looking_at_all_pods_leads_to(
         patched.setattr(Tallies, "known", lambda *_: None)
         plain = History(kind, seed)
         plain.go_on(100)
-    assert history.told() == plain.told()
+    assert history.reported() == plain.reported()
     assert history.runner.faults() == []
 
 
@@ -224,9 +224,9 @@ def test_a_look_at_a_large_workload_is_one_at_what_has_changed(kind: str, monkey
 
     monkeypatch.setattr(Store, "owned_by", owned_by)
     monkeypatch.setattr(Groups, "place", place)
-    said = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(history.clock.now)}
+    answer = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(history.clock.now)}
     for each in pods[:5]:
-        history.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": [said]})
+        history.store.patch_status("Pod", "default", each.name, {"phase": "Running", "conditions": [answer]})
         history.settle()
     owner = history.store.get(kind, "default", "large")
     assert {owner.status.get(name) for name in ("readyReplicas", "numberReady", "ready")} >= {5}
@@ -249,9 +249,9 @@ def test_a_pod_that_cannot_be_counted_is_the_fault_of_its_workload_until_it_can(
         return plain(tally, item, now)
 
     monkeypatch.setattr(StatefulTally, "standing", standing)
-    said = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(history.clock.now)}
+    answer = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(history.clock.now)}
     for name in ("large-1", "large-0"):
-        store.patch_status("Pod", "default", name, {"phase": "Running", "conditions": [said]})
+        store.patch_status("Pod", "default", name, {"phase": "Running", "conditions": [answer]})
     history.runner.run_until_idle()
     assert [str(fault.ref) for fault in history.runner.faults()] == ["StatefulSet/default/large"]
     monkeypatch.undo()
@@ -276,7 +276,7 @@ def test_a_fork_goes_on_as_its_cluster_does_and_neither_counts_what_happens_in_t
     assert branch.faults() == []
     for each in (history, twin):
         each.go_on(40)
-    assert history.told() == twin.told()
+    assert history.reported() == twin.reported()
 
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "DaemonSet"])

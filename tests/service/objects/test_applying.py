@@ -161,8 +161,8 @@ MISSPELT = POD.replace("spec: {", "spec: {\n  contaners: [],\n  ")
 def test_an_unknown_field_is_refused_with_its_line_and_the_field_that_was_meant(store: Store) -> None:
     [error] = apply_all(parse(MISSPELT, "f.yaml").wanted, store).tell().errors
     assert (error.path, error.code) == ("spec.contaners", "invalid")
-    said = 'strict decoding error: unknown field "spec.contaners"; did you mean "containers"?'
-    assert error.why == said
+    answer = 'strict decoding error: unknown field "spec.contaners"; did you mean "containers"?'
+    assert error.why == answer
     assert error.line == 5
 
 

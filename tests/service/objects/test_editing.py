@@ -69,9 +69,9 @@ def taints(store: Store) -> list[Any]:
     ],
 )
 def test_taints_in_kubectls_notation(store: Store, given: list[str], after: list[Any]) -> None:
-    told = taint(store, "n1", given, False)
+    reported = taint(store, "n1", given, False)
     assert taints(store) == after
-    assert told["changed"] == ["spec.taints"]
+    assert reported["changed"] == ["spec.taints"]
 
 
 def test_taints_are_taken_away_by_effect_or_altogether(store: Store) -> None:
@@ -118,8 +118,8 @@ def test_cordon_and_uncordon_say_whether_anything_changed(store: Store) -> None:
 def test_scaling(store: Store) -> None:
     web = store.get("Deployment", "default", "web")
     assert edit.replicas_of(store, web) == 3
-    told = done(store, edit.scale(store, web, 5, 3))
-    assert (told["changed"], told["object"]["spec"]["replicas"]) == (["spec.replicas"], 5)
+    reported = done(store, edit.scale(store, web, 5, 3))
+    assert (reported["changed"], reported["object"]["spec"]["replicas"]) == (["spec.replicas"], 5)
     with pytest.raises(RpcError, match="replicas: -1: must be 0 or more"):
         edit.scale(store, web, -1)
     with pytest.raises(RpcError, match="Expected replicas to be 4, was 5"):
@@ -148,32 +148,32 @@ def test_labels_are_set_and_taken_away(store: Store) -> None:
 
 def test_a_patch_says_what_it_changed(store: Store) -> None:
     patch = {"spec": {"replicas": 9, "template": {"metadata": {"labels": {"tier": "front"}}}}}
-    told = patched(store, patch)
-    assert told["changed"] == ["spec.replicas", "spec.template.metadata.labels.tier"]
+    reported = patched(store, patch)
+    assert reported["changed"] == ["spec.replicas", "spec.template.metadata.labels.tier"]
     assert patched(store, patch)["changed"] == []
 
 
 def test_a_patch_of_one_container_leaves_its_requests(store: Store) -> None:
     [container] = store.get("Deployment", "default", "web").spec["template"]["spec"]["containers"]
     patch = {"spec": {"template": {"spec": {"containers": [{"name": container["name"], "image": "new:2"}]}}}}
-    told = patched(store, patch)
-    assert told["changed"] == ["spec.template.spec.containers[0].image", *_more(told)]
-    assert told["object"]["spec"]["template"]["spec"]["containers"][0] == {**container, **_image("new:2", told)}
+    reported = patched(store, patch)
+    assert reported["changed"] == ["spec.template.spec.containers[0].image", *_more(reported)]
+    assert reported["object"]["spec"]["template"]["spec"]["containers"][0] == {**container, **_image("new:2", reported)}
 
 
-def _more(told: dict[str, Any]) -> list[str]:
-    return [path for path in told["changed"] if path.endswith("imagePullPolicy")]
+def _more(reported: dict[str, Any]) -> list[str]:
+    return [path for path in reported["changed"] if path.endswith("imagePullPolicy")]
 
 
-def _image(image: str, told: dict[str, Any]) -> dict[str, Any]:
-    policy = told["object"]["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"]
+def _image(image: str, reported: dict[str, Any]) -> dict[str, Any]:
+    policy = reported["object"]["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"]
     return {"image": image, "imagePullPolicy": policy}
 
 
 def test_a_dry_run_of_a_patch_changes_nothing(store: Store) -> None:
     version = store.version
-    told = patched(store, {"spec": {"replicas": 9}}, "merge", dry_run=True)
-    assert told["changed"] == ["spec.replicas"]
+    reported = patched(store, {"spec": {"replicas": 9}}, "merge", dry_run=True)
+    assert reported["changed"] == ["spec.replicas"]
     assert store.version == version
 
 
@@ -181,9 +181,9 @@ def test_a_patch_with_an_unknown_field_is_refused_or_warned_of(store: Store) -> 
     patch = {"spec": {"replica": 9}}
     with pytest.raises(Invalid, match=r'unknown field "spec\.replica"; did you mean "replicas"'):
         patched(store, patch)
-    told = patched(store, patch, validation="Warn")
-    assert told["warnings"] == ['unknown field "spec.replica"; did you mean "replicas"?']
-    assert told["changed"] == []
+    reported = patched(store, patch, validation="Warn")
+    assert reported["warnings"] == ['unknown field "spec.replica"; did you mean "replicas"?']
+    assert reported["changed"] == []
 
 
 def test_every_effect_of_a_taint_is_acted_on(store: Store) -> None:

@@ -80,7 +80,7 @@ async def test_with_plugins_it_stops_before_attempts_only(moody_run: Path, tmp_p
         assert state["stopped"]["point"] is None
         state = await client.call("debug.next")  # `later` comes after it, whatever else does
         assert state["stopped"]["pod"] != "default/large" or state["stopped"]["point"] is None
-        with pytest.raises(RpcError, match="has the answers of Moody, and not its code"):
+        with pytest.raises(RpcError, match="has the answers of Moody but not its code"):
             await client.call("fork.create", name="tried")
 
 
@@ -88,8 +88,8 @@ async def test_a_fork_goes_on_from_a_moment(busy: Path, tmp_path: Path) -> None:
     async with attached(busy, tmp_path, AT_LARGE) as client:
         await client.call("fork.create", name="tried")
         await client.call("fork.call", fork="tried", method="nodes.cordon", params={"name": "n1"})
-        told = await client.call("fork.advance", fork="tried", seconds=5)
-        assert told["elapsed_s"] == 5
+        reported = await client.call("fork.advance", fork="tried", seconds=5)
+        assert reported["elapsed_s"] == 5
         changed = await client.call("fork.diff", fork="tried")
         assert changed["elapsed_s"] == 5
 

@@ -37,19 +37,19 @@ class Counting:
     """Scores by how often it was asked, which a replay cannot know."""
 
     name: ClassVar = "Counting"
-    asked: ClassVar[Iterator[int]] = itertools.count(3, 7)
+    requests: ClassVar[Iterator[int]] = itertools.count(3, 7)
 
     def filter(self, state: CycleState, pod: Pod, info: NodeInfo) -> None:
-        next(self.asked)
+        next(self.requests)
 
     def score(self, state: CycleState, pod: Pod, info: NodeInfo) -> int:
-        return next(self.asked) % 101
+        return next(self.requests) % 101
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        next(self.asked)
+        next(self.requests)
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        next(self.asked)
+        next(self.requests)
 
 
 class Brief:
@@ -167,9 +167,9 @@ async def test_a_replay_makes_what_was_made_by_hand(name: str, tmp_path: Path) -
 async def test_so_does_one_with_other_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await by_hand(tmp_path / "r", CASES["forced-and-then-vetoed"])
     assert main(["replay", str(tmp_path / "r"), "--redact-to", str(tmp_path / "public")]) == 0
-    told = capsys.readouterr()
-    assert "same       as recorded" in told.out
-    assert told.err == ""
+    reported = capsys.readouterr()
+    assert "same       as recorded" in reported.out
+    assert reported.err == ""
 
 
 async def test_a_replay_that_is_stopped_within_such_an_attempt_goes_on_to_the_same(tmp_path: Path) -> None:

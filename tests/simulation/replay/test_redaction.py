@@ -75,8 +75,10 @@ async def devices_run(file: Path) -> None:
         pool = {"driver": "gpu.example.com", "nodeName": "n1", "pool": {"name": "gpus", "generation": 1}}
         pool["pool"]["resourceSliceCount"] = 2
         halves = [device("half-a", 40), device("half-b", 40), device("whole", 80)]
-        asked = {"deviceClassName": "cards"}
-        claim = of_devices("ResourceClaim", "shared-claim", devices={"requests": [{"name": "asked", "exactly": asked}]})
+        requests = {"deviceClassName": "cards"}
+        claim = of_devices(
+            "ResourceClaim", "shared-claim", devices={"requests": [{"name": "asked", "exactly": requests}]}
+        )
         claim["metadata"]["namespace"] = "default"
         chosen = [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]
         counters = [{"name": "gpu-set", "counters": {"memory": {"value": "80Gi"}}}]

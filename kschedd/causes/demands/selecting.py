@@ -1,7 +1,7 @@
 """Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -38,6 +38,7 @@ _PLATFORMS: Final = {
     "kubernetes.io/os": _SYSTEMS,
     "beta.kubernetes.io/os": _SYSTEMS,
 }
+_VERY_ALIKE: Final = 0.79  # a value that some nodes do have: a misspelling, not its neighbor as zone a of zone b
 Spec = dict[str, Any]
 
 
@@ -71,12 +72,10 @@ class Demand:
         match self.operator:
             case operator if operator == IN:
                 return (
-                    f"{self.key}={self.values[0]}"
-                    if len(self.values) == 1
-                    else f"{self.key} in ({', '.join(self.values)})"
+                    f"{self.key}={self.values[0]}" if len(self.values) == 1 else f"{self.key} in ({_few(self.values)})"
                 )
             case operator if operator == NOT_IN:
-                return f"{self.key} not in ({', '.join(self.values)})"
+                return f"{self.key} not in ({_few(self.values)})"
             case operator if operator == EXISTS:
                 return f"the label {self.key}"
             case operator if operator == DOES_NOT_EXIST:
@@ -245,9 +244,10 @@ def _unknown(case: Case, unmet: Sequence[Demand]) -> FoundCause:
         options.append(_option(f"do not require {joined([str(each) for each in unmet])}", removed))
     return FoundCause(
         guesses[0].code,
-        "; ".join(guess.message for guess in guesses),
+        "; ".join(guess.message for guess in guesses[:_SHOWN])
+        + (f"; and {counted(len(guesses) - _SHOWN, 'more label')}" if len(guesses) > _SHOWN else ""),
         fields=[each.field for each in unmet],
-        evidence=[text for each in unmet for text in _values_there(case, each)],
+        evidence=[text for each in unmet[:_SHOWN] for text in _values_there(case, each)],
         options=options,
         certain=True,
     )
@@ -321,6 +321,11 @@ def _shown(values: Mapping[str, int]) -> str:
     return text + (f" and {more} more" if more > 0 else "")
 
 
+def _few(values: Sequence[str]) -> str:
+    rest = len(values) - 2 * _SHOWN
+    return ", ".join(values[: 2 * _SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+
+
 def _one(message: str, count: int) -> str:
     return message.replace("1 node have ", "1 node has ") if count == 1 else message
 
@@ -343,11 +348,11 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
         for each, _ in clashing
         if len(met) > 1
     ]
-    options = [
-        _option(f"do not require {each}", [each.removed])
-        for each, nodes in sorted(rest, key=lambda pair: -len(pair[1]))
-        if nodes
-    ]
+    rest.sort(key=lambda pair: -len(pair[1]))
+    # An image is built for its platform, so a demand for one is not what is wrong.
+    removable = [(each, nodes) for each, nodes in rest if not set(each.values) & _PLATFORMS.get(each.key, set())]
+    options = [option for each, nodes in removable for option in _near_value(case, each, nodes)]
+    options += [_option(f"do not require {each}", [each.removed]) for each, nodes in removable if nodes]
     same = {each.key for each, _ in clashing}
     text = "no node has both" if len(clashing) == 2 else "no node has all of"
     if len(same) == 1 and len(clashing) == 2:
@@ -360,6 +365,17 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
         options=options,
         certain=len(clashing) < 3,
     )
+
+
+def _near_value(case: Case, demand: Demand, nodes: Collection[str]) -> list[RemedyOption]:
+    """Return the option to demand a similar value that these nodes have."""
+    there = {case.nodes[name].labels[demand.key] for name in nodes if demand.key in case.nodes[name].labels}
+    likely = (
+        nearest(demand.values[0], there, _VERY_ALIKE) if demand.operator == IN and len(demand.values) == 1 else None
+    )
+    if likely is None:
+        return []
+    return [_option(f"use {demand.key}={likely}", [demand.changed(demand.key, [likely])])]
 
 
 def _smallest_clash(met: Sequence[tuple[Demand, set[str]]]) -> Sequence[tuple[Demand, set[str]]]:

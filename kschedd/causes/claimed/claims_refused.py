@@ -11,9 +11,9 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
-from kschedd.causes.claims import CLAIM, Home, changing_template
+from kschedd.causes.claimed.claims import CLAIM, Home, changing_template
 from kschedd.causes.findings import FoundCause, named
-from kschedd.causes.refused import QUOTA, over_quota
+from kschedd.causes.lifecycle.refused import QUOTA, over_quota
 from kschedd.causes.words import counted
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.stateful_pods import missing_claims, replicas_wanted, start_ordinal

@@ -16,7 +16,7 @@ from kschedd.causes.findings import (
     RemedyOption,
     named,
 )
-from kschedd.causes.refused import no_account, refused, refused_in_dump
+from kschedd.causes.lifecycle.refused import no_account, refused, refused_in_dump
 from kschedd.causes.words import counted
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready

@@ -13,7 +13,7 @@ from kschedd.api.quantity import format_nanos
 from kschedd.api.selecting.selectors import SelectorError, parse_label_selector
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.claims import (
+from kschedd.causes.claimed.claims import (
     ClaimUse,
     as_many_as_scheduled,
     asking,
@@ -228,6 +228,24 @@ def _all_taken(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volum
         ["spec.storageClassName of the claim"],
         [f"{each.name}: {_described(each)}" for each in volumes[:4]],
         [*_other_classes(case, use, claim), *as_many_as_scheduled(case)],
+    )
+
+
+def misbound(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
+    """Find a claim that is Lost although its volume is there, which refers to another claim or to an earlier one."""
+    obj = case.store.find(_VOLUME, "", volume_of(claim))
+    volume = None if obj is None else Volume.of(obj)
+    if volume is None or volume.claim_ref is None:
+        return None
+    ref = volume.claim_ref
+    if (ref.namespace, ref.name) == _key(claim):
+        return _released(case, use, claim, volume, is_own=True)
+    return FoundCause(
+        "ClaimLost",
+        f"{use} is bound to volume {volume.name}, which refers to claim {ref.namespace}/{ref.name}: two claims name it",
+        [named(claim), ObjectNamed(_VOLUME, "", volume.name)],
+        ["spec.volumeName of the claim"],
+        [f"{volume.name}: {_described(volume)}"],
     )
 
 

@@ -16,7 +16,7 @@ from kschedd.api.objects import Object
 from kschedd.api.selecting.requirements import SelectorError
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.device_selectors import Mended, mended, told_values
+from kschedd.causes.claimed.device_selectors import Mended, mended, told_values
 from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import as_new, created, deleted, patched

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.causes.case import Case, case_of
-from kschedd.causes.creating import template_pod
 from kschedd.causes.findings import REPLACE_POD, FoundCause, RemedyOption, named
+from kschedd.causes.lifecycle.creating import template_pod
 from kschedd.causes.steps import deleted
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined

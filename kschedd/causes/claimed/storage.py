@@ -11,7 +11,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.claims import (
+from kschedd.causes.claimed.claims import (
     CLAIM,
     ClaimUse,
     Home,
@@ -21,8 +21,8 @@ from kschedd.causes.claims import (
     provisioning_classes,
     storage_text,
 )
+from kschedd.causes.claimed.matching import misbound, no_volume, of_no_class
 from kschedd.causes.findings import ADD_OBJECT, CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
-from kschedd.causes.matching import no_volume, of_no_class
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import created, patched
 from kschedd.causes.words import joined, some
@@ -66,6 +66,8 @@ def _at_fault(case: Case, use: ClaimUse) -> FoundCause | None:
     volume = volume_of(claim)
     if (fully_bound(claim) or claim.status.get("phase") == "Lost") and case.store.find(_VOLUME, "", volume) is None:
         return _lost(case, use, volume)
+    if claim.status.get("phase") == "Lost":
+        return misbound(case, use, claim)
     if fully_bound(claim):
         return None
     return _unbound(case, use, claim)

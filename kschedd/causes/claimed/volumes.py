@@ -8,9 +8,9 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.claims import ClaimUse, as_many_as_scheduled, claims_of
+from kschedd.causes.claimed.claims import ClaimUse, as_many_as_scheduled, claims_of
+from kschedd.causes.demands.new_nodes import created_nodes, more_nodes
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
-from kschedd.causes.new_nodes import created_nodes, more_nodes
 from kschedd.causes.steps import as_new, created
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined, some

@@ -12,8 +12,8 @@ from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE
 from kschedd.api.text.times import stamp
 from kschedd.causes.answers import DiagnosisAnswer, ObjectNamed
+from kschedd.causes.demands.tainted import said
 from kschedd.causes.findings import FoundCause
-from kschedd.causes.tainted import said
 from kschedd.causes.words import joined
 from kschedd.scheduling.records import PodPreempted
 from kschedd.store.cluster_api import ClusterReader

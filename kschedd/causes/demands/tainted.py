@@ -15,7 +15,7 @@ from kschedd.causes.steps import uncordoned
 from kschedd.causes.words import counted, every, joined, some
 
 Spec = dict[str, Any]
-_CORDONED: Final = "node.kubernetes.io/unschedulable"
+CORDON: Final = "node.kubernetes.io/unschedulable"
 _CONDITIONS: Final = "node.kubernetes.io/"
 _OF_CLOUD: Final = "node.cloudprovider.kubernetes.io/"
 #: taints with a plain purpose; a pod that needs nothing of such a node is not meant for it
@@ -35,12 +35,12 @@ class _Pool:
 
     @property
     def cordoned(self) -> bool:
-        return any(taint.key == _CORDONED for taint in self.taints)
+        return any(taint.key == CORDON for taint in self.taints)
 
     @property
     def broken(self) -> bool:
         """Return whether the taints stand for a node condition, which no workload should tolerate."""
-        return any(taint.key.startswith((_CONDITIONS, _OF_CLOUD)) and taint.key != _CORDONED for taint in self.taints)
+        return any(taint.key.startswith((_CONDITIONS, _OF_CLOUD)) and taint.key != CORDON for taint in self.taints)
 
     @property
     def control_plane(self) -> bool:
@@ -98,8 +98,8 @@ def untolerated(case: Case, name: str) -> Iterator[Taint]:
         if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not any(each.tolerates(taint) for each in tolerations):
             keys.add(taint.key)
             yield taint
-    cordon = Taint(_CORDONED, "", NO_SCHEDULE)
-    if node.unschedulable and _CORDONED not in keys and not any(each.tolerates(cordon) for each in tolerations):
+    cordon = Taint(CORDON, "", NO_SCHEDULE)
+    if node.unschedulable and CORDON not in keys and not any(each.tolerates(cordon) for each in tolerations):
         yield cordon
 
 
@@ -217,20 +217,25 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
     if broken:
         count = sum(len(pool.nodes) for pool in broken)
         message = f"{message}; {counted(count, 'other')} are not ready"
-    everywhere = [uncordoned(name) for name in names]
-    options = [RemedyOption(f"uncordon {names[0]}", CHANGE_NODE, steps=everywhere[:1], target=f"node/{names[0]}")]
-    if len(names) > 1:
-        options.append(
-            RemedyOption(f"uncordon {some(names)}", CHANGE_NODE, steps=everywhere, target=f"node/{names[0]}")
-        )
     return FoundCause(
         "NodesCordoned",
         message,
         [ObjectNamed("Node", "", name) for name in names[:3]],
         [],
         [f"cordoned: {some(names, 5)}"],
-        options,
+        uncordoning(names),
     )
+
+
+def uncordoning(names: Sequence[str], waiting: int = 1) -> list[RemedyOption]:
+    """Return the options that uncordon one of these nodes, as many as there are pods that wait, or all."""
+    found = []
+    for number in sorted({1, min(waiting, len(names)), len(names)}):
+        chosen = names[:number]
+        steps = [uncordoned(name) for name in chosen]
+        what = some(chosen) if number <= 3 else counted(number, "node")
+        found.append(RemedyOption(f"uncordon {what}", CHANGE_NODE, steps=steps, target=f"node/{names[0]}"))
+    return found
 
 
 def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
@@ -244,6 +249,11 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
         else f"the only node{rest}, {names[0]}, is out of order: {joined([f'`{text}`' for text in taints])}",
         [ObjectNamed("Node", "", name) for name in names[:3]],
         [],
-        [some(names, 5), *(f"{text}: the taint goes when the node's condition does" for text in taints)],
+        [
+            some(names, 5),
+            *(f"{text}: the taint goes when the node's condition does" for text in taints),
+            f"next: check the kubelet of {names[0]} and its network to the API server (`describe node {names[0]}`); no "
+            "change of the workload helps",
+        ],
         certain=True,
     )

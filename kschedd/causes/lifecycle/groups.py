@@ -8,9 +8,9 @@ from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND, min_count
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, case_of
+from kschedd.causes.demands.new_nodes import more_nodes
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.near import nearest
-from kschedd.causes.new_nodes import more_nodes
 from kschedd.causes.steps import as_new, patched, replaced
 from kschedd.causes.words import counted
 from kschedd.explain.answers import GroupExplanation, MemberAnswer

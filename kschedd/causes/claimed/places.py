@@ -13,11 +13,11 @@ from kschedd.api.quantity import format_value
 from kschedd.api.selecting.selectors import IN, LabelSelector, NodeSelector, SelectorError, parse_label_selector
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
+from kschedd.causes.claimed.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
+from kschedd.causes.claimed.matching import suiting
+from kschedd.causes.demands.new_nodes import created_node
+from kschedd.causes.demands.selecting import Demand, demands
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
-from kschedd.causes.matching import suiting
-from kschedd.causes.new_nodes import created_node
-from kschedd.causes.selecting import Demand, demands
 from kschedd.causes.words import counted, joined, some
 from kschedd.storage.claims import class_of, fully_bound, requested_bytes, volume_of
 from kschedd.storage.provisioning import NO_PROVISIONER, allowed_topologies, limit

@@ -288,20 +288,25 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
                 )
             ],
         )
-    found = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces] or everyone)
+    found = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces]) or _near_labels(wanted, everyone)
     if found is not None:
         labels, pods = found
+        others = [] if any(pod.namespace in spaces for pod in pods) else sorted({pod.namespace for pod in pods})
 
         def near_edit(spec: Spec) -> None:
-            spec["affinity"]["podAffinity"][_REQUIRED][place]["labelSelector"]["matchLabels"] = dict(labels)
+            changed = spec["affinity"]["podAffinity"][_REQUIRED][place]
+            changed["labelSelector"]["matchLabels"] = dict(labels)
+            if others:
+                changed["namespaces"] = others
 
         said = _written(labels)
+        there = f" in namespace {joined(others)}" if others else ""
         return FoundCause(
             "PodAffinityMatchesNothing",
-            f"{text}; {counted(len(pods), 'pod')} {'has' if len(pods) == 1 else 'have'} `{said}`",
+            f"{text}; {counted(len(pods), 'pod')}{there} {'has' if len(pods) == 1 else 'have'} `{said}`",
             [named(pod) for pod in pods[:3]],
-            [f"{field}.labelSelector"],
-            options=[RemedyOption(f"select {said}", edit=spec_edit(near_edit))],
+            [f"{field}.labelSelector", *([f"{field}.namespaces"] if others else [])],
+            options=[RemedyOption(f"select {said}{there}", edit=spec_edit(near_edit))],
         )
     idle = _without_pods(case, term)
     return FoundCause(
@@ -352,7 +357,9 @@ def _near(wanted: Mapping[str, str], there: Sequence[Mapping[str, str]]) -> dict
     values = values_by_key(there)
     changed: dict[str, str] = {}
     for key, value in wanted.items():
-        own = key if key in values else nearest_key(key, values, [k for k, there in values.items() if value in there])
+        known = values.get(key, ())
+        having = [other for other, those in values.items() if value in those]
+        own = key if value in known or nearest(value, known) else nearest_key(key, values.keys() - {key}, having)
         if own is None:
             return None
         likely = value if value in values[own] else nearest(value, values[own])

@@ -14,14 +14,14 @@ from kschedd.api.selecting.requirements import SelectorError
 from kschedd.api.selecting.selectors import parse_node_selector
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.claims import as_many_as_scheduled
-from kschedd.causes.device_requests import EXTENDED, Devices, asking, label, request_at_fault
+from kschedd.causes.claimed.claims import as_many_as_scheduled
+from kschedd.causes.claimed.device_requests import EXTENDED, Devices, asking, label, request_at_fault
+from kschedd.causes.claimed.places import clashing, demanded, meeting
+from kschedd.causes.claimed.storage import skips_scheduler
+from kschedd.causes.demands.new_nodes import more_nodes
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.new_nodes import more_nodes
-from kschedd.causes.places import clashing, demanded, meeting
 from kschedd.causes.steps import as_new, created
-from kschedd.causes.storage import skips_scheduler
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.devices.claims import ClaimError, allocation, claim_name, generated_claim, read_claim, reserved_for

@@ -3,9 +3,12 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from kschedd.causes.case import Case
-from kschedd.causes.findings import FoundCause, RemedyOption, named, spec_edit
-from kschedd.causes.neighbors import owner_label
+from kschedd.causes.demands.neighbors import owner_label
+from kschedd.causes.demands.new_nodes import more_nodes
+from kschedd.causes.findings import WORKAROUND, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.words import counted, every, some
 from kschedd.causes.workload import workload_of
 
@@ -42,7 +45,7 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
             [f"such as {holders[0].key} on {holders[0].node_name}"],
             [
                 RemedyOption(f"use host port {free}", edit=spec_edit(_with_port(port, free))),
-                RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port))),
+                _portless(port),
             ],
         )
     return None
@@ -51,6 +54,7 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
 def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
     nodes = len(case.open)
     wanted = case.workload.wanted
+    fewer = fewer_replicas(case.workload, len(case.workload.scheduled))
     return FoundCause(
         "MoreReplicasThanDomains",
         f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and "
@@ -58,8 +62,18 @@ def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
         [named(case.workload.obj)],
         _port_fields(case, port),
         [f"nodes where a replica holds it: {some(taken)}"],
-        [RemedyOption(f"use no host port {port}", edit=spec_edit(_without_port(port)))],
+        [
+            *(attrs.evolve(option, less=False) for option in fewer),
+            *more_nodes(case, taken),
+            _portless(port),
+        ],
     )
+
+
+def _portless(port: int) -> RemedyOption:
+    """Return the last resort: clients that use the port of the node lose it."""
+    summary = f"use no host port {port} (clients reach the pods by a Service only)"
+    return RemedyOption(summary, WORKAROUND, edit=spec_edit(_without_port(port)))
 
 
 def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:

@@ -8,11 +8,11 @@ from kschedd.api.selecting.terms import NO_EXECUTE, Taint, parse_toleration
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
+from kschedd.causes.demands.selecting import node_named
+from kschedd.causes.demands.tainted import said
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.selecting import node_named
 from kschedd.causes.steps import resumed
-from kschedd.causes.tainted import said
 from kschedd.causes.words import counted, some
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready

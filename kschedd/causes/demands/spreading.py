@@ -7,9 +7,9 @@ from typing import Any, Final
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
 from kschedd.causes.case import Case, values_by_key
+from kschedd.causes.demands.tainted import said, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import LIKELY_LABELS, nearest, nearest_key
-from kschedd.causes.tainted import said, untolerated
 from kschedd.causes.words import counted, every, joined, some
 
 Spec = dict[str, Any]

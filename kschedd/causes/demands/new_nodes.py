@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
 from kschedd.causes.case import Case
@@ -10,21 +11,34 @@ from kschedd.causes.findings import ADD_OBJECT, RemedyOption
 from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.words import counted
 
-_MOST_NODES: Final = 16
+MOST_NODES: Final = 16  # that a person would add at once
 
 
 def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:
-    """Nodes like the one that is there most often, as many as the pods that wait need (0: those of the workload)."""
-    like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
-    each = max(1, _room(case.pod, like.allocatable))
-    waiting = waiting or max(1, len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
-    least = min(-(-waiting // each), _MOST_NODES)
+    """Return options with nodes like the largest, as many as the pods that wait need (0: those of the workload).
+
+    There is none where more are needed than a person would add at once.
+    """
+    like, least = nodes_needed(case, full, waiting)
+    if least > MOST_NODES:
+        return []
     found = []
-    for number in dict.fromkeys((least, min(waiting, _MOST_NODES))):
+    for number in dict.fromkeys((least, min(waiting or _waiting(case), MOST_NODES))):
         steps = [step for place in range(number) for step in created_nodes(case, like.raw, place)]
         summary = f"add {counted(number, 'node')} like {like.name}"
         found.append(RemedyOption(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}"))
     return found
+
+
+def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[Node, int]:
+    """Return the largest of these nodes for the pod, and how many like it hold the pods that wait."""
+    like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
+    each = max(1, _room(case.pod, like.allocatable))
+    return like, -(-(waiting or _waiting(case)) // each)
+
+
+def _waiting(case: Case) -> int:
+    return max(1, len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
 
 
 def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[RemedyStep]:

@@ -1,31 +1,21 @@
-"""Causes in amounts: requests that no node can hold, or that no node has room for now."""
+"""Causes in amounts: requests that no node can hold."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
-
-import attrs
 
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
+from kschedd.causes.demands.tainted import all_tainted, meant_for, said, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
-from kschedd.causes.new_nodes import more_nodes
-from kschedd.causes.tainted import all_tainted, meant_for, said, untolerated
-from kschedd.causes.words import counted, every, joined, some
-from kschedd.causes.workload import workload_of
+from kschedd.causes.words import counted, joined, some
 
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
 _USUAL: Final = ("cpu", *_BYTES)
 _LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but another pod
-_NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
-#: nodes that the first plugin rejects, and no others but these
-_KEPT_OUT: Final = {
-    "cordoned": ("NodeUnschedulable", {"NodeUnschedulable", "TaintToleration"}),
-    "not selected by the pod": ("NodeAffinity", {"NodeAffinity"}),
-}
 _PLAIN_EXCESS: Final = 16  # times the largest node: more is a slip of the unit
 
 
@@ -78,7 +68,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
     offered = {name for node in case.nodes.values() for name, there in node.allocatable.items() if there > 0}
     likely = nearest(resource, offered - {*_USUAL, "pods"})
     text = f"no node offers the resource `{resource}` ({shown(resource, number)} requested)"
-    fields = [field for _, field in _asking(case.workload.pod_spec, resource)]
+    fields = [field for _, field in asking(case.workload.pod_spec, resource)]
     if likely is None:
         listed_ = sorted(name for name in offered if name not in (*_USUAL, "pods"))
         evidence = [f"resources that nodes offer beside cpu and memory: {joined(listed_) if listed_ else 'none'}"]
@@ -92,7 +82,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
     with_it = [name for name, node in case.nodes.items() if node.allocatable.get(likely, 0) > 0]
 
     def renamed(spec: Spec) -> None:
-        for holder, _ in _asking(spec, resource):
+        for holder, _ in asking(spec, resource):
             holder[likely] = holder.pop(resource)
 
     return FoundCause(
@@ -105,7 +95,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
     )
 
 
-def _asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
+def asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
     """Return the maps of the spec that name the resource, with their fields."""
     found = []
     for part in ("containers", "initContainers"):
@@ -154,12 +144,12 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         for each in case.workload.pod_spec.get("initContainers") or ()
         if each.get("restartPolicy") != "Always" and _request_of(each, resource) > largest
     ]
-    evidence += [*initial, *_by_default(case, resource)]
+    evidence += [*initial, *by_default(case, resource)]
     if elsewhere:
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
         evidence.append(f"large enough, but {why}: {some(elsewhere)}")
-    options = _smaller(case, beyond)
+    options = smaller(case, beyond)
     if not options:
         fits = shown(resource, _largest_for_all(case, resource))
         needed = f"it takes a node with {shown(resource, asked)} {resource}, or much smaller requests"
@@ -168,7 +158,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         code,
         message if slip is None else f"{message}: `{_as_written(*slip)}` may be meant as `{slip[1]}`",
         [ObjectNamed("Node", "", name)],
-        [field for _, field in _asking(case.workload.pod_spec, resource)],
+        [field for _, field in asking(case.workload.pod_spec, resource)],
         [*evidence, *(f"{shown(other, case.pod.requests[other])} {other} is too much as well" for other in beyond[1:])],
         options,
     )
@@ -180,25 +170,25 @@ def _no_node_has_all(case: Case) -> FoundCause:
     return FoundCause(
         "RequestAboveEveryNode",
         f"no node that the pod may use has {joined(parts)} together",
-        fields=[field for resource in asked for _, field in _asking(case.workload.pod_spec, resource)],
+        fields=[field for resource in asked for _, field in asking(case.workload.pod_spec, resource)],
         evidence=[
             f"{shown(resource, number)} {resource}: "
             + counted(sum(case.nodes[n].allocatable.get(resource, 0) >= number for n in case.open), "node")
             for resource, number in asked.items()
         ],
-        options=_smaller(case, list(asked)),
+        options=smaller(case, list(asked)),
     )
 
 
 def _slip(case: Case, resource: str) -> tuple[str, str] | None:
     """Return the written amount and the one that may be meant: with a forgotten or another unit."""
     largest = max((case.nodes[name].allocatable.get(resource, 0) for name in case.open), default=0)
-    for holder, _ in _asking(case.workload.pod_spec, resource):
+    for holder, _ in asking(case.workload.pod_spec, resource):
         written = str(holder[resource])
-        number = _read(resource, written)
+        number = read_amount(resource, written)
         others = case.pod.requests[resource] - number
         for meant in _other_units(resource, written, number, largest):
-            if number + others > largest >= _read(resource, meant) + others:
+            if number + others > largest >= read_amount(resource, meant) + others:
                 return written, meant
     return None
 
@@ -221,11 +211,11 @@ def _other_units(resource: str, written: str, number: int, largest: int) -> Iter
                 yield written.removesuffix(binary) + smaller
 
 
-def _read(resource: str, text: str) -> int:
+def read_amount(resource: str, text: str) -> int:
     return milli_value(text) if resource == "cpu" else value(text)
 
 
-def _smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[RemedyOption]:
+def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[RemedyOption]:
     """Return requests that fit now: the unit that may be meant, else the largest amount for all replicas."""
     edits: list[Callable[[Spec], None]] = []
     words = []
@@ -287,17 +277,17 @@ def _round(resource: str, number: int) -> int:
 
 def _written(resource: str, written: str, meant: str) -> Callable[[Spec], None]:
     def edit(spec: Spec) -> None:
-        for holder, _ in _asking(spec, resource):
+        for holder, _ in asking(spec, resource):
             if str(holder[resource]) == written:
                 holder[resource] = meant
 
     return edit
 
 
-def _by_default(case: Case, resource: str) -> list[str]:
+def by_default(case: Case, resource: str) -> list[str]:
     """Return the LimitRange that requests the resource for containers which state none, as they all do here."""
     template = case.workload.pod_spec
-    if _asking(template, resource) or resource in (case.pod.pod_spec.raw.get("overhead") or {}):
+    if asking(template, resource) or resource in (case.pod.pod_spec.raw.get("overhead") or {}):
         return []
     return [
         f"the template states no {resource}: LimitRange {each.name} gives its containers {text}"
@@ -310,8 +300,8 @@ def _by_default(case: Case, resource: str) -> list[str]:
 def _lowered(resource: str, asked: int, excess: int) -> Callable[[Spec], None]:
     """Return the edit that lowers the pod's request by the excess of what is asked.
 
-    Init containers request at most the new amount. The container with the largest request is lowered so that the sum
-    fits. A limit that has to equal the request follows.
+    Init containers request at most the new amount. A container that requests more than all others together is lowered
+    so that the sum fits; else all are, each by the same share. A limit that has to equal the request follows.
     """
 
     def edit(spec: Spec) -> None:
@@ -331,9 +321,20 @@ def _lowered(resource: str, asked: int, excess: int) -> Callable[[Spec], None]:
                 )
         elif together > fits:
             largest = max(running, key=lambda container: _request_of(container, resource))
-            _state(largest, resource, max(0, _request_of(largest, resource) - together + fits))
+            most = _request_of(largest, resource)
+            left = most - together + fits
+            if most > together - most and left >= most * _LEAST_SHARE:
+                _state(largest, resource, left)
+                return
+            for container in running:
+                _state(container, resource, _rounded(resource, _request_of(container, resource) * fits // together))
 
     return edit
+
+
+def _rounded(resource: str, number: int) -> int:
+    """Return the amount rounded down to what a person would write; bytes to Mi."""
+    return number - number % (1 << 20) if resource in _BYTES and number >= 1 << 20 else number
 
 
 def _state(container: dict[str, Any], resource: str, number: int) -> None:
@@ -350,148 +351,4 @@ def _state(container: dict[str, Any], resource: str, number: int) -> None:
 def _request_of(container: Mapping[str, Any], resource: str) -> int:
     held = container.get("resources") or {}
     text = (held.get("requests") or {}).get(resource, (held.get("limits") or {}).get(resource))
-    return 0 if text is None else _read(resource, str(text))
-
-
-# -- no room now ------------------------------------------------------------------------------------------------------
-
-
-@attrs.frozen
-class _Lack:
-    resource: str
-    nodes: int
-    most_free: int
-    where: str
-
-
-def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
-    """Nodes that are large enough, and full."""
-    full = [name for name in among if "NodeResourcesFit" in case.rejections.get(name, {})]
-    if not full:
-        return None
-    too_many = [name for name in full if "Too many pods" in case.rejections[name]["NodeResourcesFit"]]
-    if len(too_many) == len(full):
-        return _too_many_pods(case, full)
-    lacks = []
-    for resource, asked in case.pod.requests.items():
-        short = [name for name in full if asked and case.free(name, resource) < asked]
-        if short:
-            most, where = max((case.free(name, resource), name) for name in full)
-            lacks.append(_Lack(resource, len(short), most, where))
-    lacks.sort(key=lambda lack: -lack.nodes)
-    if not lacks:
-        return None
-    first = lacks[0]
-    asked = case.pod.requests[first.resource]
-    resized = _deferred_resize(case, full, first.resource)
-    message = (
-        f"{shown(first.resource, asked)} {first.resource} requested, the most that is free on "
-        f"{'the only node' if len(full) == 1 else f'one of {len(full)} nodes'} that the pod may use is "
-        f"{shown(first.resource, max(first.most_free, 0))} (on {first.where})"
-    )
-    if first.most_free >= asked:
-        message = f"no node that the pod may use has {joined([_part(case, lack) for lack in lacks])} free together"
-    code = "ClusterFull"
-    preempted = _preempted(case)
-    if resized:
-        code, message = "DeferredResize", f"{message}: {resized}"
-    elif preempted:
-        code, message = "Preempted", f"{preempted}; {message}"
-    return FoundCause(
-        code,
-        message,
-        [ObjectNamed("Node", "", first.where)],
-        [field for lack in lacks for _, field in _asking(case.workload.pod_spec, lack.resource)],
-        [
-            *_by_default(case, first.resource),
-            *_holders(case, first),
-            *_beyond(case, first.resource, full),
-            *_more(case),
-        ],
-        [*_smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
-    )
-
-
-def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
-    """Return a pod whose deferred resize already counts on its node; "" if that makes no difference."""
-    table = case.engine.machine.cluster.table
-    for name in full:
-        for pod in table.pods[table.row_of[name]]:
-            if not pod.resize_deferred:
-                continue
-            wished = pod.requests.get(resource, 0)
-            has = sum(_allocated(each, resource) for each in pod.status.get("containerStatuses") or ())
-            if has and case.free(name, resource) + wished - has >= case.pod.requests[resource]:
-                more = amount(resource, wished - has)
-                text = f"pod {pod.key}'s deferred resize holds {more} {resource} on {name}"
-                return f"{text}: it wishes {amount(resource, wished)} and has {amount(resource, has)}"
-    return ""
-
-
-def _allocated(status: Mapping[str, Any], resource: str) -> int:
-    held = status.get("allocatedResources") or ((status.get("resources") or {}).get("requests")) or {}
-    return _read(resource, str(held[resource])) if resource in held else 0
-
-
-def _preempted(case: Case) -> str:
-    """Return the pods that preempted pods of the workload; "" if none did."""
-    begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
-    by = {
-        f"{workload_of(case.store, each.preemptor).label} (priority {each.preemptor.priority})"
-        for each in case.preempted
-        if each.pod == begin or each.pod.startswith(f"{begin}-")
-    }
-    if not by:
-        return ""
-    return f"pods of the workload (priority {case.pod.priority}) were preempted by {joined(sorted(by))}"
-
-
-def _part(case: Case, lack: _Lack) -> str:
-    return f"{shown(lack.resource, case.pod.requests[lack.resource])} {lack.resource}"
-
-
-def _too_many_pods(case: Case, full: Sequence[str]) -> FoundCause:
-    node = case.nodes[full[0]]
-    return FoundCause(
-        "ClusterFull",
-        f"{every(len(full))} that the pod may use {'has' if len(full) == 1 else 'have'} as many pods as allowed "
-        f"({node.name}: {node.allocatable.get('pods', 0)})",
-        [ObjectNamed("Node", "", name) for name in sorted(full)[:3]],
-        evidence=[f"full: {some(full)}"],
-        options=more_nodes(case, full),
-    )
-
-
-def _holders(case: Case, lack: _Lack) -> list[str]:
-    """Return the workload that holds most of the resource on the node with the most left."""
-    by_owner: dict[str, int] = {}
-    for pod in case.engine.machine.cluster.table.pods[case.engine.machine.cluster.table.row_of[lack.where]]:
-        owner = pod.owner
-        name = f"{owner.kind} {pod.namespace}/{owner.name}" if owner is not None else f"pod {pod.key}"
-        by_owner[name] = by_owner.get(name, 0) + pod.requests.get(lack.resource, 0)
-    ordered = sorted(by_owner.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
-    held = [f"{name} {shown(lack.resource, number)}" for name, number in ordered if number]
-    return [f"{lack.resource} on {lack.where} is held by {joined(held)}"] if held else []
-
-
-def _beyond(case: Case, resource: str, full: Sequence[str]) -> list[str]:
-    """Return the nodes whose pods request more than there is, as after a node shrank, or beside a scheduler."""
-    found = [name for name in full if case.free(name, resource) < 0]
-    if not found:
-        return []
-    name, there = found[0], case.nodes[found[0]].allocatable.get(resource, 0)
-    asked = shown(resource, there - case.free(name, resource))
-    text = f"{name} has {shown(resource, there)} {resource}, and its pods request {asked}"
-    return [f"more is requested than there is on {some(found)}: {text}"]
-
-
-def _more(case: Case) -> list[str]:
-    waiting = len(case.workload.pending)
-    found = [f"{counted(waiting, 'pod')} of the workload wait"] if waiting > 1 else []
-    if case.workload.kind == "DaemonSet":  # each pod is for one node
-        return found
-    for what, (by, plugins) in _KEPT_OUT.items():
-        roomy = {name for name in case.rejected_by(by) if case.rejections[name].keys() <= plugins}
-        if roomy:
-            found.append(f"{what}, with room: {some(roomy)}")
-    return found
+    return 0 if text is None else read_amount(resource, str(text))

@@ -1,0 +1,68 @@
+"""Cordons behind another cause: nodes that would take the pod now, and are cordoned."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.case import Case
+from kschedd.causes.demands.tainted import CORDON, uncordoning, untolerated
+from kschedd.causes.findings import WORKAROUND, FoundCause
+from kschedd.causes.words import every, some
+
+#: causes that name too few nodes or domains, of which a cordon takes some away
+_OF_DOMAINS: Final = frozenset(
+    ("MoreReplicasThanDomains", "PodAffinityDomainFull", "SpreadCountsUnusableDomain", "SpreadSkewed")
+)
+
+
+def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
+    """Return the cordon as the cause if uncordoned nodes would hold every waiting pod, else the finding.
+
+    The options of the finding leave the workload with less than it asks for, so uncordoning comes first.
+    """
+    idle = _only_cordoned(case)
+    if finding.code not in _OF_DOMAINS or not idle:
+        return finding
+    waiting = max(1, len(case.workload.pending) or case.workload.missing)
+    if _most(case, idle, waiting) < waiting:
+        evidence = [*finding.evidence, f"cordoned, and would take a pod otherwise: {some(idle)}"]
+        return attrs.evolve(finding, evidence=evidence)
+    whole = f"{every(len(idle))} that would take another pod are cordoned ({some(idle)})"
+    if len(idle) == 1:
+        whole = f"the only node that would take another pod, {idle[0]}, is cordoned"
+    return FoundCause(
+        "NodesCordoned",
+        f"{whole}; besides, {finding.message}",
+        [*(ObjectNamed("Node", "", name) for name in idle[:3]), *finding.objects],
+        ["spec.unschedulable of the node", *finding.fields],
+        finding.evidence,
+        [
+            *uncordoning(idle, waiting),
+            *(attrs.evolve(option, less=True) for option in finding.options if option.kind != WORKAROUND),
+        ],
+    )
+
+
+def _only_cordoned(case: Case) -> list[str]:
+    """Return the nodes that nothing but their cordon keeps the pod from."""
+    found = case.rejected_by("NodeUnschedulable")
+    return sorted(
+        name
+        for name in found
+        if case.rejections[name].keys() <= {"NodeUnschedulable", "TaintToleration"}
+        and all(taint.key == CORDON for taint in untolerated(case, name))
+    )
+
+
+def _most(case: Case, nodes: Sequence[str], waiting: int) -> int:
+    """Return how many pods of the workload these nodes may hold, as far as the pods exclude each other."""
+    pod = case.pod
+    labels = case.namespaces.get(pod.namespace, {})
+    counts = [
+        len(case.zones(nodes, term.topology_key))
+        for term in pod.signature.required_anti_affinity
+        if term.matches(pod.namespace, pod.labels, labels)
+    ]
+    return min([waiting, *counts, *([len(nodes)] if pod.pod_spec.host_ports else [])])
