@@ -274,6 +274,9 @@ def _pending(
         yield unknown
     if case is None:
         return
+    if not case.nodes:
+        yield _no_nodes()
+        return
     case = by_claims(case)
     claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
     yield from claims
@@ -310,6 +313,14 @@ def _pending(
         case = case.after(first.edit)
         if case.judgment.fits:
             return
+
+
+def _no_nodes() -> FoundCause:
+    return FoundCause(
+        "NoNodes",
+        "the cluster has no nodes",
+        evidence=["next: add a node; of a dump, include the nodes (`kubectl get nodes,pods,... -A -o yaml`)"],
+    )
 
 
 def _unmet_demand(case: Case) -> FoundCause | None:

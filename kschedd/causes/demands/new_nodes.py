@@ -35,7 +35,7 @@ def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[N
     """Return the largest of these nodes for the pod, and how many like it hold the pods that wait."""
     names = sorted(full)
     each = case.there(names, "pods")
-    for resource, amount in case.asked.items():
+    for resource, amount in case.requested.items():
         each = np.minimum(each, case.there(names, resource) // amount)
     most = int(each.max())
     like = case.nodes[names[int(np.flatnonzero(each == most)[-1])]]
