@@ -27,6 +27,8 @@ from kschedd.studies.parameters import ParameterPathError, with_value
 from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, SweepSpec, WorkloadSpec
 
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+#: text in a configuration for the path of the file with the workload's pods
+PODS_FILE: Final = "${workload.pods}"
 _MOST_CHECKED: Final = 1_000  # configurations that are read before the first run
 
 
@@ -146,6 +148,20 @@ def read_config(profile: ProfileSpec, version: str) -> tuple[Registry, Config]:
         registry.add_file(Path(plugin.path))
     catalogue = IN_TREE | registry.catalogue()
     return registry, config_from_raw(profile.config, catalogue=catalogue, version=kube_version(version))
+
+
+def with_pods_file(profile: ProfileSpec, workload: WorkloadSpec) -> ProfileSpec:
+    """Return the profile with the path of the workload's pods in place of each text `PODS_FILE`."""
+    path = workload.pods.path if workload.pods else ""
+
+    def filled_in(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: filled_in(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [filled_in(each) for each in value]
+        return path if value == PODS_FILE else value
+
+    return attrs.evolve(profile, config=filled_in(profile.config))
 
 
 @attrs.define(eq=False)

@@ -37,7 +37,7 @@ from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, gener
 from kschedd.simulation.measures import RunMeasures
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.trace import Trace, read_trace
-from kschedd.studies.plan import PlannedRun, digest, read_config
+from kschedd.studies.plan import PlannedRun, digest, read_config, with_pods_file
 from kschedd.studies.spec import InputFile, WorkloadSpec
 
 OK, FAILED, TIMEOUT, MEMORY = "ok", "failed", "timeout", "memory"
@@ -119,8 +119,8 @@ def _row(planned: PlannedRun, status: str, error: str, decisions: str, values: M
 
 def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     """Return the hash of the decision log, and the measures."""
-    registry, config = read_config(planned.profile, planned.version)
     cluster, workload = planned.cluster, planned.workload
+    registry, config = read_config(with_pods_file(planned.profile, workload), planned.version)
     manifests = read_paths([_checked(file) for file in (*cluster.files, *workload.files)])
     arrivals = _arrivals(planned)
     dump = _dump(cluster.dump)

@@ -96,7 +96,7 @@ class BestTrial:
     compared: Sequence[Compared] = ()
 
 
-def read_tuning_spec(given: str | Path | Mapping[str, Any]) -> TuningSpec:
+def read_tuning_spec(given: str | Path | Mapping[str, Any], data: Path | None = None) -> TuningSpec:
     """Read a specification. Raises ConfigErrors and SpecFileError."""
     reading, value, folder = opened(given)
     root = ConfigValue(value, "$", reading)
@@ -111,7 +111,7 @@ def read_tuning_spec(given: str | Path | Mapping[str, Any]) -> TuningSpec:
         root.at("parameters", None).wrong("no field of tuning; use search")
     _raise(reading)
     rest = {name: each for name, each in fields.place.value.items() if name not in _FIELDS}
-    sweep = read_spec(rest, source=reading, folder=folder)
+    sweep = read_spec(rest, source=reading, folder=folder, data=data)
     for name in ("profiles", "versions"):
         if len(getattr(sweep, name)) > 1:
             root.at(name, None).wrong("tuning has one")
