@@ -32,11 +32,13 @@ from kschedd.scheduling.records import Happened
 from kschedd.simulation.decisions import line
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
 from kschedd.simulation.fill import Fill, filled
+from kschedd.simulation.fitting import GENERATORS, read_fitted
+from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.fragmentation import TargetSet
 from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, generated_nodes
 from kschedd.simulation.measures import RunMeasures
 from kschedd.simulation.simulation import Arrivals, Simulation
-from kschedd.simulation.trace import Trace, read_trace
+from kschedd.simulation.trace import Trace
 from kschedd.studies.plan import PlannedRun, digest, read_config, with_pods_file
 from kschedd.studies.spec import InputFile, WorkloadSpec
 
@@ -178,14 +180,17 @@ def _dump(files: Sequence[InputFile]) -> Any:
 
 def _arrivals(planned: PlannedRun) -> Arrivals:
     cluster, workload = planned.cluster, planned.workload
-    trace = _trace(cluster.nodes, workload.pods)
+    fitted = workload.pods is not None and Path(workload.pods.path).suffix in GENERATORS
+    trace = _trace(cluster.nodes, None if fitted else workload.pods)
     nodes = trace.nodes
     if cluster.offering:
         nodes = tuple(raw for raw in nodes if Node.from_raw(raw).allocatable.get(cluster.offering))
     nodes = (*nodes, *generated_nodes(cluster.generate, cluster.shape))
+    if fitted and workload.pods is not None:
+        return read_fitted(Path(_checked(workload.pods))).generated(nodes, planned.seed)
     if workload.generate:
         return _generated(nodes, workload, planned.seed)
-    whole = Trace(nodes, trace.pods)
+    whole = attrs.evolve(trace, nodes=tuple(nodes))
     return filled(whole, Fill.parse(workload.fill), planned.seed) if workload.fill else whole
 
 

@@ -31,6 +31,7 @@ from kschedd.config.versions.kube_versions import DEFAULT, UnknownVersionError, 
 from kschedd.errors import KscheddError
 from kschedd.input_files import manifest_files
 from kschedd.simulation.fill import Fill, FillError
+from kschedd.simulation.fitting import GENERATORS
 from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -241,6 +242,8 @@ class _SpecReader:
                 fill.wrong(fault.why.partition(": ")[2])
             if fields.get("pods") is None:
                 fill.wrong("requires pods: FILE.csv")
+            elif any(Path(file.path).suffix in GENERATORS for file in self._tables(fields.get("pods"))):
+                fill.wrong("requires the pods of a trace, not a generator")
         rate, given = fields.number("arrival_rate", 10.0), fields.get("arrival_rate")
         if given is not None and not 1e-9 <= rate <= 1e6:
             given.wrong("out of range", "1e-9 to 1000000 pods in a second")
