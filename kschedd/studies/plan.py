@@ -24,7 +24,7 @@ from kschedd.config.versions.kube_versions import kube_version
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.studies.parameters import ParameterPathError, with_value
-from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, SweepSpec, WorkloadSpec
+from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, RunOptions, SweepSpec, WorkloadSpec
 
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 #: text in a configuration for the path of the file with the workload's pods
@@ -42,21 +42,18 @@ class PlannedRun:
     profile: ProfileSpec
     version: str
     seed: int
-    targets: tuple[str, ...] = ()
-    until_s: float | None = None
-    metrics: tuple[str, ...] = ()
-    time_limit_s: float | None = None
-    memory_limit: int | None = None
-    trust_plugins: bool = False
+    options: RunOptions = attrs.field(factory=RunOptions)
 
     @cached_property
     def inputs_hash(self) -> str:
-        decides = [self.cluster, self.workload, self.profile, self.version, self.seed, self.targets, self.until_s]
+        options = self.options
+        decides = [self.cluster, self.workload, self.profile, self.version, self.seed, options.targets, options.until_s]
+        decides += [options.prices] if options.prices else []
         return digest([_content(each) for each in decides])
 
     @cached_property
     def run(self) -> str:
-        return digest([self.inputs_hash, dict(self.names), list(self.metrics), installed_version("kschedd")])
+        return digest([self.inputs_hash, dict(self.names), list(self.options.metrics), installed_version("kschedd")])
 
 
 def digest(value: Any) -> str:
@@ -93,12 +90,7 @@ def planned_runs(spec: SweepSpec) -> Iterator[PlannedRun]:
                 profile=configured,
                 version=version,
                 seed=seed,
-                targets=spec.targets,
-                until_s=spec.until_s,
-                metrics=spec.metrics,
-                time_limit_s=spec.time_limit_s,
-                memory_limit=spec.memory_limit,
-                trust_plugins=spec.trust_plugins,
+                options=spec.options,
             )
 
 

@@ -78,18 +78,18 @@ def perform(planned: PlannedRun) -> dict[str, Any]:
     status, error, decisions = OK, "", ""
     values: Mapping[str, float] = {}
     try:
-        with _bounded(planned.memory_limit):
+        with _bounded(planned.options.memory_limit):
             decisions, values = _simulated(planned)
     except TimeLimitError as fault:
         status, error = TIMEOUT, str(fault)
     except MemoryError:
-        status, error = MEMORY, f"memory limit exceeded: {planned.memory_limit or 0:,} bytes"
+        status, error = MEMORY, f"memory limit exceeded: {planned.options.memory_limit or 0:,} bytes"
     except KscheddError as fault:
         status, error = FAILED, str(fault)
     except Exception as fault:  # a bug of ours or of a plugin: one row, and not the sweep
         status, error = FAILED, f"{type(fault).__name__}: {fault}"
-    if planned.metrics:
-        values = {name: values.get(name) for name in planned.metrics} if status == OK else {}  # type: ignore[misc]
+    if planned.options.metrics:
+        values = {name: values.get(name) for name in planned.options.metrics} if status == OK else {}  # type: ignore[misc]
     return {
         **_row(planned, status, error, decisions, values),
         "wall_s": round(time.perf_counter() - began, 3),
@@ -133,21 +133,21 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
         controllers=_controllers() if manifests.manifests or dump is not None else (),
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
-    shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.targets, 1)]
+    shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.options.targets, 1)]
     targets = TargetSet.of((shape.manifest(shape.name), shape.weight) for shape in shapes) if shapes else None
-    measures = RunMeasures(simulation, targets)
+    measures = RunMeasures(simulation, targets, prices=planned.options.prices)
     log = hashlib.sha256()
     simulation.hear(lambda attempt: log.update(_encoded(attempt)))
-    if planned.time_limit_s is not None:
-        simulation.observe(_TimeLimit(planned.time_limit_s))
+    if planned.options.time_limit_s is not None:
+        simulation.observe(_TimeLimit(planned.options.time_limit_s))
     try:
-        with without_limits() if planned.trust_plugins else nullcontext():
+        with without_limits() if planned.options.trust_plugins else nullcontext():
             if dump is not None:
                 simulation.take(dump)
                 simulation.run_until_idle()
             simulation.load(manifests)
-            simulation.play(arrivals, planned.until_s)
-            simulation.finish(planned.until_s)
+            simulation.play(arrivals, planned.options.until_s)
+            simulation.finish(planned.options.until_s)
         if simulation.applied.errors:
             raise RefusedObjectsError(simulation.applied.errors)
         return log.hexdigest()[:32], measures.values()

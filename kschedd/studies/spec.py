@@ -40,6 +40,7 @@ from kschedd.simulation.generated import (
     generated_nodes,
 )
 from kschedd.simulation.measures import BY_RESOURCE, FIXED
+from kschedd.simulation.prices import Prices, prices_of
 from kschedd.studies.parameters import EMPTY_CONFIG, ParameterPathError, steps_of
 
 Raw = Mapping[str, Any]
@@ -47,7 +48,7 @@ T = TypeVar("T")
 
 FIELDS: Final = (
     *("clusters", "workloads", "profiles", "versions", "seeds", "parameters", "targets", "until", "metrics"),
-    *("limits", "trust_plugins"),
+    *("limits", "trust_plugins", "prices"),
 )
 _MOST: Final = 100_000_000
 _MOST_SEEDS: Final = 1_000_000
@@ -106,6 +107,19 @@ class Parameter:
 
 
 @attrs.frozen(kw_only=True)
+class RunOptions:
+    """Fields of a specification that apply to each of its runs."""
+
+    targets: tuple[str, ...] = ()
+    until_s: float | None = None
+    metrics: tuple[str, ...] = ()
+    time_limit_s: float | None = None
+    memory_limit: int | None = None
+    trust_plugins: bool = False
+    prices: Prices | None = None
+
+
+@attrs.frozen(kw_only=True)
 class SweepSpec:
     """A specification that was read; see the module. The order of all mappings is that of the text."""
 
@@ -116,12 +130,7 @@ class SweepSpec:
     versions: tuple[str, ...]
     seeds: tuple[int, ...]
     parameters: tuple[Parameter, ...] = ()
-    targets: tuple[str, ...] = ()
-    until_s: float | None = None
-    metrics: tuple[str, ...] = ()
-    time_limit_s: float | None = None
-    memory_limit: int | None = None
-    trust_plugins: bool = False
+    options: RunOptions = attrs.field(factory=RunOptions)
 
 
 def read_spec(
@@ -179,13 +188,30 @@ class _SpecReader:
             versions=self._versions(fields),
             seeds=read_seeds(fields.get("seeds")),
             parameters=self._parameters(fields.get("parameters")),
-            targets=tuple(text for place, text in fields.texts("targets") if _shaped(place, text)),
-            until_s=None if until is None else until.duration_s(),
-            metrics=tuple(text for place, text in fields.texts("metrics") if measured(place, text)),
-            trust_plugins=fields.boolean("trust_plugins", False),
-            time_limit_s=limits[0],
-            memory_limit=limits[1],
+            options=RunOptions(
+                targets=tuple(text for place, text in fields.texts("targets") if _shaped(place, text)),
+                until_s=None if until is None else until.duration_s(),
+                metrics=tuple(text for place, text in fields.texts("metrics") if measured(place, text)),
+                trust_plugins=fields.boolean("trust_plugins", False),
+                time_limit_s=limits[0],
+                memory_limit=limits[1],
+                prices=self._prices(fields.get("prices")),
+            ),
         )
+
+    def _prices(self, place: ConfigValue | None) -> Prices | None:
+        """Return the prices that are given in place or as a file."""
+        if place is None:
+            return None
+        if not isinstance(place.value, str):
+            return prices_of(place)
+        path = self._folder / place.value
+        try:
+            document = read_document(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as fault:
+            place.wrong(f"cannot be read: {getattr(fault, 'strerror', None) or fault}")
+            return None
+        return prices_of(attrs.evolve(place, value=document.value))
 
     def _named(self, fields: ConfigFields, name: str, read: Any, default: Any = None) -> dict[str, Any]:
         found = fields.get(name)

@@ -92,7 +92,7 @@ def sweep(
     """
     options = EngineOptions(engine=engine, jobs=jobs, address=address).checked()
     planned = plan(spec, out, data=data, shard=shard, retry_failed=retry_failed)
-    if planned.spec.memory_limit is not None and engine == "threading":
+    if planned.spec.options.memory_limit is not None and engine == "threading":
         raise ThreadLimitError
     return planned.rows(_kept(planned, options, None if out is None else Path(out), shard, retry_failed, progress))
 

@@ -116,7 +116,11 @@ def read_tuning_spec(given: str | Path | Mapping[str, Any], data: Path | None = 
         if len(getattr(sweep, name)) > 1:
             root.at(name, None).wrong("tuning has one")
     _raise(reading)
-    kept = attrs.evolve(sweep, metrics=(), parameters=tuple(Parameter(each.path, each.path, ()) for each in search))
+    kept = attrs.evolve(
+        sweep,
+        options=attrs.evolve(sweep.options, metrics=()),
+        parameters=tuple(Parameter(each.path, each.path, ()) for each in search),
+    )
     return TuningSpec(sweep=kept, search=search, objectives=objectives, trials=trials, held_out=held_out)
 
 
