@@ -8,7 +8,7 @@ E = TypeVar("E", bound=BaseException)
 class KscheddError(Exception):
     """An error caused by input or environment; never raised for a bug.
 
-    One that has only its reason to tell has it in `why`. `request_warnings` are those of the request that it
+    An error that has only a reason has it in `why`. `request_warnings` are those of the request that it
     refuses. A subclass names its code in the socket's protocol: `class Missing(KscheddError, rpc_code="not_found")`;
     without one it is that of the class above, or `invalid`.
     """

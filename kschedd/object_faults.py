@@ -70,7 +70,7 @@ class FaultLedger(Generic[R]):
 
     def __init__(self, component: str) -> None:
         self.component = component
-        # Public for reading: its truth is asked for every event, and a `__len__` costs a call each time.
+        # Public for reading: its truth is checked for every event, and a `__len__` costs a call each time.
         self.by_object: dict[tuple[ObjectRef, str], ObjectFault] = {}
         self._retries: dict[tuple[ObjectRef, str], _Retry[R]] = {}
         self._heap: list[tuple[float, int, tuple[ObjectRef, str]]] = []
@@ -80,7 +80,7 @@ class FaultLedger(Generic[R]):
         return len(self.by_object)
 
     def run(self, ref: ObjectRef, work: Callable[[float], R], now: float, step: str = "") -> R | None:
-        """Return the result of the work, or None if it raised. `step` tells several kinds of work on one object apart.
+        """Return the result of the work, or None if it raised. `step` distinguishes kinds of work on one object.
 
         Only `Exception` is caught: KeyboardInterrupt and cancellations pass through.
         """

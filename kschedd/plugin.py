@@ -2,8 +2,8 @@
 
     from kschedd.plugin import CycleState, NodeInfo, Pod, Status, unschedulable
 
-What is listed in `__all__` is stable: a name goes only after a release that says so. `amounts` reads a map of
-quantities, and raises `QuantityError`; `spread_matcher(namespace, parse_label_selector(...))` asks
+The names in `__all__` are stable: a name is removed only after a release that deprecates it. `amounts` reads a map of
+quantities, and raises `QuantityError`; `spread_matcher(namespace, parse_label_selector(...))` checks
 `cluster.counts.matching` for counts of pods, which it keeps.
 
 A plugin is a class with a `name` that has the methods of one of the Protocols here; no base class. The optional

@@ -39,7 +39,7 @@ def lift_deadline() -> None:
 
 @contextmanager
 def heeded(notify: Callable[[signal.Signals, int], None], reload: Callable[[], None]) -> Iterator[None]:
-    """Call `told` in the Trio run for each terminating signal, with their number so far; `reload` for a sent SIGHUP.
+    """Call `notify` in the Trio run for each terminating signal, with their number so far; `reload` for a sent SIGHUP.
 
     The handler itself sets the deadlines: it runs as soon as any Python code does, also while the loop is blocked.
     """

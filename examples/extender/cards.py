@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""A scheduler extender that hands out cards: which nodes have one left, which is best, and who has to go for one.
+"""A scheduler extender that allocates cards: it filters and ranks nodes by free cards, and selects preemption victims.
 
     kschedd run --config examples/extender/config.yaml &
     python examples/extender/cards.py --port 8898 &
 
-A node says in a label how many cards it has: `example.com/cards: "4"`. A pod wants some by requesting the resource
-`example.com/card`, which the scheduler leaves to this extender. It needs nothing but Python's standard library, and,
-for binding, kschedd's client.
+The number of a node's cards is in its label `example.com/cards: "4"`. A pod requests the resource `example.com/card`,
+which the scheduler leaves to this extender. It needs Python's standard library and, for binding, kschedd's client.
 
-filter      nodes with enough cards left
-prioritize  the fewer are left over, the better: 10 for an exact fit
-bind        records who has how many, and binds the pod by the daemon's socket
-preempt     of the candidates, those where the victims hold enough cards
+filter      keeps nodes with enough free cards
+prioritize  scores a node higher the fewer cards remain: 10 for an exact fit
+bind        records the pod's cards, and binds the pod through the daemon's socket
+preempt     keeps candidates whose victims hold enough cards
 
-What it knows is in memory: how many cards the pods have that it has bound, until they are gone. That is what a real one
-would learn by watching pods.
+The allocations are in memory: the cards of each bound pod until it is deleted. A production extender would get them by
+watching pods.
 """
 
 import argparse

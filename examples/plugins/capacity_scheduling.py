@@ -1,4 +1,4 @@
-"""CapacityScheduling: namespaces share a cluster by elastic quotas: `min` is theirs, up to `max` may be borrowed.
+"""CapacityScheduling: namespaces share a cluster by elastic quotas: `min` is guaranteed, up to `max` may be borrowed.
 
     apiVersion: scheduling.x-k8s.io/v1alpha1
     kind: ElasticQuota                              # its CustomResourceDefinition: examples/plugins/crds.yaml
@@ -7,12 +7,13 @@
       min: {cpu: "8", memory: 16Gi}
       max: {cpu: "16"}
 
-A pod that would take its namespace over `max` is rejected; so is one that borrows where all `min` together are in use.
-Where a pod within its namespace's `min` fits nowhere, pods of namespaces that borrow make room: of lower or equal
-priority, the latest first, on the node where the fewest have to go.
+A pod is rejected if it would take its namespace above `max`, or if it would borrow while the sum of all `min` is in
+use. If a pod within its namespace's `min` fits on no node, it preempts pods of borrowing namespaces: those of lower or
+equal priority, the latest first, on the node with the fewest victims.
 
-Source: kubernetes-sigs/scheduler-plugins, pkg/capacityscheduling (the behaviour, not the code).
-Units: as in a node's allocatable: CPU in millicores, all else whole. Namespaces without a quota are not held to any.
+Source: kubernetes-sigs/scheduler-plugins, pkg/capacityscheduling (the behavior, not the code).
+Units: as in a node's allocatable: CPU in millicores, other resources as integers. Namespaces without a quota are
+unlimited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

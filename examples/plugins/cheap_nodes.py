@@ -1,7 +1,7 @@
-"""CheapNodes: a plugin that looks at all nodes at once, as columns.
+"""CheapNodes: a plugin that evaluates all nodes at once, as columns.
 
-Nodes say their price in a label, `example.com/price: "0.40"`. Cheaper ones score higher, and a pod with a label
-`example.com/most: "0.50"` goes to none that is dearer, nor to one without a price.
+A node's price is in its label `example.com/price: "0.40"`. Cheaper nodes score higher. A pod with the label
+`example.com/most: "0.50"` is not scheduled to a more expensive node, nor to one without a price.
 
     kschedd run --plugin examples/plugins/cheap_nodes.py --config CONFIG
 
@@ -10,11 +10,11 @@ Nodes say their price in a label, `example.com/price: "0.40"`. Cheaper ones scor
           multiPoint:
             enabled: [{name: CheapNodes, weight: 5}]
 
-`table` has a column for each label key: for every row the number of its value. There are far fewer prices than nodes,
-so the text is read once for each price and looked up for all rows in one step.
+`table` has a column for each label key, with the number of the value in every row. There are far fewer prices than
+nodes, so each price is parsed once and looked up for all rows in one step.
 
-`depends_on = {"node"}` promises that what it says of a node depends on its Node object and the pod's signature (spec,
-namespace, labels) alone. Its answers are then remembered, and only nodes that changed are looked at again.
+`depends_on = {"node"}` declares that the result for a node depends only on its Node object and the pod's signature
+(spec, namespace, labels). The results are then cached, and only changed nodes are evaluated again.
 """
 
 from collections.abc import Sequence

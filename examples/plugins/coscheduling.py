@@ -5,9 +5,9 @@
     metadata: {name: training}
     spec: {minMember: 4, scheduleTimeoutSeconds: 30}
 
-A pod names its group, of its own namespace, by the label `scheduling.x-k8s.io/pod-group`. A pod that has found a node
-waits at Permit until `minMember` pods of the group have one; then all go on. When the time is over, or one of them
-fits nowhere, all that wait give their nodes back. Groups are queued as one: by priority, then by the age of the group.
+A pod names a group of its namespace with the label `scheduling.x-k8s.io/pod-group`. A pod with a chosen node waits at
+Permit until `minMember` pods of the group have one; then all are bound. On a timeout, or if one of them fits on no
+node, all waiting pods release their nodes. A group is queued as a unit: by priority, then by its age.
 
     profiles:
       - plugins:
@@ -16,8 +16,8 @@ fits nowhere, all that wait give their nodes back. Groups are queued as one: by 
         pluginConfig:
           - {name: Coscheduling, args: {permitWaitingTimeSeconds: 60}}
 
-Source: kubernetes-sigs/scheduler-plugins, pkg/coscheduling (the behaviour, not the code).
-Owns: which pods of each group were seen, and which were turned away for want of others.
+Source: kubernetes-sigs/scheduler-plugins, pkg/coscheduling (the behavior, not the code).
+Owns: the pods of each group seen so far, and those rejected because others were missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -70,8 +70,8 @@ class Coscheduling:
     name: ClassVar = "Coscheduling"
     _handle: Handle
     _timeout_s: float
-    _seen: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)  # by uid; one that went is one too many at worst
-    _too_few: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)  # those turned away because others were missing
+    _seen: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)  # by uid; a deleted pod may still be counted
+    _too_few: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)  # those rejected because others were missing
 
     @classmethod
     def from_args(cls, args: RawArgs, handle: Handle) -> Self:
@@ -140,7 +140,7 @@ class Coscheduling:
         return PostFilterResult(Status(Code.UNSCHEDULABLE))
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Nothing to reserve; a plugin whose `unreserve` is to be called takes part here."""
+        """Reserve nothing; only plugins with this method have their `unreserve` called."""
         return None
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
@@ -169,7 +169,7 @@ class Coscheduling:
     # -- groups
 
     def _spec(self, pod: Pod) -> GroupSpec | None:
-        """None without a group, or where its object is missing or says nothing that can be used."""
+        """Return the pod's group; None without a group, or if its object is missing or invalid."""
         group = group_of(pod)
         found = self._handle.cluster.get(KIND, "/".join(group)) if group is not None else None
         spec = found.raw.get("spec") if found is not None else None

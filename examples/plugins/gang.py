@@ -1,6 +1,6 @@
 """Gang: all pods of a group find a node, or none of them keeps one.
 
-A pod names its group with the label `kschedd.io/gang`, and says how many the group is with the label or annotation
+A pod names its group with the label `kschedd.io/gang`, and the size of the group with the label or annotation
 `kschedd.io/gang-size`. Groups are within a namespace.
 
     metadata:
@@ -8,16 +8,16 @@ A pod names its group with the label `kschedd.io/gang`, and says how many the gr
 
     kschedd run --plugin examples/plugins/gang.py --config profiles/gang.yaml
 
-A pod of a group that has found its node holds it and waits at Permit. The last one that is missing lets all of them
-go on. If one of them finds no node, or does not come in time, every waiting pod of the group is sent back and its
-node is free again. The group then rests until there is something new: another pod of it, or other nodes, or other
-pods on them. Otherwise the first pod that was sent back would at once take up a node again, and so on for ever.
+A pod with a chosen node reserves it and waits at Permit. The last pod of the group allows all of them. If one pod fits
+on no node, or is missing at the timeout, every waiting pod of the group is rejected and its node is released. The group
+is then not tried again until something changes: another pod of it, other nodes, or other pods on them. Otherwise the
+first rejected pod would reserve a node again at once, in an endless loop.
 
-How long a pod waits is `timeoutSeconds` of the plugin's arguments (60 if not said); a group can have less or more
-with the label or annotation `kschedd.io/gang-timeout`, in seconds.
+A pod waits for `timeoutSeconds` of the plugin's arguments (default 60). The label or annotation
+`kschedd.io/gang-timeout` overrides it for a group, in seconds.
 
-The plugin registers no events, so whatever happens in the cluster wakes the pods it rejected.
-Owns: of each group that is not complete, which pods it has seen and in which state of the cluster it was last tried.
+The plugin registers no events, so any event wakes the pods that it rejected.
+Owns: for each incomplete group, the pods seen so far and the state of the cluster at its last try.
 """
 
 from typing import Any, ClassVar, Self
@@ -76,7 +76,7 @@ class Known:
     tried: object = None  # the cluster as it was when the last try began
     failed: object = None  # as it was when a try began that failed, and the pods seen until it did
     why: str = ""  # it failed
-    patience: int = 0  # how often it may still be told to rest
+    patience: int = 0  # number of rejections left before it waits for a change
 
 
 @attrs.define(eq=False)
@@ -95,7 +95,7 @@ class Gang:
         return cls(handle, timeout_s)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        """Turn away what could only wait in vain: a group of unknown size, or one that rests."""
+        """Reject a pod that would wait in vain: its group has no size, or waits for a change."""
         group, size = group_of(pod), size_of(pod)
         if group is None:
             return SKIP
@@ -121,11 +121,11 @@ class Gang:
         return PostFilterResult(Status(Code.UNSCHEDULABLE))
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Nothing to reserve; a plugin whose `unreserve` is to be called takes part here."""
+        """Reserve nothing; only plugins with this method have their `unreserve` called."""
         return None
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
-        """Wait until the group is complete; whoever completes it lets the others go on."""
+        """Wait until the group is complete; the pod that completes it allows the others."""
         group, size = group_of(pod), size_of(pod)
         if group is None or size is None:
             return None, 0.0
@@ -159,9 +159,9 @@ class Gang:
         return [pod for pod, _ in self._handle.waiting_pods() if group_of(pod) == group]
 
     def _with_a_node(self, group: Group) -> int:
-        """Pods of the group that run, wait, or have just been given a node, the one that asks among them.
+        """Return the number of the group's pods that run, wait or have just got a node, this pod included.
 
-        The scheduler keeps such counts up to date as pods come and go; asking costs the same however many there are.
+        The scheduler keeps such counts up to date, so the cost does not depend on the number of pods.
         """
         namespace, name = group
         selector = parse_label_selector({"matchLabels": {GROUP: name}})

@@ -1,9 +1,9 @@
 """GpuShare: pods share GPUs card by card, under one of six policies of where to place them.
 
-A node has `alibabacloud.com/gpu-milli`, 1000 for each card. A pod that requests up to 1000 of it runs on one card,
-beside others if it asks for less; more is whole cards, so a multiple of 1000. The scheduler alone adds up what a node
-has; this plugin knows what each card has left, refuses nodes where only the sum would do, and chooses the cards.
-Which ones they are stands in the pod's annotation `kschedd.io/gpu-cards` ("0,3"), written before the pod is bound.
+A node has `alibabacloud.com/gpu-milli`, 1000 for each card. A pod that requests up to 1000 of it runs on one card and
+shares it if it requests less. A larger request is for whole cards, a multiple of 1000. The scheduler itself only
+compares sums per node. This plugin tracks the free part of each card, rejects nodes where only the sum would fit, and
+chooses the cards. It writes them to the pod's annotation `kschedd.io/gpu-cards` ("0,3") before the pod is bound.
 
     profiles:
       - plugins:
@@ -21,15 +21,15 @@ Which ones they are stands in the pod's annotation `kschedd.io/gpu-cards` ("0,3"
 | policy | prefers |
 |---|---|
 | Random | any node, any card |
-| DotProduct | little that is free, along what the pod asks for |
-| GpuClustering | nodes whose pods ask for cards as this one does |
+| DotProduct | the smallest dot product of free resources and requests |
+| GpuClustering | nodes whose pods have the same kind of GPU request |
 | GpuPacking | cards in use, then nodes in use |
-| BestFit | the node with least left afterwards |
+| BestFit | the node with the least free resources afterwards |
 | FGD | where least of the free GPUs becomes useless for the typical pods (Fragmentation Gradient Descent) |
 
 Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent",
 USENIX ATC 2023, and the simulator published with it. Units: CPU in millicores, GPUs in thousandths of a card.
-Owns: the cards of pods that it has placed and whose annotation the scheduler has not seen yet.
+Owns: the cards of pods that it placed, until the scheduler has seen their annotation.
 """
 
 import csv
@@ -137,7 +137,7 @@ def gpu_packing(free: Free, demand: Demand) -> Ints:
     if not demand.cards:
         return np.zeros(len(free.cpu), dtype=np.int64)
     whole = (free.cards == CARD).sum(axis=1)
-    # Cards that are too full come last; the others by what they have left.
+    # Cards that are too full come last; the others are ordered by their free part.
     order = np.sort(np.where(free.cards >= demand.milli, free.cards, 2 * CARD), axis=1)[:, : demand.cards]
     new = (order == CARD).sum(axis=1)
     in_use = np.maximum(100 - (order * 100 // CARD).sum(axis=1) // 10, 50)
@@ -205,7 +205,7 @@ POLICIES: Final = ("Random", "DotProduct", "GpuClustering", "GpuPacking", "BestF
 @attrs.define(eq=False)
 class GpuShare:
     name: ClassVar = "GpuShare"
-    # What it says of a node follows from the node, its pods and what the new pod asks for.
+    # The result for a node depends on the node, its pods and the new pod's request.
     depends_on: ClassVar = frozenset({"node", "requested", "pods"})
     _policy: str
     _fragmentation: Fragmentation | None
@@ -249,7 +249,7 @@ class GpuShare:
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         demand = Demand.of(pod)
         if self._policy == "Random":
-            return np.zeros(len(rows), dtype=np.int64)  # all alike: the scheduler takes any of the best
+            return np.zeros(len(rows), dtype=np.int64)  # equal scores: the scheduler takes any of the best
         free = self._free(table, rows)
         if self._policy == "GpuClustering":
             return self._clustering(free, demand, table, rows)
@@ -258,14 +258,14 @@ class GpuShare:
         return _BY_STATE[self._policy](free, demand)
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
-        """BestFit spreads its scores from 0 to 100; the others are what they are."""
+        """Normalize the scores of BestFit to 0 to 100; those of other policies are unchanged."""
         if self._policy != "BestFit" or not len(scores):
             return scores
         lowest, span = scores.min(), scores.max() - scores.min()
         return np.asarray((scores - lowest) * 100 // span) if span else np.zeros_like(scores)
 
     def _clustering(self, free: Free, demand: Demand, table: NodeTable, rows: Rows) -> Ints:
-        """Four bands of 25: only pods like this one, some of them, none at all, only others."""
+        """Return scores in four bands of 25: only pods of this kind, some of them, no pods, only others."""
         if not demand.cards:
             return np.zeros(len(rows), dtype=np.int64)
         kind = _kind(demand)
@@ -317,10 +317,10 @@ class GpuShare:
                 return [int(self._fragmentation.scores(free, demand)[0].argmax())]
         return fitting[: demand.cards]
 
-    # -- what is left
+    # -- free capacity
 
     def _free(self, table: NodeTable, rows: Rows, besides: str = "") -> Free:
-        """`besides`: the uid of a pod that has its node already, and whose cards do not count."""
+        """Return the free part of each card. `besides`: the uid of a placed pod whose cards are not counted."""
         gpu, cpu = table.resource(GPU_MILLI), table.resource("cpu")
         there = np.minimum(table.allocatable[gpu, rows] // CARD, MOST_CARDS)
         cards = np.where(np.arange(MOST_CARDS) < there[:, None], CARD, 0)
@@ -334,13 +334,13 @@ class GpuShare:
         return Free(table.allocatable[cpu, rows] - table.requested[cpu, rows], cards, there)
 
     def _cards_of(self, pod: Pod) -> tuple[int, ...]:
-        """() if neither this plugin nor the annotation says so: somebody else placed the pod."""
+        """Return the pod's cards; () if neither this plugin nor its annotation has any."""
         chosen = self._chosen.get(pod.uid)
         annotated = pod.annotations.get(CARDS)
         if annotated is None:
             return chosen or ()
         if chosen is not None:
-            del self._chosen[pod.uid]  # the annotation has come back
+            del self._chosen[pod.uid]  # the annotation was observed
         cards = annotated.split(",")
         return tuple(int(card) for card in cards if card.isdecimal() and int(card) < MOST_CARDS)
 

@@ -45,7 +45,7 @@ from kschedd.plugin import (
 KIND: Final = "NodeResourceTopology"
 STRATEGIES: Final = ("LeastAllocated", "MostAllocated")
 
-Zone = dict[str, int]  # what it has left
+Zone = dict[str, int]  # its free resources
 
 
 @attrs.frozen
@@ -152,7 +152,7 @@ def demands(pod: Pod, topology: Topology) -> list[tuple[str, dict[str, int]]]:
 
 
 def zones_left(topology: Topology, pods: Sequence[Pod]) -> list[Zone]:
-    """After the guaranteed pods of the node; one that fits into no zone is taken from the zones as far as they go."""
+    """Subtract the node's guaranteed pods from its zones; one that fits into no single zone is taken from several."""
     left = [dict(zone) for zone in topology.zones]
     for pod in pods:
         for _, wanted in demands(pod, topology) if guaranteed(pod) else ():

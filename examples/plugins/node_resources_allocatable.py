@@ -1,4 +1,4 @@
-"""NodeResourcesAllocatable: nodes that are small (mode Least), or large (Most), whatever runs on them already.
+"""NodeResourcesAllocatable: prefer small nodes (mode Least) or large ones (Most), regardless of running pods.
 
     pluginConfig:
       - name: NodeResourcesAllocatable
@@ -6,7 +6,7 @@
           mode: Least
           resources: [{name: cpu, weight: 1048576}, {name: memory, weight: 1}]
 
-A weight says what a millicore or a byte is worth; these, the defaults, make a core worth a gigabyte.
+A weight is the value of a millicore or a byte. With the defaults shown, a core has the value of a gigabyte.
 Source: kubernetes-sigs/scheduler-plugins, pkg/noderesources (the rule, not the code).
 """
 

@@ -1,7 +1,7 @@
-"""OnePerTeam: a plugin in plain Python that looks at one node at a time.
+"""OnePerTeam: a plugin in plain Python that evaluates one node at a time.
 
-A node has room for at most so many pods of one team (label `team`), one unless said otherwise; among the nodes that
-have room, those with the fewest pods of others are liked best.
+A node accepts a limited number of pods of one team (label `team`), by default one. Among the nodes that accept a pod,
+those with the fewest pods of other teams score highest.
 
     kschedd run --plugin examples/plugins/one_per_team.py --config CONFIG
 
@@ -12,8 +12,8 @@ have room, those with the fewest pods of others are liked best.
         pluginConfig:
           - {name: OnePerTeam, args: {podsOfATeam: 2}}
 
-Having the methods `filter` and `score` is taking part in these points; `node` is a view of one node. Nothing is
-remembered: for every pod the plugin is asked about every node anew. That is slower than columns, and simpler.
+A plugin takes part in an extension point by having its method, here `filter` and `score`. `node` is a view of one node.
+Results are not cached: the plugin is called for every pod and node. That is slower than columns, and simpler.
 """
 
 from collections.abc import Sequence

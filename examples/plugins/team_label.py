@@ -1,9 +1,9 @@
-"""TeamLabel: an admission plugin that refuses pods without a team, and a team's change.
+"""TeamLabel: an admission plugin that rejects pods without a team, and changes of the team.
 
     kschedd run --plugin examples/plugins/team_label.py
 
-It is asked after all that is built in, before quotas are counted. Being given is being on:
-`--disable-admission-plugins TeamLabel` turns it off.
+It is called after all built-in plugins, before quotas are counted. It is enabled when its file is given;
+`--disable-admission-plugins TeamLabel` disables it.
 """
 
 from collections.abc import Mapping

@@ -4,11 +4,11 @@
       - {name: TargetLoadPacking, args: {metricsFile: load.json, targetUtilization: 40}}
       - {name: LoadVariationRiskBalancing, args: {metricsFile: load.json, safeVarianceMargin: 1}}
 
-The file has, for each node, what was measured, in percent of the node:
+The file has the measured load of each node, in percent:
 
     {"node-1": {"cpu": {"average": 35, "stdDev": 4}, "memory": {"average": 60, "stdDev": 1}}}
 
-It is read when the plugin is made. A node that it does not have scores 0.
+It is read when the plugin is created. A node that is missing in the file scores 0.
 Source: kubernetes-sigs/scheduler-plugins, pkg/trimaran (the formulas, not the code).
 """
 
@@ -22,7 +22,7 @@ import attrs
 
 from kschedd.plugin import MAX_NODE_SCORE, CycleState, Handle, NodeInfo, Pod, RawArgs
 
-MULTIPLIER: Final = 1.5  # what a pod without a limit is taken to use, of its request
+MULTIPLIER: Final = 1.5  # assumed load of a pod without a limit, relative to its request
 UNREQUESTED_MILLI: Final = 1000.0  # of a pod that requests no CPU
 
 
@@ -102,7 +102,7 @@ class TargetLoadPacking:
 
 @attrs.define(eq=False)
 class LoadVariationRiskBalancing:
-    """Nodes whose load is low and steady first: the worse of CPU and memory counts."""
+    """Prefer nodes whose load is low and steady; the worse of CPU and memory counts."""
 
     name: ClassVar = "LoadVariationRiskBalancing"
     _loads: Loads

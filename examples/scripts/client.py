@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The daemon's socket through our client: apply, follow the pods as they are placed, ask why.
+"""Use of the daemon's socket with kschedd's client: apply, follow the pods as they are placed, explain.
 
     kschedd run --detach
     kschedd apply -f examples/demo/01-cluster.yaml
@@ -31,7 +31,7 @@ DEPLOYMENT = {
 
 def main() -> None:
     with BlockingClient(timeout=30) as daemon:
-        # What is there now is version so-and-so; what changes after it comes through the stream, and nothing is missed.
+        # The list has a version; the stream has every change after it, so nothing is missed.
         since = daemon.call("objects.list", kind="Pod", namespace="default")["resource_version"]
         answer = daemon.call("objects.apply", manifests=DEPLOYMENT)
         for result in answer["results"]:

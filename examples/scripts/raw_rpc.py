@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The daemon's socket without any client of ours, and without a MessagePack library: every byte is written by hand.
+"""Use of the daemon's socket without a client or a MessagePack library: every byte is encoded by hand.
 
     kschedd run --detach
     kschedd apply -f examples/demo/01-cluster.yaml
     python examples/scripts/raw_rpc.py [SOCKET]
 
-Applies a pod with `objects.apply`, then asks `objects.get` until the pod has a node, and says where it went. What goes
-over the socket is shown in hexadecimal. The protocol is MessagePack-RPC: a request is the array [0, msgid, method,
-params], its response [1, msgid, error, result]. Needs Python and nothing else.
+Applies a pod with `objects.apply`, then calls `objects.get` until the pod has a node, and prints that node. The bytes
+on the socket are shown in hexadecimal. The protocol is MessagePack-RPC: a request is the array [0, msgid, method,
+params], its response [1, msgid, error, result]. Needs only Python.
 """
 
 import os

@@ -61,7 +61,7 @@ class TimeControl:
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
         """Move time to `until_s`, or without end (None), until the debugger stops scheduling.
 
-        Calls `told` after each move. Raises NotVirtual.
+        Calls `on_moved` after each move. Raises NotVirtual.
         """
         end = math.inf if until_s is None else until_s
         async with self._turn:

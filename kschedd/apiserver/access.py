@@ -57,7 +57,7 @@ class Access:
             raise StatusError(403, "Forbidden", f'the host "{host[:100]}" is not this machine\'s own name')
         origin = request.headers.get("origin", "")
         if origin and not is_loopback(_host_of(origin.partition("://")[2])):
-            raise StatusError(403, "Forbidden", f'the origin "{origin[:100]}" may not ask here')
+            raise StatusError(403, "Forbidden", f'requests from the origin "{origin[:100]}" are not allowed')
 
 
 def _impersonated(request: HttpRequest, user: User) -> User:

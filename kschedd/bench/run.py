@@ -78,7 +78,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--offered-rate", type=float, default=0.0, help="pods created a second (e2e); 0: all at once")
     parser.add_argument("--journal", action="store_true", help="keep everything on disk, in a temporary folder (e2e)")
     parser.add_argument(
-        "--questions", action="store_true", help="ask over a socket meanwhile, and print how long answers took (e2e)"
+        "--questions", action="store_true", help="send requests over a socket meanwhile, and print their latency (e2e)"
     )
     parser.add_argument(
         "--own-time",
@@ -229,7 +229,7 @@ def _in_child(run: BenchRun, python: str) -> ReportRow:
     except OSError as fault:
         raise BenchError(f"{python}: cannot be run: {fault.strerror}") from None
     if ended.returncode:
-        raise BenchError(f"the run of {run.workload} ended with status {ended.returncode}; what it said is above")
+        raise BenchError(f"the run of {run.workload} ended with status {ended.returncode}; its output is above")
     row = ReportRow(**json.loads(ended.stdout.splitlines()[-1]))
     return attrs.evolve(row, other_cpu=round(CpuReading.now().others_since(before), 2))
 

@@ -7,10 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import attrs
+import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
+from kschedd.cache.table import Ints, Rows
 from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.explain.explain import begin
 from kschedd.explain.judgment import Judgment
@@ -79,20 +81,52 @@ class Case:
         return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
 
     @cached_property
+    def asked(self) -> Mapping[str, int]:
+        """The amounts that the pod requests, without those of 0."""
+        return {name: amount for name, amount in self.pod.requests.items() if amount}
+
+    @cached_property
     def large_enough(self) -> set[str]:
         """Return the nodes of these that would have room for the pod if they were empty."""
-        return {name for name in self.open if self.holds(self.nodes[name])}
+        names = sorted(self.open)
+        enough = np.ones(len(names), dtype=bool)
+        for resource, amount in self.asked.items():
+            enough &= self.there(names, resource) >= amount
+        return {name for name, holds in zip(names, enough.tolist(), strict=True) if holds}
 
     def holds(self, node: Node) -> bool:
-        return all(node.allocatable.get(name, 0) >= amount for name, amount in self.pod.requests.items() if amount)
+        return all(node.allocatable.get(name, 0) >= amount for name, amount in self.asked.items())
+
+    def there(self, names: Sequence[str], resource: str) -> Ints:
+        """Return the allocatable amounts of a resource on these nodes, in their order."""
+        table = self.engine.machine.cluster.table
+        number = table.resources.get(resource)
+        if number is None and resource != "pods":
+            return np.array([self.nodes[name].allocatable.get(resource, 0) for name in names], dtype=np.int64)
+        column: Ints = table.allowed_pods if number is None else table.allocatable[number]
+        found: Ints = column.take(self._rows(names))
+        return found
+
+    def most(self, names: Sequence[str], resource: str, *, free: bool = False) -> tuple[int, str]:
+        """Return the largest amount on these sorted nodes, or the largest free one, and the last node that has it."""
+        amounts = self.frees(names, resource) if free else self.there(names, resource)
+        largest = int(amounts.max())
+        return largest, names[int(np.flatnonzero(amounts == largest)[-1])]
+
+    def frees(self, names: Sequence[str], resource: str) -> Ints:
+        """Return the free amounts of a resource on these nodes, in their order: millicores or whole units."""
+        table = self.engine.machine.cluster.table
+        number = table.resources.get(resource)
+        there = self.there(names, resource)
+        return there if number is None else there - table.requested[number].take(self._rows(names))
+
+    def _rows(self, names: Sequence[str]) -> Rows:
+        row_of = self.engine.machine.cluster.table.row_of
+        return np.fromiter((row_of[name] for name in names), dtype=np.int64, count=len(names))
 
     def free(self, node: str, resource: str) -> int:
         """Return the free amount of a resource on a node, in millicores or whole units."""
-        table = self.engine.machine.cluster.table
-        row = table.row_of[node]
-        there = self.nodes[node].allocatable.get(resource, 0)
-        number = table.resources.get(resource)
-        return there if number is None else there - int(table.requested[number, row])
+        return int(self.frees([node], resource)[0])
 
     @cached_property
     def labels(self) -> Mapping[str, Counter[str]]:

@@ -26,15 +26,18 @@ def remedies(
     """Return at most this many remedies that work, the first to consider first, and the failed trials."""
     found: list[RemedyAnswer] = []
     failed: list[str] = []
+    enough: list[set[int]] = []
     for options in islice(_together(findings), _MOST_TRIED):
         steps, text = carried_out(workload, options)
-        if not steps:
+        parts = set(map(id, options))
+        if not steps or any(less <= parts for less in enough):  # a part of these options is enough
             continue
         outcome = trials.run(steps)
         summary = joined([option.summary for option in options])
         if not outcome.solves:
             failed.append(f"{summary}: {outcome.why_not}")
             continue
+        enough.append(parts)
         found.append(_answer(len(found) + 1, summary, workload, options, steps, text, outcome, program))
         if len(found) == most:
             break

@@ -110,9 +110,9 @@ from $module import LIMIT, $name  # noqa: E402
 
 def test_a_full_node_is_rejected_and_the_other_preferred():
     here = [pod("a", node_name="n1"), pod("b", node_name="n1")]
-    said = judge($name, pod("new", labels={LIMIT: "2"}), [node("n1"), node("n2")], here)
-    assert said["n1"].reason == "node(s) had as many pods as allowed"
-    assert said["n2"].fits
+    verdicts = judge($name, pod("new", labels={LIMIT: "2"}), [node("n1"), node("n2")], here)
+    assert verdicts["n1"].reason == "node(s) had as many pods as allowed"
+    assert verdicts["n2"].fits
 
 
 def test_in_a_cluster():

@@ -120,7 +120,7 @@ async def serve_replay(
     *,
     task_status: "trio.TaskStatus[DaemonState]" = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve it until it is stopped over the socket, or the state that is reported says so."""
+    """Serve it until it is stopped over the socket, or the reported state ends it."""
     daemon = DaemonState(version, str(path), cluster.clock.now(), machine_s=trio.current_time)
     methods = method_table(readable(daemon_methods(cluster, daemon)))
     identity = {"server": "kschedd", "version": version, "pid": os.getpid(), "epoch": cluster.epoch}

@@ -1,6 +1,6 @@
 """`kschedd test`: a runner of scenarios, which reports the expectations that fail.
 
-Exit status: 0 all hold; 1 one does not; 2 a file cannot be read, or says what cannot be understood.
+Exit status: 0 all expectations hold; 1 one does not; 2 a file cannot be read or parsed.
 """
 
 import argparse

@@ -88,7 +88,7 @@ def _lacks_pods(spec: Raw, status: Raw) -> bool:
 
 
 def refusal_told(event: Raw) -> tuple[Key, str] | None:
-    """Return the object whose pods an Event says were refused, and why; None for other Events."""
+    """Return the object whose pods were refused according to an Event, and why; None for other Events."""
     about, message = event.get("involvedObject"), event.get("message")
     if event.get("reason") != FAILED_CREATE or not isinstance(about, dict) or not isinstance(message, str):
         return None

@@ -40,7 +40,7 @@ class DecisionAnswer:
 
 @attrs.frozen
 class Rejection:
-    """What a plugin says against a pod, or against a node for it."""
+    """A plugin's rejection of a pod, or of a node for it."""
 
     plugin: str
     code: str
@@ -54,7 +54,7 @@ class VerdictAnswer:
     code: str
     reasons: list[str]
     also: Annotated[list[Rejection], "those of the other plugins that reject the node"]
-    nominated: Annotated[list[PodKey], "pods that wait for the node and were counted as if they were there"]
+    nominated: Annotated[list[PodKey], "pods nominated to the node, which were counted as if they ran there"]
 
 
 @attrs.frozen
@@ -73,7 +73,7 @@ class Skipped:
 @attrs.frozen
 class Reserved:
     node: str
-    plugins: Annotated[list[PluginName], "those that have the pod wait at Permit; none: it is in PreBind or Bind"]
+    plugins: Annotated[list[PluginName], "plugins for which the pod waits at Permit; none: it is in PreBind or Bind"]
 
 
 @attrs.frozen
@@ -112,13 +112,13 @@ class SearchAnswer:
 
 @attrs.frozen
 class Dumped:
-    """What the cluster's own scheduler said of a pod that is pending in a dump."""
+    """The message of the cluster's own scheduler for a pod that is pending in a dump."""
 
     reason: str
     message: str
     since: Annotated[str | None, "when the condition became False; null: not known"]
     dumped: Annotated[str | None, "the latest time in the dump; null: not known"]
-    same: Annotated[bool, "it says the same of the nodes; what it says of preemption is not compared"]
+    same: Annotated[bool, "the message agrees about the nodes; the part about preemption is not compared"]
     why: Annotated[list[Sentence], "why it may say something else"]
 
 
@@ -142,8 +142,8 @@ class Explanation:
 
     pod: str
     node: Annotated[str | None, "the node it has, or null"]
-    node_exists: Annotated[bool | None, "false: spec.nodeName names no node that there is; null: it names none"]
-    as_if_absent: Annotated[bool, "it is on that node, or has been given one, and was judged as if it were not"]
+    node_exists: Annotated[bool | None, "false: the node of spec.nodeName does not exist; null: spec.nodeName is empty"]
+    as_if_absent: Annotated[bool, "the pod is on that node or nominated to it; it was evaluated as if it were not"]
     reserved: Annotated[Reserved | None, "it has been given a node that it is not bound to yet"]
     profile: Annotated[str, "the schedulerName"]
     gated_by: Annotated[Rejection | None, "the PreEnqueue plugin that holds it back"]
@@ -165,7 +165,7 @@ class Explanation:
     dumped: Dumped | None = None
     attempt: PastAttempt | None = None
     decision: DecisionAnswer | None = None
-    pod_group: Annotated[str | None, "the PodGroup whose pods are tried together with it"] = None
+    pod_group: Annotated[str | None, "the PodGroup whose pods are scheduled together with it"] = None
 
 
 @attrs.frozen
@@ -183,10 +183,10 @@ class GroupExplanation:
 
     pod_group: str
     exists: bool
-    policy: Annotated[str, "empty where there is no PodGroup"]
-    min_count: Annotated[int, "0 where there is no PodGroup"]
+    policy: Annotated[str, "empty without a PodGroup"]
+    min_count: Annotated[int, "0 without a PodGroup"]
     pods: int
     scheduled: Annotated[int, "how many of them have a node"]
-    fits: Annotated[bool, "what its next cycle would come to"]
+    fits: Annotated[bool, "the outcome of its next cycle"]
     message: str
     members: Annotated[Sequence[MemberAnswer], "in the order of the cycle"]

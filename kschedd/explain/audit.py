@@ -1,17 +1,16 @@
-"""The auditor: proof that no pod was left asleep although it would fit.
+"""The auditor: checks that no pod stays in the queue's unschedulable set although it would fit.
 
-Every pod of the unschedulable set is tried against the present state (a dry run of the filters, nothing is changed).
-One that fits, with no event on its way to it, is a missed wake-up: no plugin waited for what changed, or a hint said it
-would not help. It is reported with the events since its last attempt began and what the hints of the plugins that
-rejected it say to each. The counterpart, wake-ups in vain, is counted from the queue's moves.
+Every unschedulable pod is tried against the present state (a dry run of the filters, nothing is changed). If it fits
+and no event for it is in transit, a wake-up was missed: no plugin registered for the change, or a queueing hint
+returned QueueSkip. The report has the events since the pod's last attempt began, and for each the hints of the plugins
+that rejected the pod. The counterpart, unnecessary wake-ups, is counted from the queue's moves.
 
-To be asked when the queue has heard of everything the cluster has taken in: then no event is on its way. One pod
-stands for all of its signature, and where nothing has changed since the last audit only new kinds of pods are looked
-at, so a simulation may ask after each moment. Pods that Reserve or Permit turned away, or an extender, are left out
-(`undecided`): whether they fit now is not for the filters to say.
+Call it when the queue has received all events of the cluster's changes. One pod represents all pods with its signature.
+If nothing has changed since the last audit, only new signatures are tried, so a simulation may call it at every moment.
+Pods rejected by Reserve, Permit or an extender are omitted (`undecided`), because filters do not decide about them.
 
-Reads queue and driver; owns schedulers of its own (same plugins, same cluster), and what it heard. Attached to a queue
-as event listener and recorder; ends with it.
+Reads queue and driver. Owns schedulers of its own (same plugins, same cluster) and the recorded events. Attached to a
+queue as event listener and recorder; ends with it.
 """
 
 from collections import deque
@@ -42,7 +41,7 @@ _EVENTS_SHOWN = 20
 
 @attrs.frozen(eq=False)
 class HintAnswers:
-    """One event, and what the hints of the plugins that rejected the pod say to it."""
+    """One event, with the queueing hints of the plugins that rejected the pod."""
 
     when: int
     event: str
@@ -118,7 +117,7 @@ class Auditor:
         self.tried = 0  # dry runs made so far
         self._events: deque[_Event] = deque(maxlen=_EVENTS_KEPT)
         self._heard = 0
-        self._popped: dict[str, int] = {}  # uid -> how many events had been heard when its attempt began
+        self._popped: dict[str, int] = {}  # uid -> number of events received before its attempt began
         self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}  # name -> (the machine's, ours)
         self._seen_at: Hashable = None
         self._fits_nowhere: set[Hashable] = set()  # kinds that fit nowhere in the state `_seen_at`
@@ -170,12 +169,12 @@ class Auditor:
         """All that a filter's verdict depends on; equal states give equal verdicts."""
         schedulers = tuple(map(id, self.machine.schedulers.values()))
         versions = self.machine.cluster.versions
-        # In-tree filters do not read what a new version of a pod changes that asks for the same.
+        # In-tree filters do not read the fields in which versions of a pod with equal signatures differ.
         updates = versions.pod_updates.at if self.machine.registry.added else 0
         return versions.last, updates, self.nominator.version, schedulers
 
     def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
-        """Pods of one kind, in lists whose first is to be tried for all; with the kind if those are all of it."""
+        """Yield lists of pods with one signature, whose first is tried for all; with the signature if complete."""
         one = next(iter(pods))
         scheduler = self._scheduler(one.pod.scheduler_name)
         if scheduler is None or not self._judged_by_filters(scheduler, one):
@@ -209,7 +208,7 @@ class Auditor:
         return rejecting <= filtering - permitting | {p.name for p in profile.at(PRE_ENQUEUE)}
 
     def _node_for(self, pod: Pod) -> str:
-        """Return a node on which the pod passes all filters now; "" if there is none."""
+        """Return a node on which the pod passes all filters now; "" if none."""
         scheduler = self._scheduler(pod.scheduler_name)
         assert scheduler is not None, "only pods of a profile are tried"
         self.tried += 1

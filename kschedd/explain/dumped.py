@@ -1,4 +1,4 @@
-"""What the cluster's own scheduler said of a pod that is pending in a dump, beside what is found here."""
+"""Comparison of an explanation with the message that the cluster's own scheduler wrote for a pod of a dump."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,9 @@ _LONGEST_ATTEMPT_S: Final = 60.0  # between the latest time in a dump and a cond
 def dumped_message(
     pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, version: KubernetesVersion
 ) -> Dumped | None:
-    """Return what the dump has; None if the pod comes from no dump, or was not pending in it.
+    """Return the dump's message and the comparison; None if the pod comes from no dump, or was not pending in it.
 
-    `message` is what the explanation says, without regard to a gate.
+    `message`: the explanation's own, regardless of scheduling gates.
     """
     condition = dumped_condition(pod)
     if condition is None:
@@ -42,15 +42,15 @@ def _why(
         return
     there, here = _AVAILABLE.search(condition.message), len(nodes)
     if there is not None and int(there[1]) != here:
-        yield f"{there[1]} nodes were counted there and {here} are here: nodes came or went, or the dump lacks some"
+        yield f"its scheduler counted {there[1]} nodes, the dump has {here}: nodes have changed, or the dump lacks some"
     if not message:
-        yield "it fits here: what it lacked has come since its last attempt there, or that scheduler has other rules"
+        yield "it fits here: its last attempt there was before a change that helps, or that scheduler has other rules"
     release = f"v{version.patch}"
     releases = sorted({_release(node) for node in nodes} - {"", release})
     if releases:
         yield (
             f"the cluster's nodes are {', '.join(releases)}, so its scheduler may be as well; what decides here is "
-            f"{release} (--kube-version), whose rules and words are others"
+            f"{release} (--kube-version), whose rules and messages differ"
         )
     if condition.since is not None and condition.dumped is not None:
         age = condition.dumped - condition.since
@@ -73,7 +73,7 @@ def of_nodes(message: str) -> str:
 def _release(node: Node) -> str:
     info = node.status.get("nodeInfo")
     text = str(info.get("kubeletVersion") or "") if isinstance(info, dict) else ""
-    return re.split("[-+]", text)[0]  # without what a vendor adds
+    return re.split("[-+]", text)[0]  # without a vendor's suffix
 
 
 def _stamp(moment: float | None) -> str | None:

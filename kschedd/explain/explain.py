@@ -1,13 +1,12 @@
-"""Why a pod is where it is, or why it is nowhere. What would help is the business of `kschedd.causes`.
+"""Explanation of a pod's placement, or of why it has none. Remedies are in `kschedd.causes`.
 
-`explain` looks at every node with every plugin of the pod's profile as things stand now, and gives one
-`Explanation`. A pod that has a node already is judged as if it were not there; that does not undo what it took to get
-there, so other nodes may be fuller or emptier than they were then. What was recorded of its real attempt is passed
-through.
+`explain` evaluates every node with every plugin of the pod's profile in the present state, and returns an
+`Explanation`. A pod that has a node is evaluated as if it were not there. Other changes since its attempt are not
+undone, so nodes may be fuller or emptier than they were then. The record of its real attempt is included.
 
-It changes nothing: it works on a fork of the cluster (`explain.fork`), with plugins and a search start of its own, and
-lists ties instead of breaking them. The owner of the machine calls `begin` between two
-attempts; `finish`, the longer part, runs in any thread. `explain` calls both.
+The cluster is not changed: the work is done on a fork (`explain.fork`), with its own plugins and search start, and ties
+are listed instead of broken. The owner of the machine calls `begin` between two attempts; `finish`, the longer part,
+runs in any thread. `explain` calls both.
 """
 
 from collections.abc import Callable
@@ -51,7 +50,7 @@ from kschedd.scheduling.records import AttemptRecord
 
 @attrs.define(eq=False)
 class NoProfile(KscheddError):
-    """A pod that asks for a scheduler which is not configured here."""
+    """A pod whose scheduler is not configured here."""
 
     pod: str
     scheduler_name: str
@@ -59,7 +58,7 @@ class NoProfile(KscheddError):
 
     def __str__(self) -> str:
         profiles = ", ".join(self.profiles)
-        return f"pod {self.pod} asks for scheduler {self.scheduler_name!r}; the profiles here are {profiles}"
+        return f"pod {self.pod} requests scheduler {self.scheduler_name!r}; configured profiles: {profiles}"
 
 
 def explain(
@@ -70,7 +69,7 @@ def explain(
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Explanation:
-    """See the module. `recorded` is what is known of the attempt that placed it; `clock` (seconds) times each step."""
+    """See the module. `recorded`: the record of the attempt that placed the pod. `clock` (seconds) times each step."""
     return finish(begin(machine, pod, nominated), recorded=recorded, clock=clock)
 
 
@@ -132,17 +131,17 @@ def finish(
     found.as_if_absent, found.profile = was_there, pod.scheduler_name
     if was_there:
         found.reserved = _reserved(fork)
-        found.notes.insert(0, f"{pod.key} {_placed(fork)}; it is judged as if it were not there")
+        found.notes.insert(0, f"{pod.key} {_placed(fork)}; it is evaluated as if it were not there")
         if pod.pod_spec.resource_claims or pod.pod_spec.volumes:
             found.notes.insert(1, "its volumes and resource claims stay as they are, so they may bind it to this node")
     if pod.node_name and not known:
         found.notes.insert(
             0,
-            f"spec.nodeName of {pod.key} names {pod.node_name}, and there is no such node: nothing runs the pod, and "
-            "no scheduler tries it; below is what it would get without a nodeName",
+            f"spec.nodeName of {pod.key} is {pod.node_name}, which does not exist: nothing runs the pod, and "
+            "no scheduler handles it; the result below is for the pod without a nodeName",
         )
     elif pod.node_name and not was_there:
-        found.notes.insert(0, f"spec.nodeName puts {pod.key} on {pod.node_name}: no scheduler is asked")
+        found.notes.insert(0, f"spec.nodeName puts {pod.key} on {pod.node_name}: no scheduler decides")
     if was_there and found.chosen is None and pod.node_name in found.ties:
         found.chosen = pod.node_name
     gated = found.gated_by is not None
@@ -325,7 +324,7 @@ class _Explaining:
 
     def _verdict_answers(self, verdicts: list[NodeVerdict]) -> list[VerdictAnswer]:
         names = self._table.names
-        known: dict[tuple[Status, ...], list[Rejection]] = {}  # nodes that are rejected alike share what is said
+        known: dict[tuple[Status, ...], list[Rejection]] = {}  # nodes with equal rejections share their answer
         verdict_answers = []
         for verdict in verdicts:
             reasons = known.get(verdict.rejections)
@@ -349,7 +348,7 @@ class _Explaining:
                 continue
             raw, weighted = scores.raw[score.name], scores.weighted[score.name]
             if raw.min() == raw.max() and weighted.min() == weighted.max():
-                # Most plugins say the same of all nodes, and the nodes then share it.
+                # Most plugins reject all nodes for the same reasons, which the nodes then share.
                 raw, weighted = raw[:1], weighted[:1]
             normalized = (weighted // max(score.weight, 1)).tolist()
             each = zip(raw.tolist(), normalized, weighted.tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""CalledExtenders: what the extenders of an attempt were asked and answered, as an explanation shows it.
+"""CalledExtenders: the calls of extenders during an explanation's attempt, and their answers.
 
-The attempt that is made for an explanation asks them as any attempt does; here is noted what each said, so that none is
-asked twice. In verdicts and scores an extender has its URL where a plugin has its name.
+An explanation's attempt calls extenders as any attempt does. Each answer is kept, so no extender is called twice. In
+verdicts and scores an extender is identified by its URL, as a plugin is by its name.
 """
 
 from collections.abc import Callable, Mapping, Sequence

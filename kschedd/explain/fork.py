@@ -1,14 +1,14 @@
-"""What an explanation is worked out from: a fork of the cluster as it is now, and the pod as if it had no node.
+"""The input of an explanation: a fork of the present cluster, with the pod as if it had no node.
 
-`fork_for` is the part that the owner of the cluster does, between two attempts; it copies columns and lists and takes
-no more than a few milliseconds. `scheduler_on` and all that follows may run anywhere, in another thread for instance,
-while the cluster goes on: the two share nothing that changes.
+The owner of the cluster calls `fork_for` between two attempts. It copies columns and lists, which takes a few
+milliseconds. `scheduler_on` and everything after it may run in another thread while the cluster continues, because the
+two share no mutable state.
 
-A pod that has a node is taken off it, in the fork: same counts and columns as if it had never been there. What it
-holds besides its place on the node stays held: its volumes and claims remain bound and allocated.
+If the pod has a node, the fork removes it: counts and columns are as if it had never been there. Its volumes and claims
+remain bound and allocated.
 
-Plugins are made anew for the fork, from the same arguments. What in-tree plugins have assumed for pods that are being
-bound is forked; what an out-of-tree plugin keeps in itself the new instance does not have.
+Plugins are created anew for the fork, from the same arguments. The state that in-tree plugins assumed for pods being
+bound is forked. State inside an out-of-tree plugin is not carried over.
 """
 
 import attrs
@@ -32,7 +32,7 @@ from kschedd.scheduling.profiles.profile import build_profile
 
 @attrs.frozen(eq=False)
 class Fork:
-    """`known` is the pod as it counts on its node, if it does; `permit_plugins` are those that have it wait there."""
+    """`known`: the pod as counted on its node, if any. `permit_plugins`: the plugins for which it waits at Permit."""
 
     pod: Pod
     judged: Pod
@@ -44,7 +44,7 @@ class Fork:
     start: int  # the row where the next search begins
     nominated: Nominated
     permit_plugins: tuple[str, ...] = ()
-    past: Past | None = None  # the attempt whose cluster it is to be, instead of the present one
+    past: Past | None = None  # the attempt whose cluster is restored, instead of the present one
     observed: int = 0  # the version of the store up to which the cluster has seen all writes
 
 
@@ -54,7 +54,7 @@ def without_node(pod: Pod) -> Pod:
 
 
 def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
-    """Return a fork for one pod, whose profile must exist. The owner of the machine calls it between two attempts."""
+    """Return a fork for a pod whose profile exists. The owner of the machine calls it between two attempts."""
     judged = without_node(pod)
     cluster = machine.cluster.fork()
     handle = machine.handle.fork(cluster)

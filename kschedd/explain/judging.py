@@ -1,10 +1,9 @@
 """The verdict of every filter on every node, not only of the first filter that rejects it.
 
-The scheduler stops at the first rejection of a node. An explanation needs all of them, to tell what the pod needs to
-fit. Plugins are called anew, without any cache; a plugin that fails by its own fault has the status Error, as in an
-attempt.
+The scheduler stops at the first rejection of a node. An explanation needs all of them, to list what the pod needs to
+fit. Plugins are called without any cache. A plugin that raises has the status Error, as in an attempt.
 
-Nodes with nominated pods are judged as upstream does: first with them there, and only if the pod fits then as they are.
+Nodes with nominated pods are evaluated as upstream does: first with the nominated pods, then, if the pod fits, without.
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
@@ -22,7 +21,7 @@ from kschedd.scheduling.nominations.counted import NominatedByRow
 from kschedd.scheduling.profiles.profile import EnabledFilter, EvaluationStyle
 
 Tick = Callable[[str, str], None]
-"""Told of each step that was taken: extension point and plugin."""
+"""A function called after each step, with its extension point and plugin."""
 
 
 @attrs.define(eq=False)
@@ -60,7 +59,7 @@ def judge(
 
 
 def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status, ...]]:
-    """Row by row the statuses that are there; equal rows are one object."""
+    """Return the statuses of each row; equal rows share one object."""
     known: dict[tuple[int, ...], tuple[Status, ...]] = {}
     for statuses in zip(*columns, strict=True):
         key = tuple(map(id, statuses))

@@ -110,7 +110,7 @@ class Judgment:
 
     @cached_property
     def alike(self) -> Sequence[tuple[Reasons, Sequence[str]]]:
-        """The nodes with the same rejections together; the first plugin is the one that the scheduler names."""
+        """The nodes grouped by equal rejections; the first plugin is the one that the scheduler names."""
         groups: dict[tuple[Status, ...], list[str]] = {}
         names = self._table.names
         last: tuple[Status, ...] | None = None

@@ -1,11 +1,11 @@
-"""The cluster as an earlier attempt met it: gone back to from the present, by undoing what was written since.
+"""Restoration of the cluster as an earlier attempt saw it, by undoing the later writes in a fork.
 
-Nothing is stored for it but what each attempt record has: the version of the store that the scheduler had seen, and the
-pod. The store's log has the writes since then, as far back as it reaches. Pods that were assumed at that time, and
-bound by a later write, are known from the records of the attempts before.
+Only attempt records are stored for this: each has the store version that the scheduler had seen, and the pod. The
+store's log has the later writes, as far back as it reaches. Pods that were assumed at that time and bound by a later
+write are found in the records of earlier attempts.
 
-The owner of records and log makes a `Past`; `rewind` works on a fork, in any thread. It cannot restore the
-configuration of that time, the visiting order of nodes, and the state of out-of-tree plugins.
+The owner of records and log creates a `Past`; `rewind` works on a fork, in any thread. The configuration of that time,
+the visiting order of nodes and the state of out-of-tree plugins are not restored.
 """
 
 from collections.abc import Iterable, Sequence

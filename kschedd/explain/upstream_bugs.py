@@ -22,9 +22,9 @@ from kschedd.storage.claims import claims_used
 def notes(
     pod: Pod, cluster: SchedulerCache, rules: Rules = DEFAULT.default_rules, balanced: Collection[str] = ()
 ) -> list[str]:
-    """Sentences about this pod; none for most.
+    """Sentences about upstream bugs that concern this pod; most pods have none.
 
-    `rules`: those of the version whose decisions are made; `balanced`: what NodeResourcesBalancedAllocation scores.
+    `rules`: those of the version in use. `balanced`: the resources that NodeResourcesBalancedAllocation scores.
     """
     found = [*_overflows(pod)]
     if not rules.namespace_selector_kept:
@@ -150,6 +150,6 @@ def _overflows(pod: Pod) -> Iterator[str]:
     stated += [(spec.get("resources") or {}).get("requests") or {}, spec.get("overhead") or {}]
     for name, counted in sorted(pod.pod_spec.requests.items()):
         unit = 10**6 if name == "cpu" else 10**9
-        # No sum that fits is told: it is more than the parts together only by rounding.
+        # A sum that fits is not reported: it exceeds the sum of its parts only by rounding.
         if sum(nanos(part[name]) for part in stated if name in part) > MAX_INT64 * unit and counted < MAX_INT64:
             yield f"its {name} requests do not fit 64 bits and count as {amount(name, counted)}, as in kube-scheduler"

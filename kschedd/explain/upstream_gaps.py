@@ -1,8 +1,8 @@
-"""The wake-ups that kube-scheduler itself misses, told apart from those that only we would miss.
+"""Known gaps in kube-scheduler's wake-ups, to distinguish them from bugs of kschedd.
 
-We answer to events exactly as it does, so its gaps are ours, and the auditor finds them. Each gap here is one event to
-which a plugin that rejected the pod stays silent although it may make the pod fit; the pod then waits for another event
-or for the timeout. A missed wake-up that none of these explains is a bug of ours. Some are gone in a newer release.
+kschedd reacts to events exactly as kube-scheduler does, so the auditor finds kube-scheduler's gaps as well. Each gap is
+an event that may make a pod fit although the plugin that rejected the pod does not react to it. The pod then waits for
+another event or for the timeout. A missed wake-up that no gap explains is a bug of kschedd. Newer releases close some.
 
 Rules: affinity_wakes_more, any_anti_affinity_wakes, namespace_selector_kept.
 Sources: the issues named; the hints of the plugins as of Kubernetes v1.34 to v1.37 (isSchedulableAfter…).
@@ -50,7 +50,7 @@ class MissedEvent:
         return any(self._kept_away_by_terms(other))
 
     def kept_away_by_all(self, other: Pod) -> bool:
-        """Return whether each term of the other pod's anti-affinity selects ours."""
+        """Return whether each term of the other pod's anti-affinity selects this pod."""
         return all(self._kept_away_by_terms(other))
 
     def _kept_away_by_terms(self, other: Pod) -> list[bool]:
@@ -117,7 +117,7 @@ def _node_left_a_domain(change: MissedEvent) -> bool:
     if not isinstance(change.old, Node):
         return False
     if change.new is None:
-        return True  # who was there is not known any more
+        return True  # the pods in that place are no longer known
     keys = {term.topology_key for term in change.pod.signature.required_affinity if change.suits_itself}
     for other in change.pods_on(change.old):
         if change.kept_away_by(other):
@@ -157,24 +157,28 @@ def _is(change: MissedEvent, resource: EventResource, action: ActionType) -> boo
 _AFFINITY, _SPREADING = "InterPodAffinity", "PodTopologySpread"
 
 GAPS: tuple[tuple[str, Callable[[MissedEvent], bool], str], ...] = (
-    (_AFFINITY, _hostile_pod_went, "a pod went whose anti-affinity kept this one away (kubernetes#134393)"),
+    (_AFFINITY, _hostile_pod_went, "a pod was deleted whose anti-affinity kept this one away (kubernetes#134393)"),
     (
         _AFFINITY,
         _avoided_by_one_term,
-        "InterPodAffinity asks whether all of the pod's anti-affinity terms select a pod",
+        "InterPodAffinity checks whether all of the pod's anti-affinity terms select a pod",
     ),
     (_AFFINITY, _friend_went, "the last pod it must be with went, and it suits itself (kubernetes#141354)"),
     (_AFFINITY, _selected_by_namespace, "InterPodAffinity's hint does not know the labels of namespaces"),
     (_AFFINITY, _own_labels_changed, "InterPodAffinity does not look at changes of the pod's own labels"),
-    (_AFFINITY, _node_came, "InterPodAffinity does not see that a new node is away from those that keep the pod away"),
+    (
+        _AFFINITY,
+        _node_came,
+        "InterPodAffinity does not see that a new node is outside the topology of the pods that keep this one away",
+    ),
     (_AFFINITY, _node_left_a_domain, "InterPodAffinity does not look at who was on a node that left a domain"),
-    (_SPREADING, _pod_began_to_terminate, "PodTopologySpread is not told that a pod began to terminate"),
+    (_SPREADING, _pod_began_to_terminate, "PodTopologySpread gets no event when a pod begins to terminate"),
     (_SPREADING, _node_left_the_count, "PodTopologySpread looks at topology keys only, not at labels pods select by"),
 )
 
 
 def gap_for(entry: QueuedPod, event: ClusterEvent, old: Any, new: Any, cluster: SchedulerCache, rules: Rules) -> str:
-    """Return the upstream gap because of which this event did not wake the pod; "" if no known gap applies."""
+    """Return the upstream gap that kept this event from waking the pod; "" if no known gap applies."""
     rejecting = entry.unschedulable_plugins | entry.pending_plugins
     change = MissedEvent(entry.pod, event, old, new, cluster, rules)
     for plugin, fits, words in GAPS:

@@ -182,7 +182,7 @@ class VectorScorePlugin(Plugin, Protocol):
 
 class ScoreExtensions(Plugin, Protocol):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, /) -> Ints:
-        """Return the scores of all feasible nodes, from 0 to 100 each."""
+        """Return the scores of all feasible nodes, 0 to 100 each. `scores`: those of `score`, an int64 array."""
 
 
 # -- reserving and binding -----------------------------------------------------------------------------------------

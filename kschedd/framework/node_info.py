@@ -15,7 +15,11 @@ from kschedd.cache.table import NodeTable
 
 @attrs.frozen
 class NodeInfo:
-    """A view of one row: cheap to create, always shows the row's current state."""
+    """A node with its pods, as plugins see it: a view of one row of the node table, always in its current state.
+
+    `name`, `labels`, such as topology.kubernetes.io/zone, and `pods`, those that are on it or have been given to it.
+    `node`: the Node object, with its taints.
+    """
 
     table: NodeTable
     row: int

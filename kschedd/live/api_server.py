@@ -137,7 +137,7 @@ class ApiServer:
                     continue
                 rest += whole
                 text, rest = bytes(rest), bytearray(begun)
-                with faults_of(self.url, f"what it tells of {resource.plural} cannot be used: "):
+                with faults_of(self.url, f"its data about {resource.plural} cannot be used: "):
                     if len(text) <= _SMALL:
                         events = _events(text, resource, self.url)
                     else:

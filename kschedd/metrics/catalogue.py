@@ -70,6 +70,29 @@ SCHEDULED_AFTER_FLUSH: Final = Metric(
     (),
     stability="ALPHA",
 )
+BATCH_ATTEMPTS: Final = Metric(
+    "scheduler_batch_attempts_total",
+    "counter",
+    "Attempts by their use of the scores of the previous attempt (no_hint, hint_used, hint_not_used), in profiles "
+    "whose plugins can sign pods.",
+    ("profile", "result"),
+    stability="ALPHA",
+)
+BATCH_FLUSHED: Final = Metric(
+    "scheduler_batch_cache_flushed_total",
+    "counter",
+    "Times that the scores of the previous attempt could not be used, by reason, in profiles whose plugins can sign "
+    "pods.",
+    ("profile", "reason"),
+    stability="ALPHA",
+)
+BATCH_RESCORES: Final = Metric(
+    "scheduler_batch_rescore_attempts_total",
+    "counter",
+    "Times that the node of the previous attempt was scored again because the next pod fits there, too; since 1.37.",
+    ("profile",),
+    stability="ALPHA",
+)
 EXTENSION_POINT_DURATION: Final = Metric(
     "scheduler_framework_extension_point_duration_seconds",
     "histogram",
@@ -307,6 +330,9 @@ UPSTREAM: Final = (
     SLI_DURATION,
     POD_ATTEMPTS,
     SCHEDULED_AFTER_FLUSH,
+    BATCH_ATTEMPTS,
+    BATCH_FLUSHED,
+    BATCH_RESCORES,
     EXTENSION_POINT_DURATION,
     PLUGIN_DURATION,
     PLUGIN_EVALUATIONS,

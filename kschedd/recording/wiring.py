@@ -52,7 +52,7 @@ def controllers_of(header: RecordingHeader, file: Path) -> ControllerOptions:
     """Return the options of the controllers. Raises RecordingError and UnreadableValue."""
     options = unpack(header.controllers)
     if not isinstance(options, ControllerOptions):
-        raise RecordingError(str(file), "its header does not say what controllers the cluster had")
+        raise RecordingError(str(file), "its header does not list the cluster's controllers")
     return options
 
 

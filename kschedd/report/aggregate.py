@@ -1,7 +1,7 @@
-"""From what was collected to what a report says: nodes to rows of a map, sums to means, the few that are shown.
+"""Aggregation of the collected data into a report: nodes to rows of a heat map, sums to means, and the shown examples.
 
-A heat map has at most `MOST_ROWS` rows. Where there are more nodes, as many neighbours as it takes (of one zone, by
-name) share a row, and its color is their mean: every node counts, and none is left out.
+A heat map has at most `MOST_ROWS` rows. If there are more nodes, neighbors (of one zone, by name) share a row, and its
+color is their mean. No node is omitted.
 """
 
 import re
@@ -78,7 +78,7 @@ class _Aggregation:
         self._got = collected
         self._methods = methods
         self._table = collected.engine.machine.cluster.table
-        # A run in which no time passed has one column, which shows what it came to.
+        # A run in which no time passed has one column with its final state.
         until = max(collected.now_s, 1.0)
         last = collected.axis.column(until)
         width = collected.axis.width_s

@@ -1,14 +1,12 @@
-"""Time in columns of equal width, however long a run turns out to be, in memory that does not grow with it.
+"""Time axis with columns of equal width, in memory that does not grow with the length of a run.
 
-A run begins with columns of one second. When all are used up, neighbouring columns are merged into wider ones, whose
-width is the next of `WIDTHS_S`; nothing is cut off. Whoever keeps something by column registers with the axis to be
-merged along.
+A run begins with columns of one second. When all are used, neighboring columns are merged into wider ones, whose width
+is the next of `WIDTHS_S`. Data by column registers with the axis, to be merged with it.
 
-`Levels` keeps amounts that hold for a while (a node's utilisation, the number of pending pods): by column, the amount
-times the seconds it held, so that a mean is weighted by time. `Counts` keeps how often something happened, `Examples`
-the first few of what happened.
+`Levels` keeps amounts with a duration (a node's utilization, the number of pending pods): for each column the amount
+times its seconds, so a mean is weighted by time. `Counts` keeps numbers of occurrences, `Examples` the first few.
 
-Units: seconds since the start of the run.  Shapes: `sums` and `counts` are things by columns.
+Units: seconds since the start of the run. Shapes: the rows of `sums` and `counts` are series, their columns times.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,7 +36,7 @@ class TimeAxis:
         self._merged.append(merge)
 
     def column(self, time_s: float) -> int:
-        """Return the column of a time, merging columns until there is one for it."""
+        """Return the column of a time, after merging columns if the time lies beyond the last one."""
         while time_s >= self.width_s * MOST_COLUMNS:
             wider = next((width for width in WIDTHS_S if width > self.width_s), self.width_s * 2)
             number = wider // self.width_s
@@ -60,7 +58,7 @@ def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
 
 
 class Levels:
-    """See the module. Things are numbered from 0; one that was never set has been 0 all the time."""
+    """See the module. Series are numbered from 0; one that was never set is 0 throughout."""
 
     def __init__(self, axis: TimeAxis) -> None:
         self._axis = axis
@@ -129,7 +127,7 @@ class Counts:
         axis.on_merge(self._merge)
 
     def add(self, name: str, time_s: float, count: int = 1) -> None:
-        column = self._axis.column(time_s)  # first: it may merge what is counted into another array
+        column = self._axis.column(time_s)  # first, because it may replace the array of counts by a merged one
         self.counts[self.names[name], column] += count
 
     def of(self, name: str) -> Ints:

@@ -1,15 +1,13 @@
-"""ReportCollector: notes, while a cluster runs, what its report is made of.
+"""ReportCollector: collects the data of a report while a cluster runs.
 
-An observer of an engine, from its making on (`simulate.observing`): it reads what it is told of and the node table, and
-changes nothing. Memory is bounded by the number of nodes and of kinds of reasons, not by how long the run is or how
-many pods there are:
+It observes an engine from its creation on (`simulate.observing`), reads the node table, and changes nothing. Memory is
+bounded by the number of nodes and of kinds of reasons. It does not depend on the run's length or the number of pods:
 
-* what holds for a while (utilisation of each node, pending pods by reason, pods by zone) as sums by column of time;
-* of the attempts their numbers by column, and the details of a few: the first of each column, the first of each kind
-  of reason, those that waited longest, and a sample;
-* the scores of that sample. An attempt's scores are worked out once more for it, since a search keeps totals only:
-  each attempt at first, then each second one, each fourth... Plugins from elsewhere are not asked twice, so they are
-  left out.
+* amounts with a duration (utilization of each node, pending pods by reason, pods by zone) as sums by column of time;
+* attempts as counts by column, with details of a few: the first of each column, the first of each kind of reason, those
+  whose pods waited longest, and a sample;
+* the scores of that sample. They are computed once more, since a search keeps totals only: first for each attempt,
+  then for each second, each fourth, and so on. Out-of-tree plugins are omitted, because they are not called twice.
 """
 
 from collections.abc import Sequence
@@ -84,12 +82,12 @@ class ReportCollector:
     def __init__(self, engine: Engine, *, start_s: float | None = None) -> None:
         self.engine = engine
         self.start_s = engine.now if start_s is None else start_s  # since the epoch
-        self.moment_s: float | None = None  # the time that what is told is about; None: the engine's
+        self.moment_s: float | None = None  # the time of the observed entry; None: the engine's time
         self.axis = TimeAxis()
         self.counts = Counts(self.axis, (ATTEMPTS, PLACED, FAILED, PREEMPTED))
-        self.slots: dict[str, int] = {}  # by the name of a node that is or was there
+        self.slots: dict[str, int] = {}  # by the name of a present or former node
         self.use: dict[str, Levels] = {}  # by resource: of each node
-        self.fullest = Levels(self.axis)  # of each node the use of the resource of which it has least left
+        self.fullest = Levels(self.axis)  # for each node the utilization of its scarcest resource
         self.totals = Levels(self.axis)  # of the whole cluster, by resource
         self.resources: dict[str, int] = {"pods": 0}
         self.zones: dict[str, int] = {}
@@ -100,7 +98,7 @@ class ReportCollector:
         self.longest: list[tuple[float, int, Decision]] = []  # a heap: by how long the pod waited, or the attempt took
         self.sampled: list[Decision] = []
         self.scores = ScoreSums()
-        self.unscored: dict[str, None] = {}  # plugins from elsewhere that scored
+        self.unscored: dict[str, None] = {}  # out-of-tree plugins that scored
         self._stamp = -1
         self._named: dict[int, str] = {}  # node by row
         self._attempts = 0
@@ -112,7 +110,7 @@ class ReportCollector:
 
     @classmethod
     def observing(cls, engine: Engine) -> Self:
-        """One that observes this engine from now on."""
+        """Return a collector that observes this engine from now on."""
         made = cls(engine)
         for entry in engine.queue.entries():
             made._place(entry.uid, entry.key, entry.place, entry.gating_plugin)
@@ -178,7 +176,7 @@ class ReportCollector:
         self.fullest.set(slots, fullest.tolist(), now)
 
     def _note_cluster(self, now: float) -> None:
-        """Rows without a node have nothing, and nothing is asked of them."""
+        """Return the utilization of each row; 0 for rows without a node."""
         table = self.engine.machine.cluster.table
         requested, there = table.requested.sum(axis=1).tolist(), table.allocatable.sum(axis=1).tolist()
         used = {"pods": (int(table.pod_count.sum()), int(table.allowed_pods.sum()))}
@@ -270,7 +268,7 @@ class ReportCollector:
                 self.sampled.append(decision)
 
     def recorded(self, record: AttemptRecord) -> None:
-        """Add an attempt of which only its record is known."""
+        """Add an attempt that only has its record."""
         now = self.now_s
         reason = None
         if not record.of_binding:
@@ -371,7 +369,7 @@ class ReportCollector:
         try:
             scores: Scores = drive(Ranking(own, cluster, None).details(result.state, entry.pod, result.feasible))
         except PluginFault:
-            return None  # its scores are out of range: the attempt itself says so
+            return None  # its scores are out of range, which the attempt itself reports
         names = cluster.table.names
         slots = np.array(
             [self.slots.setdefault(names[row], len(self.slots)) for row in result.feasible.tolist()], dtype=np.int64

@@ -1,4 +1,4 @@
-"""One attempt as the report shows it: how the nodes became fewer, and what the best of them scored."""
+"""One attempt as shown in the report: the funnel of its nodes, and the scores of the best of them."""
 
 from collections.abc import Sequence
 

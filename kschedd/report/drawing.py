@@ -1,8 +1,8 @@
-"""Drawings: numbers in, SVG out. Plain functions.
+"""Drawings as SVG, made from numbers by pure functions.
 
-A drawing's coordinates are its data's (a column is 1 wide), and the page stretches it to whatever room there is; so it
-has no text in it, which would be stretched too: labels stand beside it. Colors are classes that the page's style
-gives meaning to, by day and by night.
+A drawing has the coordinates of its data (a column has width 1), and the page scales it to the available width. It
+contains no text, which would be distorted; labels are placed next to it. Colors are classes that the page's style
+defines for light and dark mode.
 """
 
 import math
@@ -15,7 +15,7 @@ from kschedd.report.axis import Floats
 from kschedd.report.markup import Markup, el, joined
 
 LEVELS: Final = 9
-OVER: Final = LEVELS + 1  # more than there is
+OVER: Final = LEVELS + 1  # above capacity
 
 
 def level(share: float) -> int:
@@ -26,7 +26,7 @@ def level(share: float) -> int:
 
 
 def levels(cells: Floats) -> list[list[int]]:
-    """Return the levels of many values; -1 where there is no value."""
+    """Return the levels of many values; -1 for missing ones."""
     known = np.where(np.isnan(cells), 0.0, cells)
     found = np.clip(np.ceil(np.round(known * LEVELS, 6)), 0, OVER).astype(np.int64)
     found[np.isnan(cells)] = -1
@@ -153,5 +153,5 @@ def share_top(most: float) -> float:
 
 
 def count_top(most: float) -> float:
-    """Return the top of a scale of counts, a quarter of which is a whole number."""
+    """Return the top of a scale of counts such that a quarter of it is an integer."""
     return 4 * max(_rounded_up(most / 4), 1.0) if most > 0 else 4.0

@@ -1,11 +1,10 @@
-"""A report on what a daemon has kept: its log of what happened, and its pods.
+"""A report from the data that a daemon keeps anyway: its log and its pods.
 
-A daemon that nobody asks for a report notes nothing for one. So the engine that is given here, a fork of the daemon's
-cluster and used for nothing else, has its node table wound back to where what is kept begins: pods that got their node
-later are taken off it, pods that went later are put back. Then everything happens once more in the order of its times,
-and is noted as in a run that is observed.
+A daemon collects nothing for reports. Instead, a fork of its cluster, used only for this, has its node table rewound to
+the beginning of the log: pods bound later are removed from their nodes, and pods deleted later are restored. Then the
+log is replayed in the order of its times and collected as in an observed run.
 
-Nodes are those of now, and what was deleted longer ago than the store's log reaches is not known any more.
+The nodes are the present ones. Objects deleted before the beginning of the store's log are missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -147,5 +146,5 @@ def _changed_s(pod: Pod, now_s: float) -> float:
 NOTES: Final = (
     "A daemon's report reaches back as far as its log: the latest 100,000 attempts, bindings, and moves in its queue. "
     "Nodes are those of now. How nodes were filtered and scored is not kept: "
-    "the funnels are those of pending pods as they would be tried now, and there are no scores.",
+    "the funnels show how pending pods would be tried now, without scores.",
 )

@@ -24,7 +24,7 @@ from kschedd.store.objects.log import WatchEvent
 
 @attrs.frozen(eq=False)
 class ReportMethods(Methods):
-    """`methods`: those that a fork answers, on which remedies are tried."""
+    """`methods`: the methods of a fork, on which remedies are verified."""
 
     _cluster: ClusterBackend
     _methods: MethodsOf

@@ -1,7 +1,7 @@
-"""What a report says, as values: what collected it is no longer needed, and what draws it needs nothing else.
+"""The contents of a report as values, independent of their collector and sufficient for drawing.
 
-Shapes: a series has one value for each column of time; NaN where there is none. Shares are 0 to 1, more where pods
-that were there before ask for more than there is.
+Shapes: a series has one value for each column of time, NaN if missing. Shares are 0 to 1, or more if pods that ran
+before request more than the capacity.
 """
 
 from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ class HeatMap:
 
 @attrs.frozen(eq=False)
 class ScoreMap:
-    """Mean weighted score of each group by plugin; `weights`: what a plugin's best is worth."""
+    """Mean weighted score of each group by plugin; `weights`: the weighted maximum of each plugin."""
 
     plugins: tuple[str, ...]
     weights: tuple[int, ...]
@@ -96,7 +96,7 @@ class CauseGroup:
 
 @attrs.frozen
 class Explained:
-    """What is wrong with a workload, and what would help, as `explain` says it."""
+    """The cause and remedies of a pending workload, as `explain` gives them."""
 
     workload: str
     text: str
@@ -131,7 +131,7 @@ class ColumnFacts:
 
 @attrs.frozen(eq=False)
 class Report:
-    """`facts` and `checked` stand at the top; `notes` say what was left out, and why."""
+    """The report. `facts` and `checked` are shown at the top; `notes` list omissions and their reasons."""
 
     title: str
     facts: Sequence[tuple[str, str]]

@@ -1,8 +1,7 @@
-"""The page: a report's sections, one after the other, in one HTML file that loads nothing.
+"""The page: a report's sections in one HTML file that loads no other resource.
 
-Everything is there without script: drawings are SVG, details are elements that open, and every cell's row and column
-has a place of its own that links lead to. The script adds what a cell is about where the pointer, or the cursor keys,
-are.
+Everything works without script: drawings are SVG, details are expandable elements, and every row and column of a cell
+has an anchor for links. The script adds a description of the cell under the pointer or the cursor.
 """
 
 import json
@@ -66,7 +65,7 @@ def _asset(name: str) -> str:
 
 
 def _for_script(value: Any) -> str:
-    """JSON in which nothing can end the element that it stands in."""
+    """Return JSON that cannot close the element around it."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -106,7 +105,7 @@ def _checked(checked: Checked) -> Iterator[Child]:
         yield table("Pods of the cluster that are moved, evicted or go", ("pod", "what", "why"), checked.displaced)
     if checked.usage:
         rows = [(name, percent(before), percent(after)) for name, before, after in checked.usage]
-        yield table("Requested of what the nodes have", ("resource", "before", "after"), rows, numbers=(1, 2))
+        yield table("Requested share of the nodes' capacity", ("resource", "before", "after"), rows, numbers=(1, 2))
 
 
 # -- utilisation ----------------------------------------------------------------------------------------------------
@@ -114,7 +113,7 @@ def _checked(checked: Checked) -> Iterator[Child]:
 
 def _use(report: Report) -> Iterator[Child]:
     if not report.use:
-        yield el("p", "There is no node.")
+        yield el("p", "The cluster has no nodes.")
         return
     shown = report.use[:_MOST_LINES]
     yield el("p", "What pods request of what all nodes have, as the mean of each column of time.")
@@ -136,7 +135,7 @@ def _use(report: Report) -> Iterator[Child]:
         )
         for n, use in enumerate(shown)
     ]
-    yield table("", ("resource", "mean", "most", "at the end", "there is"), rows, numbers=(1, 2, 3, 4))
+    yield table("", ("resource", "mean", "most", "at the end", "capacity"), rows, numbers=(1, 2, 3, 4))
 
 
 def _column_link(report: Report, series: Any) -> Markup:
@@ -257,15 +256,15 @@ def _columns(report: Report) -> Iterator[Child]:
 def _rules(report: Report) -> Iterator[Child]:
     columns = report.columns
     lines = [
-        f"Time is drawn in {columns.count} columns of {lasting(columns.width_s)}: a run begins with columns of one "
-        "second, and whenever 300 are used up neighbouring ones are merged. What a column shows of an amount is its "
-        "mean over the time of that column.",
-        f"Nodes are drawn in {len(report.groups)} rows of up to {report.nodes_in_row}, neighbours by name within a "
-        "zone; a row shows the mean of its nodes. Every node counts, those that are gone included.",
-        "A step of a funnel says how many nodes that plugin turned away of those that it was asked about. A search "
-        "ends once enough nodes fit (percentageOfNodesToScore); the others are not looked at.",
-        "Of the attempts these are told one by one: the first two of each column, the first of each kind of reason, "
-        "those whose pods waited longest, and some whose scores were worked out.",
+        f"Time is drawn in {columns.count} columns of {lasting(columns.width_s)}. A run begins with columns of one "
+        "second; whenever 300 are used, neighboring columns are merged. A column shows the mean of an amount over its "
+        "time.",
+        f"Nodes are drawn in {len(report.groups)} rows of up to {report.nodes_in_row} neighbors by name within a zone. "
+        "A row shows the mean of its nodes, deleted nodes included.",
+        "A step of a funnel shows how many nodes a plugin rejected of those that it evaluated. A search ends once "
+        "enough nodes fit (percentageOfNodesToScore); the other nodes are not evaluated.",
+        "These attempts are shown in detail: the first two of each column, the first of each kind of reason, those "
+        "whose pods waited longest, and a sample with scores.",
     ]
     if columns.virtual:
         lines.append(

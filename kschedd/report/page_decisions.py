@@ -25,7 +25,7 @@ def funnels(report: Report) -> Iterator[Child]:
 
 
 def _funnel(decision: Decision, funnel: Funnel) -> Markup:
-    rows = [_step("nodes there are", funnel.nodes, 1.0, 1.0, None)]
+    rows = [_step("all nodes", funnel.nodes, 1.0, 1.0, None)]
     before = funnel.nodes
     for step in funnel.steps:
         why = joined(
@@ -38,7 +38,7 @@ def _funnel(decision: Decision, funnel: Funnel) -> Markup:
     if decision.node and before > 1:
         because = joined(el("span", f"{MINUS}{before - 1:,} ", cls="minus"), _why_best(decision))
         rows.append(_step("Score", 1, 1 / funnel.nodes, before / funnel.nodes, because))
-    heads = ("", "left", "", "turned away")
+    heads = ("", "left", "", "rejected")
     head = el("tr", (el("th", each, scope="col", cls="n" if n == 1 else None) for n, each in enumerate(heads)))
     return el("div", el("table", el("thead", head), el("tbody", rows), cls="funnel"), cls="wide")
 
@@ -66,7 +66,7 @@ def slowest(report: Report) -> Iterator[Child]:
     timed = any(each.took_s is not None for each in chosen)
     yield el(
         "p",
-        "The attempts that took longest, as measured; beside it how long the pod had been waiting, where that is known."
+        "The attempts that took longest, as measured, with the pod's waiting time if known."
         if timed
         else "The pods that waited longest for a node, from when they first entered the active queue.",
     )

@@ -54,7 +54,7 @@ def _height(rows: int) -> str:
 
 
 def _side(groups: Sequence[NodeGroup]) -> Markup:
-    """Return the names of the rows; if there are too many, the names of the zones."""
+    """Return the names of the rows, or of the zones if there are too many rows."""
     if len(groups) <= _LABELLED:
         labels = [el("a", group.label, href=f"#g-{n}", title=group.label) for n, group in enumerate(groups)]
         return el("div", labels, cls="side")
@@ -75,7 +75,7 @@ def scores(report: Report) -> Iterator[Child]:
     found = report.scores
     if found is None:
         none = "No attempt had more than one node to choose from, so none was scored."
-        yield el("p", none if report.columns.virtual else "A daemon keeps no scores; `kschedd explain POD` tells them.")
+        yield el("p", none if report.columns.virtual else "A daemon keeps no scores; `kschedd explain POD` shows them.")
         return
     yield el(
         "p",
@@ -105,7 +105,9 @@ def scores(report: Report) -> Iterator[Child]:
     heads = ("plugin", "weight", "least", "mean", "most")
     yield table("Weighted scores over the rows of nodes", heads, rows, numbers=range(1, 5))
     if found.left_out:
-        yield el("p", f"Plugins from elsewhere are not asked twice, so they are missing: {', '.join(found.left_out)}.")
+        yield el(
+            "p", f"Out-of-tree plugins are missing, because they are not called twice: {', '.join(found.left_out)}."
+        )
 
 
 def _of_most(cells: Floats, weights: Sequence[int]) -> Floats:

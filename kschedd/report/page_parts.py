@@ -1,4 +1,4 @@
-"""What the sections of the page have in common: sections, tables, charts with their labels, amounts as text."""
+"""Parts shared by the sections of the page: headings, tables, charts with labels, amounts as text."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -8,7 +8,7 @@ from kschedd.report.markup import Child, Markup, el, joined
 from kschedd.report.model import Columns
 from kschedd.simulation.summary import span
 
-NONE: Final = "\u2013"  # stands where there is no value
+NONE: Final = "\u2013"  # shown for a missing value
 MINUS: Final = "\u2212"
 TIMES: Final = "\u00d7"
 _TICKS: Final = 5
@@ -37,7 +37,7 @@ def chart(drawing: Markup, columns: Columns, up: Sequence[str]) -> Markup:
 
 
 def time_scale(columns: Columns) -> Markup:
-    """Labels at equal distances, each of which leads to what happened then."""
+    """Return labels at equal distances, each a link to the events of its time."""
     end = columns.count * columns.width_s
     places = sorted(
         {min(round(part * (columns.count - 1) / (_TICKS - 1)), columns.count - 1) for part in range(_TICKS)}

@@ -1,11 +1,11 @@
-"""What a fit error's message comes to without its counts: by these kinds of reasons pending pods are told apart."""
+"""Kinds of reasons: a fit error's message without its counts, by which pending pods are grouped."""
 
 import re
 from functools import lru_cache
 from typing import Final
 
 _HEAD: Final = re.compile(r"^\d+/\d+ nodes are available: ?")
-_POST_FILTER: Final = re.compile(r"\. .*|\.$", re.DOTALL)  # what PostFilter says comes after the reasons
+_POST_FILTER: Final = re.compile(r"\. .*|\.$", re.DOTALL)  # PostFilter's message follows the reasons
 _COUNT: Final = re.compile(r"^\d+ ")
 _LONGEST: Final = 160
 

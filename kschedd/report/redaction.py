@@ -1,8 +1,8 @@
-"""A report without what is anybody's business: the made-up words of a redacted dump, the same for the same name.
+"""Redaction of a report: names are replaced by the made-up words of a redacted dump, each name always by the same word.
 
-Texts of messages are names and English together. A word of a message stays if it is one that the scheduler itself says;
-a word that a name in the cluster has is replaced as in the name; any other (a label of a node that is gone) is masked.
-Explanations are left out: they quote labels, taints and volumes at length.
+Messages mix names and English. A word is kept if it occurs in the scheduler's own messages, replaced if it is part of a
+name in the cluster, and masked otherwise (for example a label of a deleted node). Explanations are omitted, because
+they quote labels, taints and volumes at length.
 """
 
 import re
@@ -47,7 +47,7 @@ class _Names:
             return name
 
         _rewritten(report, noted, str)
-        # What is gone by now is not among the objects, but is named in the report.
+        # Deleted objects are not among the objects, but the report names them.
         names = [{"kind": "Name", "metadata": {"name": name}} for name in found]
         self._redaction = Redaction([*objects, *names])
 
@@ -77,7 +77,7 @@ def redacted(report: Report, objects: Iterable[Any]) -> Report:
 
 
 Rewrite = Callable[[str], str]
-#: by field of a class of the report: what it is, `name` or `prose`, or what each part of its tuples is
+#: the kind of each field of the report's classes: `name` or `prose`, or the kind of each part of its tuples
 _FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
     "NodeGroup.label": "name",
     "NodeGroup.zone": "name",

@@ -1,4 +1,4 @@
-"""A run as a timeline: queue, attempts, bindings, the pods of each node, and the events that woke pods.
+"""Timeline of a run: queue, attempts, bindings, the pods of each node, and the events that woke pods.
 
 Attempts are shown by extension point and plugin. An arrow leads from each event to the attempt of the pod that it woke.
 
@@ -27,7 +27,7 @@ _WOKEN_FROM: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED, SubQueue.IN_FLIGHT
 _WOKEN_TO: Final = (SubQueue.ACTIVE, SubQueue.BACKOFF)
 _BY_TIME: Final = ("BackoffComplete", "ScheduleAttemptFailure", "UnschedulableTimeout", "PopFromBackoffQ")
 
-_Part = tuple[str, int]  # a plugin, and how many nodes it was asked about
+_Part = tuple[str, int]  # a plugin, and the number of nodes that it evaluated
 
 
 class Timeline:
@@ -58,7 +58,7 @@ class Timeline:
 
     @classmethod
     def observing(cls, engine: Engine, file: TimelineFile) -> "Timeline":
-        """One that observes this engine from now on."""
+        """Return a timeline that observes this engine from now on."""
         made = cls(engine, file)
         made.idle()
         engine.observe(made)

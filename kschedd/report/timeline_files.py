@@ -18,7 +18,7 @@ NO_FACTS: Final[Facts] = {}
 
 
 class TimelineFormatError(KscheddError):
-    """The file's name asks for a form that is unknown, or that some package is missing for."""
+    """A file name whose format is unknown, or needs a missing package."""
 
 
 class TimelineFile(Protocol):

@@ -1,8 +1,8 @@
 """Changes of the configuration at run time, which can be undone.
 
 Owns the configurations that were in use before each change. Undoing a change restores the configuration before it, so
-changes are undone in reverse order. The queue is told of each change, and of pending pods whose profile was added or
-removed.
+changes are undone in reverse order. Each change is passed on to the queue, with the pending pods whose profile was
+added or removed.
 """
 
 from collections import deque

@@ -239,7 +239,8 @@ class SchedulingDriver:
             "pods": cluster.pod_count,
             "assumed_pods": len(cluster.assumed_pods()),
         }
-        return self.machine.metrics.families(sizes, {"binding": len(self.bindings.cycles)})
+        batching = [each.family() for each in self.machine.batches.counters]
+        return self.machine.metrics.families(sizes, {"binding": len(self.bindings.cycles)}) + batching
 
     def _state(self) -> dict[str, int]:
         """Return the values of the debugger's `STATE_VARIABLES`, except for the time."""

@@ -69,8 +69,8 @@ class BeginAttempt:
 class BeginGroupCycle:
     """The start of a popped pod's PodGroup cycle.
 
-    Returns the cycle, which must run to its end before anything else begins. `clock` returns the time. `told` is called
-    with the result of each pod before the result is applied, while the earlier pods are still placed on their nodes.
+    Returns the cycle, which must run to its end before anything else begins. `clock` returns the time. `on_result` is
+    called with the result of each pod before the result is applied, while the earlier pods are still on their nodes.
     """
 
     entry: QueuedPod

@@ -127,7 +127,7 @@ class SchedulingLoop:
         return popped
 
     def group_cycle(self, entry: QueuedPod, on_result: MemberDone) -> None:
-        """Run the cycle of a popped pod's PodGroup and apply all results; `told` gets each result before that."""
+        """Run the cycle of a popped pod's PodGroup and apply all results; `on_result` gets each result before."""
         drive(self._begun_group(entry, on_result))
         self.apply_effects()
 
@@ -160,7 +160,7 @@ class SchedulingLoop:
     def stepped_cycle(
         self, entry: QueuedPod, on_result: Callable[[ScheduleResult | FitError], None]
     ) -> Generator[StopPoint, None, None]:
-        """Run the scheduling cycle of a popped pod; yield where the debugger stops it. `told` gets the result."""
+        """Run the scheduling cycle of a popped pod; yield where the debugger stops it. `on_result` gets it."""
         driver, attempt = self.driver, None
         try:
             attempt = driver.step(BeginAttempt(entry), self.environment.now_s)

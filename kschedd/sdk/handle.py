@@ -5,7 +5,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, overload
 
 import attrs
 
@@ -26,6 +26,9 @@ from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAn
 from kschedd.service.scheduling.answers import QueueAnswer
 from kschedd.simulation.comparison import PlacementComparison
 from kschedd.verbs.command_line.workload_pods import with_workload
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
@@ -413,14 +416,18 @@ class ClusterHandle(ABC):
 
     # -- plots --------------------------------------------------------------------------------------------------
 
-    def plot_utilization(self, axes: Any = None) -> Any:
-        """Draw the requested share of each node's CPU and memory; see `kschedd.sdk.plots.utilization`."""
+    def plot_utilization(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the requested share of each node's CPU and memory, and return the matplotlib Axes.
+
+        Bars of each node, or a histogram of more than 60 nodes. `axes`: those to draw on; None: new ones. Raises
+        MissingLibraryError.
+        """
         from kschedd.sdk.plots import utilization  # an extra
 
         return utilization(self.nodes, axes)
 
-    def plot_causes(self, axes: Any = None) -> Any:
-        """Draw the number of pending pods by cause; see `kschedd.sdk.plots.causes`."""
+    def plot_causes(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the number of pending pods by cause, and return the matplotlib Axes; otherwise as `plot_utilization`."""
         from kschedd.sdk.plots import causes  # an extra
 
         return causes(self.causes(), axes)

@@ -2,25 +2,28 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kschedd.causes.answers import PendingGroup
 from kschedd.sdk.records import Records, optional_library
 from kschedd.sdk.records_of_objects import NodeRecord
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _STYLE: Final = {"axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.3}
 _MOST_BARS: Final = 60
 _WIDEST_LABEL: Final = 60
 
 
-def utilization(nodes: Records[NodeRecord], axes: Any = None) -> Any:
+def utilization(nodes: Records[NodeRecord], axes: "Axes | None" = None) -> "Axes":
     """Draw the requested share of CPU and memory, as bars of each node, or of more than 60 nodes as a histogram.
 
     Returns the matplotlib Axes; `axes`: those to draw on. Raises MissingLibraryError.
     """
     shares = {"CPU": [node.cpu_used for node in nodes], "memory": [node.memory_used for node in nodes]}
     with style() as pyplot:
-        axes = axes or pyplot.subplots()[1]
+        axes = pyplot.subplots()[1] if axes is None else axes
         if len(nodes) > _MOST_BARS:
             axes.hist(list(shares.values()), bins=20, range=(0, 1), label=list(shares))
             axes.set(xlabel="requested share of a node", ylabel="nodes")
@@ -35,10 +38,10 @@ def utilization(nodes: Records[NodeRecord], axes: Any = None) -> Any:
         return axes
 
 
-def causes(groups: Sequence[PendingGroup], axes: Any = None) -> Any:
+def causes(groups: Sequence[PendingGroup], axes: "Axes | None" = None) -> "Axes":
     """Draw the number of pending pods by cause, and return the matplotlib Axes. Raises MissingLibraryError."""
     with style() as pyplot:
-        axes = axes or pyplot.subplots()[1]
+        axes = pyplot.subplots()[1] if axes is None else axes
         labels = [f"{group.code}: {group.message}"[:_WIDEST_LABEL] for group in groups]
         axes.barh(labels, [group.count for group in groups])
         axes.set(xlabel="pending pods")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=attrs.AttrsInstance)
 
 _SHOWN_ROWS: Final = 20
+_LONGEST_CELL: Final = 60  # characters, as text; HTML shows whole cells
 
 
 @attrs.define(eq=False)
@@ -139,7 +140,7 @@ class Records(Sequence[R], Generic[R]):
         return f"... {more} more" if more > 0 else ""
 
     def __repr__(self) -> str:
-        heads, rows = list(self._fields), self._rows()
+        heads, rows = list(self._fields), [[_cut(cell) for cell in row] for row in self._rows()]
         widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (heads, *rows)
@@ -159,3 +160,9 @@ class Records(Sequence[R], Generic[R]):
     def __rich_repr__(self) -> Iterator[Any]:
         yield self.kind.__name__
         yield "records", list(self._records)
+
+
+def _cut(text: str) -> str:
+    """Return a cell on one line, cut where it is too long."""
+    line = text.replace("\n", " ")
+    return line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 3]}..."

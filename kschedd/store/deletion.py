@@ -48,7 +48,7 @@ def check_grace_period(requested: int | None) -> None:
 
 
 def grace_of(obj: Object, requested: int | None) -> int:
-    """Return the object's grace period in seconds; `asked` is the one in the delete request, if any."""
+    """Return the object's grace period in seconds; `requested`: the one in the delete request, if any."""
     if not isinstance(obj, Pod) or not obj.node_name or obj.finished:
         return 0
     grace = requested if requested is not None else obj.pod_spec.raw.get("terminationGracePeriodSeconds")

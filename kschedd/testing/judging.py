@@ -1,8 +1,8 @@
 """The function `judge`: one plugin's verdicts on a pod and some nodes, without a scheduler.
 
-said = judge(OnePerTeam, pod("b", labels={"team": "x"}), [node("n1"), node("n2")], [pod("a", node_name="n1", ...)])
-assert said["n1"].reason == "node(s) had enough pods of the team"
-assert said["n2"].score == 100
+verdicts = judge(OnePerTeam, pod("b", labels={"team": "x"}), [node("n1"), node("n2")], [pod("a", node_name="n1", ...)])
+assert verdicts["n1"].reason == "node(s) had enough pods of the team"
+assert verdicts["n2"].score == 100
 """
 
 from collections.abc import Mapping, Sequence

@@ -228,7 +228,7 @@ def _change(
     changes: Callable[[Raw, str], Raw],
     done: str,
 ) -> int:
-    """Patch the pod spec of every selected object; nothing is said of those that stay as they are, as with kubectl."""
+    """Patch the pod spec of every selected object. As with kubectl, unchanged objects are not reported."""
     failed = 0
     answers = []
     for kind, name, namespace in selected(session, targets_of(session, words), options):

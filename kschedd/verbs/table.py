@@ -145,7 +145,7 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
 
 
 def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
-    """Print the help of a group if the words ask for it; return whether they did.
+    """Print the help of a group if the words request it; return whether they did.
 
     Raises UsageError if the verb belongs to a group and its whole name is required, or if the group has no such verb.
     """

@@ -196,7 +196,7 @@ class Shell:
             if self._rc:
                 await self._run_rc(rc_file(os.environ))
             self._runner.tells = True
-            self._write("help says what can be typed; Tab completes; exit leaves.\n")
+            self._write("Type help for the commands, Tab to complete, exit to leave.\n")
             while True:
                 line = await self._terminal.ask()
                 if line is None or _leaves(line):

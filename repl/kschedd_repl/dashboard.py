@@ -61,7 +61,7 @@ HELP = (
     "Enter             look into it: the pods of a node, then a pod",
     "e                 why a pod is where it is, or nowhere",
     "d                 all about a node",
-    "r                 nodes by the next resource: cpu, memory, pods, what pods have asked for",
+    "r                 nodes by the next resource: cpu, memory, pods, extended resources",
     "u                 the pods that have no node",
     "q, Escape         back; from the overview: leave",
     "",

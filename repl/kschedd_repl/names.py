@@ -254,7 +254,7 @@ def _entry(raw: Raw) -> tuple[str, Labels]:
 
 @attrs.define(eq=False)
 class NameKeeper:
-    """A task that keeps a book up to date. `told` is called after each change of `book.names`."""
+    """A task that keeps a book up to date. `on_change` is called after each change of `book.names`."""
 
     book: NameBook
     on_change: Callable[[], None] = lambda: None

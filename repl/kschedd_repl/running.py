@@ -79,7 +79,7 @@ class CommandRunner:
         return self._terminal_style() if self._sink is None or isinstance(self._sink, PagedSink) else TerminalStyle()
 
     def interrupt(self, *, announced: bool = True) -> None:
-        """End the running command, and the reader of its output. `told`: report it to the user."""
+        """End the running command, and the reader of its output. `announced`: report it to the user."""
         if self._running is not None:
             self._announces = announced
             self._running.cancel()

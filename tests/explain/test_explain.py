@@ -193,7 +193,7 @@ def test_a_pod_that_has_a_node_and_is_not_bound_is_said_to_be(
     found = explained(engine, "web")
     assert (found["node"], found["as_if_absent"], found["chosen"]) == (None, True, "a")
     assert found["reserved"] == {"node": "a", "plugins": plugins}
-    assert found["notes"] == [f"default/web {note}; it is judged as if it were not there"]
+    assert found["notes"] == [f"default/web {note}; it is evaluated as if it were not there"]
     assert explanation(found, TerminalStyle()).splitlines()[:2] == [
         f"default/web has a reserved, and {head}",
         "  it would be chosen again, with 475 points, the only node that fits",
@@ -202,7 +202,7 @@ def test_a_pod_that_has_a_node_and_is_not_bound_is_said_to_be(
 
 def test_a_pod_for_another_scheduler_is_refused() -> None:
     engine = cluster(node("a"), pod("web", schedulerName="other"))
-    with pytest.raises(NoProfile, match="profiles here are default-scheduler"):
+    with pytest.raises(NoProfile, match="configured profiles: default-scheduler"):
         explained(engine, "web")
 
 

@@ -39,6 +39,9 @@ KUBE_SCHEDULER = [
     ("scheduler_pod_scheduling_sli_duration_seconds", "histogram", "attempts", steps(0.01, 2, 20), "BETA"),
     ("scheduler_pod_scheduling_attempts", "histogram", "", steps(1, 2, 5), "STABLE"),
     ("scheduler_pod_scheduled_after_flush_total", "counter", "", (), "ALPHA"),  # since 1.36
+    ("scheduler_batch_attempts_total", "counter", "profile result", (), "ALPHA"),  # since 1.35
+    ("scheduler_batch_cache_flushed_total", "counter", "profile reason", (), "ALPHA"),  # since 1.35
+    ("scheduler_batch_rescore_attempts_total", "counter", "profile", (), "ALPHA"),  # since 1.37
     (
         "scheduler_framework_extension_point_duration_seconds",
         "histogram",
@@ -65,6 +68,9 @@ KUBE_SCHEDULER = [
 ]
 #: nothing in the run below comes to these, for certain
 NOT_COUNTED = {
+    "scheduler_batch_attempts_total",
+    "scheduler_batch_cache_flushed_total",
+    "scheduler_batch_rescore_attempts_total",
     "scheduler_pod_scheduled_after_flush_total",
     "scheduler_permit_wait_duration_seconds",
     "scheduler_volume_scheduling_stage_error_total",

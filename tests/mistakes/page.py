@@ -23,7 +23,6 @@ OTHERS = {
     "NodeLabelMissing": "No node has the label that the workload asks for, nor one like it.",
     "NodeTainted": "The node takes only pods that tolerate its taints.",
     "Rejected": "No cause with a name was found; the message is the scheduler's.",
-    "ResourceOnOtherNodes": "Only nodes that the workload does not select have the resource.",
     "SchedulingStopped": "The pod fits, and scheduling is stopped by the debugger.",
     "ServiceAccountMissing": "The pods name a ServiceAccount that does not exist.",
     "PodDeleted": "The pod is gone, and nothing preempted or evicted it.",

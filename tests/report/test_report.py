@@ -237,7 +237,7 @@ def test_an_empty_run_has_a_page() -> None:
     _, collector = run([], 0)
     text = page(report_of(collector, "Nothing", []))
     Outline(text)
-    assert "There is no node." in text
+    assert "The cluster has no nodes." in text
 
 
 # -- redaction ------------------------------------------------------------------------------------------------------

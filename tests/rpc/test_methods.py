@@ -369,7 +369,7 @@ async def test_nodes_are_tainted_and_cordoned(talk: Talk) -> None:
             "scheduler.explain",
             {"pod": pod(schedulerName="other")},
             "invalid",
-            "asks for scheduler 'other'; the profiles here are default-scheduler",
+            "requests scheduler 'other'; configured profiles: default-scheduler",
             id="explain-for-another-scheduler",
         ),
         pytest.param("queue.list", {"place": "nowhere"}, "bad_params", "place", id="no-such-place"),

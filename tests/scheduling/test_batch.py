@@ -160,6 +160,36 @@ def test_by_1_37_a_node_with_room_is_scored_anew_and_competes_with_the_nodes_tha
     assert cluster.place(pod("fourth")) == "n8", "the node is full, and the next best one is known"
 
 
+def counted(cluster: Cluster) -> list[dict[tuple[str, ...], float]]:
+    found = [counter.family().samples for counter in cluster.engine.machine.batches.counters]
+    return [{labels[1:]: number for labels, number in samples.items()} for samples in found]
+
+
+def test_hints_and_their_lack_are_counted() -> None:
+    cluster = Cluster(WITHOUT_DEVICES)
+    for name in ("first", "second", "third", "nowhere"):
+        cluster.place(pod(name))
+    attempts, flushed, rescores = counted(cluster)
+    assert attempts == {("no_hint",): 2, ("hint_used",): 2}
+    assert (flushed, rescores) == ({}, {}), "after the last node nothing is stored"
+    cluster.add(node("n9", "9"))
+    assert counted(cluster)[1] == {("empty_list",): 1}, "one feasible node leaves none to the next pod"
+
+
+def test_by_1_37_rescored_nodes_are_counted() -> None:
+    cluster = Cluster(version=V1_37)
+    roomy = node("n64", "64")
+    roomy["status"]["allocatable"]["pods"] = "2"
+    cluster.add(roomy)
+    for name in ("first", "second", "third"):
+        cluster.place(pod(name))
+    cluster.place(pod("other", app="b"))
+    attempts, flushed, rescores = counted(cluster)
+    assert attempts == {("no_hint",): 2, ("hint_used",): 2}
+    assert flushed == {("pod_incompatible",): 1}
+    assert rescores == {(): 1}
+
+
 def test_where_the_next_best_node_is_full_as_well_all_nodes_are_searched() -> None:
     cluster = Cluster(WITHOUT_DEVICES)
     cluster.place(pod("first"))
@@ -173,25 +203,26 @@ def test_a_fork_goes_on_as_the_cluster_does() -> None:
     state.store(7, "s", "", "n1", SortedNodes(["n2", "n3"], [5, 9]), 10.0)
     forked = batches.fork(SchedulerCache())
     assert (forked.cycle, forked.of("p").nodes.pop(by_name)) == (7, "n3")
-    assert forked.of("p").follows(8, "s", 10.5)
+    assert not forked.of("p").why_unusable(8, "s", 10.5, nominated=False)
     assert state.nodes.names == ["n2", "n3"], "each has its own"
 
 
 @pytest.mark.parametrize(
-    ("cycle", "signature", "now_s"),
+    ("cycle", "signature", "now_s", "why"),
     [
-        pytest.param(9, "s", 10.0, id="a-cycle-in-between"),
-        pytest.param(7, "s", 10.0, id="the-same-cycle-as-of-a-pod-group"),
-        pytest.param(8, "t", 10.0, id="another-signature"),
-        pytest.param(8, None, 10.0, id="no-signature"),
-        pytest.param(8, "s", 10.6, id="too-late"),
+        pytest.param(9, "s", 10.0, "pod_skipped", id="a-cycle-in-between"),
+        pytest.param(7, "s", 10.0, "pod_skipped", id="the-same-cycle-as-of-a-pod-group"),
+        pytest.param(8, "t", 10.0, "pod_incompatible", id="another-signature"),
+        pytest.param(8, None, 10.0, "pod_incompatible", id="no-signature"),
+        pytest.param(8, "s", 10.6, "expired", id="too-late"),
     ],
 )
-def test_nothing_follows(cycle: int, signature: str | None, now_s: float) -> None:
+def test_nothing_follows(cycle: int, signature: str | None, now_s: float, why: str) -> None:
     state = BatchState()
     state.store(7, "s", "", "n1", SortedNodes(["n2"], [5]), 10.0)
-    assert state.follows(8, "s", 10.5)
-    assert not state.follows(cycle, signature, now_s)
+    assert not state.why_unusable(8, "s", 10.5, nominated=False)
+    assert state.why_unusable(8, "s", 10.5, nominated=True) == "pod_nominated"
+    assert state.why_unusable(cycle, signature, now_s, nominated=False) == why
 
 
 def signed(raw: Raw, *args: Raw, **profile: Any) -> str | None:

@@ -437,6 +437,14 @@ def test_tables_are_immutable_sequences() -> None:
     assert next(iter(nodes.__rich_repr__())) == "NodeRecord"
 
 
+def test_long_cells_are_cut_as_text() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(pod("a", cpu="9"))
+    *_, row = repr(cluster.pending()).splitlines()
+    assert "0/1 nodes are available: 1 Insufficient cpu. preemption: ...  unschedulable" in row
+    assert cluster.message("a") in cluster.pending()._repr_html_()
+
+
 def test_names_are_escaped_in_notebooks() -> None:
     cluster = Cluster()
     cluster.apply(pod("a", annotations={"x": "y"}, spec={"schedulerName": "<b>"}))

@@ -145,8 +145,8 @@ def test_what_is_there_comes_again_where_the_daemon_has_another_history() -> Non
     assert daemon.run("get pods -w -o name") == 0
     assert daemon.out == "pod/z\npod/a\npod/z\npod/c\n"
     assert daemon.err == WENT + (
-        "The daemon is back: what changed in between is not known; what there is now comes again, and what was "
-        "deleted is not told.\n"
+        "The daemon is back: what changed in between is not known; existing objects are listed again, and deletions "
+        "since then are not shown.\n"
     )
     assert [params["since"] for params in daemon.opened] == [9, 12, 9]
 
@@ -157,8 +157,8 @@ def test_what_is_there_comes_again_where_another_daemon_came_between_the_list_an
     assert daemon.run("get pods -w -o name") == 0
     assert daemon.out == "pod/z\npod/z\npod/c\n"
     assert daemon.err == (
-        "The daemon has nothing from resource version 9 on: what changed in between is not known; what there is now "
-        "comes again, and what was deleted is not told.\n"
+        "The daemon has nothing from resource version 9 on: what changed in between is not known; existing objects "
+        "are listed again, and deletions since then are not shown.\n"
     )
 
 

@@ -410,7 +410,7 @@ async def test_explain_says_that_a_node_name_names_no_node(live: Typed) -> None:
     assert await live("apply -f -") == 0
     assert await live("explain lost") == 0
     assert "Cause: default/lost is on nod-a, and there is no such node (node-a is one): nothing runs it." in live.out
-    assert "spec.nodeName of default/lost names nod-a" in live.out
+    assert "spec.nodeName of default/lost is nod-a, which does not exist" in live.out
 
 
 async def test_the_schedulers_events_are_objects_too(live: Typed) -> None:

@@ -85,7 +85,7 @@ def request_of(
 
 
 async def serve(face: FaceServices, call: ApiCall, request: Request) -> Response:
-    """Serve a request; add its warnings, also those of an error, to those of `asked`."""
+    """Serve a request; add its warnings, also those of an error, to those of `call`."""
     try:
         response = await face.executor(call).serve(request)
     except KscheddError as refusal:

@@ -149,7 +149,7 @@ def _run(options: argparse.Namespace, version: str, case: PerfCase, workload: Pe
     command = [sys.executable, "-m", "kschedd.bench.scheduler_perf.run", given]
     ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if ended.returncode:
-        return result([], NOT_RUN, (f"its process ended with status {ended.returncode}; what it said is above",))
+        return result([], NOT_RUN, (f"its process ended with status {ended.returncode}; its output is above",))
     answer = json.loads(ended.stdout.splitlines()[-1])
     if "refused" in answer:
         return result([], NOT_RUN, tuple(answer["refused"].splitlines()))

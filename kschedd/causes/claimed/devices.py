@@ -311,12 +311,21 @@ def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
                 ["spec.devices.constraints"],
                 options=asking(case, used.entry, used.claim, "drop the constraint", without),
             )
+    apart = [f"request {name}: {some(nodes)}" for used in open_ for name, nodes in _by_request(devices, used.claim)]
     return FoundCause(
         "RequestAboveEveryNode",
         f"no node has the devices of all requests of {joined([used.label for used in open_])} together",
         [named(used.claim) for used in open_],
         ["spec.devices.requests"],
+        [f"nodes with the devices of {each}" for each in apart],
     )
+
+
+def _by_request(devices: Devices, claim: Object) -> Iterator[tuple[str, set[str]]]:
+    """Yield the name of each request of the claim, and the nodes that have the devices of that one alone."""
+    for request in claim.spec["devices"].get("requests") or ():
+        spec = {**claim.spec, "devices": {"requests": [request]}}
+        yield request["name"], devices.possible([Object.from_raw({**claim.raw, "spec": spec})], set(devices.nodes))
 
 
 def _without_constraints(claim: Object) -> Object:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
@@ -114,12 +116,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
     """Find a request that exceeds every node that the pod may use, even when the node is empty."""
     if not case.open or case.large_enough:
         return None
-    nodes = [case.nodes[name] for name in case.open]
-    most = {
-        resource: max((node.allocatable.get(resource, 0), node.name) for node in nodes)
-        for resource, number in case.pod.requests.items()
-        if number
-    }
+    most = {resource: case.most(sorted(case.open), resource) for resource in case.asked}
     beyond = [resource for resource, (there, _) in most.items() if there < case.pod.requests[resource]]
     if not beyond:
         return _no_node_has_all(case)
@@ -145,7 +142,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         if each.get("restartPolicy") != "Always" and _request_of(each, resource) > largest
     ]
     evidence += [*initial, *by_default(case, resource)]
-    if elsewhere:
+    if elsewhere and case.workload.kind != "DaemonSet":
         taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
         evidence.append(f"large enough, but {why}: {some(elsewhere)}")
@@ -182,7 +179,7 @@ def _no_node_has_all(case: Case) -> FoundCause:
 
 def _slip(case: Case, resource: str) -> tuple[str, str] | None:
     """Return the written amount and the one that may be meant: with a forgotten or another unit."""
-    largest = max((case.nodes[name].allocatable.get(resource, 0) for name in case.open), default=0)
+    largest = int(case.there(sorted(case.open), resource).max(initial=0))
     for holder, _ in asking(case.workload.pod_spec, resource):
         written = str(holder[resource])
         number = read_amount(resource, written)
@@ -249,18 +246,17 @@ def _largest_for_all(case: Case, resource: str) -> int:
     Each pod counts on a node of its own where there are enough nodes.
     """
     waiting = max(1, len(case.workload.pending) or case.workload.wanted)
+    if case.workload.kind == "DaemonSet":  # each pod is for one node
+        waiting = 1
     others = {name: number for name, number in case.pod.requests.items() if number and name != resource}
     usable = [name for name in case.open if case.rejections.get(name, {}).keys() <= {"NodeResourcesFit"}]
-    roomy = [
-        name
-        for name in usable or case.open
-        if all(
-            case.free(name, other) >= number
-            for other, number in others.items()
-            if other in case.nodes[name].allocatable
-        )
-    ] or list(case.open)
-    frees = sorted((case.free(name, resource) for name in roomy), reverse=True)
+    names = sorted(usable or case.open)
+    enough = np.ones(len(names), dtype=bool)
+    for other, number in others.items():
+        offered = case.there(names, other) > 0
+        enough &= ~offered | (case.frees(names, other) >= number)
+    roomy = [name for name, roomy in zip(names, enough.tolist(), strict=True) if roomy] or names
+    frees = sorted(case.frees(roomy, resource).tolist(), reverse=True)
     best = 0
     for taken, free in enumerate(frees, 1):
         each = -(-waiting // taken)  # pods on one node
@@ -327,12 +323,12 @@ def _lowered(resource: str, asked: int, excess: int) -> Callable[[Spec], None]:
                 _state(largest, resource, left)
                 return
             for container in running:
-                _state(container, resource, _rounded(resource, _request_of(container, resource) * fits // together))
+                _state(container, resource, rounded_down(resource, _request_of(container, resource) * fits // together))
 
     return edit
 
 
-def _rounded(resource: str, number: int) -> int:
+def rounded_down(resource: str, number: int) -> int:
     """Return the amount rounded down to what a person would write; bytes to Mi."""
     return number - number % (1 << 20) if resource in _BYTES and number >= 1 << 20 else number
 

@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from kschedd.api.nodes import Node
-from kschedd.api.pods import Pod
 from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
 from kschedd.causes.case import Case
 from kschedd.causes.findings import ADD_OBJECT, RemedyOption
@@ -32,9 +33,13 @@ def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[Reme
 
 def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[Node, int]:
     """Return the largest of these nodes for the pod, and how many like it hold the pods that wait."""
-    like = max((case.nodes[name] for name in full), key=lambda node: (_room(case.pod, node.allocatable), node.name))
-    each = max(1, _room(case.pod, like.allocatable))
-    return like, -(-(waiting or _waiting(case)) // each)
+    names = sorted(full)
+    each = case.there(names, "pods")
+    for resource, amount in case.asked.items():
+        each = np.minimum(each, case.there(names, resource) // amount)
+    most = int(each.max())
+    like = case.nodes[names[int(np.flatnonzero(each == most)[-1])]]
+    return like, -(-(waiting or _waiting(case)) // max(1, most))
 
 
 def _waiting(case: Case) -> int:
@@ -72,9 +77,3 @@ def _free_name(case: Case, like: str, place: int) -> str:
                 return name
             place -= 1
         number += 1
-
-
-def _room(pod: Pod, allocatable: Mapping[str, int]) -> int:
-    """Return the number of such pods that an empty node holds."""
-    counts = [allocatable.get(name, 0) // number for name, number in pod.requests.items() if number]
-    return min([*counts, allocatable.get("pods", 110)])

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import attrs
+import numpy as np
 
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
@@ -13,6 +14,7 @@ from kschedd.causes.findings import FoundCause
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import workload_of
 
+_MOST_SEARCHED: Final = 256  # nodes, those with the most room, in which a resize is looked for
 _NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
 #: nodes that the first plugin rejects, and no others but these
 _KEPT_OUT: Final = {
@@ -31,18 +33,17 @@ class _Lack:
 
 def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
     """Nodes that are large enough, and full."""
-    full = [name for name in among if "NodeResourcesFit" in case.rejections.get(name, {})]
+    full = [name for name in sorted(among) if "NodeResourcesFit" in case.rejections.get(name, {})]
     if not full:
         return None
     too_many = [name for name in full if "Too many pods" in case.rejections[name]["NodeResourcesFit"]]
     if len(too_many) == len(full):
         return _too_many_pods(case, full)
     lacks = []
-    for resource, asked in case.pod.requests.items():
-        short = [name for name in full if asked and case.free(name, resource) < asked]
+    for resource, asked in case.asked.items():
+        short = int(np.count_nonzero(case.frees(full, resource) < asked))
         if short:
-            most, where = max((case.free(name, resource), name) for name in full)
-            lacks.append(_Lack(resource, len(short), most, where))
+            lacks.append(_Lack(resource, short, *case.most(full, resource, free=True)))
     lacks.sort(key=lambda lack: -lack.nodes)
     if not lacks:
         return None
@@ -76,6 +77,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
             *by_default(case, first.resource),
             *_holders(case, first),
             *_beyond(case, first.resource, full),
+            *_as_high(case, full),
             *_more(case, full),
         ],
         [*smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
@@ -85,7 +87,9 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
 def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
     """Return a pod whose deferred resize already counts on its node; "" if that makes no difference."""
     table = case.engine.machine.cluster.table
-    for name in full:
+    free = case.frees(full, resource)
+    for place in np.argsort(-free, kind="stable")[:_MOST_SEARCHED].tolist():
+        name = full[place]
         for pod in table.pods[table.row_of[name]]:
             if not pod.resize_deferred:
                 continue
@@ -138,6 +142,17 @@ def _preempts_never(case: Case, full: Sequence[str]) -> str:
     return ""
 
 
+def _as_high(case: Case, full: Sequence[str]) -> list[str]:
+    """Return that the pod has a priority, and that no pod on these nodes has a lower one."""
+    if case.pod.priority <= 0:
+        return []
+    table = case.engine.machine.cluster.table
+    least = min((pod.priority for name in full for pod in table.pods[table.row_of[name]]), default=0)
+    if least < case.pod.priority:
+        return []
+    return [f"no pod there has a priority below {case.pod.priority}, that of the pod, so it preempts none"]
+
+
 def _part(case: Case, lack: _Lack) -> str:
     return f"{shown(lack.resource, case.pod.requests[lack.resource])} {lack.resource}"
 
@@ -168,7 +183,7 @@ def _holders(case: Case, lack: _Lack) -> list[str]:
 
 def _beyond(case: Case, resource: str, full: Sequence[str]) -> list[str]:
     """Return the nodes whose pods request more than there is, as after a node shrank, or beside a scheduler."""
-    found = [name for name in full if case.free(name, resource) < 0]
+    found = [full[place] for place in np.flatnonzero(case.frees(full, resource) < 0).tolist()]
     if not found:
         return []
     name, there = found[0], case.nodes[found[0]].allocatable.get(resource, 0)

@@ -4,12 +4,14 @@ The API server's message names each.
 """
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import attrs
 
 from kschedd.api.quantity import format_nanos, nanos, style
 from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.demands.amounts import amount, read_amount, rounded_down
 from kschedd.causes.findings import (
     ADD_OBJECT,
     CHANGE_OBJECT,
@@ -200,8 +202,31 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
         f"the {text}: {rest}",
         [ObjectNamed("LimitRange", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
-        options=[RemedyOption(f"state {bound} {resource}", edit=spec_edit(edit))] if about == "Container" else [],
+        options=[RemedyOption(f"state {bound} {resource}", edit=spec_edit(edit))]
+        if about == "Container"
+        else [RemedyOption(f"state {bound} {resource} for all containers", edit=spec_edit(_shared(resource, bound)))]
+        if about == "Pod" and way == "maximum"
+        else [],
     )
+
+
+def _shared(resource: str, bound: str) -> Callable[[Spec], None]:
+    """Return the edit that lowers the requests and limits of all containers by one share, to this sum."""
+
+    def edit(spec: Spec) -> None:
+        most = read_amount(resource, bound)
+        for part in ("requests", "limits"):
+            stating = [
+                held[part]
+                for container in spec.get("containers") or ()
+                if resource in ((held := container.get("resources") or {}).get(part) or {})
+            ]
+            together = sum(read_amount(resource, str(held[resource])) for held in stating)
+            for held in stating if together > most else ():
+                number = read_amount(resource, str(held[resource])) * most // together
+                held[resource] = amount(resource, rounded_down(resource, number))
+
+    return edit
 
 
 def _above_ratio(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:

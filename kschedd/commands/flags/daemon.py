@@ -46,7 +46,7 @@ def add_daemon_flags(parser: Any) -> None:
         const=True,
         metavar="BOOL",
         help="schedule only while this daemon holds the lease (requires --schedule; default: as the "
-        "configuration says, else true)",
+        "configuration has, else true)",
     )
     _add_controller_flags(parser)
 

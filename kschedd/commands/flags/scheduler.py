@@ -53,7 +53,7 @@ def version_of(options: argparse.Namespace) -> "KubernetesVersion":
 
 
 def with_ties(options: argparse.Namespace, version: "KubernetesVersion") -> "KubernetesVersion":
-    """Return the version with ties as --ties says."""
+    """Return the version with ties as set by --ties."""
     return version.with_random_ties() if options.ties == "random" else version
 
 

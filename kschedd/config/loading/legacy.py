@@ -39,7 +39,7 @@ def read_algorithm_source(fields: ConfigFields, loading: Loading) -> tuple[list[
         profile, extenders = found
         for ignored in ("plugins", "pluginConfig"):
             if (given := fields.get(ignored)) is not None:
-                given.reading.warn(given.path, None, "is not used, since a Policy says which plugins there are")
+                given.reading.warn(given.path, None, "is not used, because a Policy lists the plugins")
         return [_with_switches(profile, fields, loading)], extenders
     provider = inner.choice("provider", DEFAULT_PROVIDER, (DEFAULT_PROVIDER, AUTOSCALER_PROVIDER)) if inner else ""
     plugins = read_plugins(fields.place, fields.mapping("plugins"), name, loading)

@@ -1,6 +1,6 @@
 """The formats of kube-scheduler's configuration, and the defaults of the release that read each last.
 
-A format was read by several releases, and its file does not say by which. Fields that are left out get the defaults of
+A format was read by several releases, and its file does not name one. Fields that are left out get the defaults of
 the last of these.  Up to v1beta2 the defaults are lists by extension point; v1beta3 and v1 have one list for
 MultiPoint.
 

@@ -7,6 +7,7 @@ Source: Kubernetes v1.34, pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_po
 (rejectPod).
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -20,6 +21,7 @@ from kschedd.controllers.kubelets.admission import Refusal
 from kschedd.controllers.kubelets.pod_run import BY_KUBELET, DISRUPTION_TARGET, PodRun
 from kschedd.controllers.kubelets.resizing import PENDING, report_of, stated
 
+_HEX: Final = re.compile("[0-9a-f]{6}")
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
@@ -68,17 +70,23 @@ def _addresses(pod: Pod, node: Node) -> dict[str, Any]:
     host_ip = next(
         (a.get("address") or "" for a in node.status.get("addresses") or () if a.get("type") == "InternalIP"), ""
     )
-    number = int(pod.uid[:6], 16) if _is_hex(pod.uid[:6]) else 0
+    number = int(pod.uid[:6], 16) if _HEX.fullmatch(pod.uid[:6]) else 0
     own_ip = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
     ip = host_ip if pod.pod_spec.raw.get("hostNetwork") else own_ip
     status: dict[str, Any] = {}
     if host_ip:
         status["hostIP"] = host_ip
-        status["hostIPs"] = [{"ip": host_ip}]
+        status["hostIPs"] = _as_list(host_ip)
     if ip:
         status["podIP"] = ip
         status["podIPs"] = [{"ip": ip}]
     return status
+
+
+@lru_cache(256)
+def _as_list(ip: str) -> list[Raw]:
+    """Return the hostIPs shared by all pods of a node."""
+    return [{"ip": ip}]
 
 
 def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
@@ -94,10 +102,6 @@ def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
     if generation:
         status["observedGeneration"] = generation
     return status
-
-
-def _is_hex(text: str) -> bool:
-    return len(text) == 6 and all(letter in "0123456789abcdef" for letter in text)
 
 
 def refused_status(pod: Pod, refusal: Refusal, at: str) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
 def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, *, searched: int = 0) -> str:
     """Return the groups as a table, the total number of pods, and the remedies; for `searched` groups one was searched.
 
-    Without a search it is said where the remedies are.
+    Without a search the text names the command that lists remedies.
     """
     where = "" if namespace is None else f" in namespace {clean(namespace)}"
     if not groups:

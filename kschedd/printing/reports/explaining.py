@@ -51,8 +51,8 @@ def _dumped(answer: Raw, style: TerminalStyle) -> str:
         return ""
     since = f" (False since {recorded['since']})" if recorded.get("since") else ""
     if recorded.get("same"):
-        return f"  its own scheduler said the same{since}\n"
-    text = f"  its own scheduler said{since}: {clean(str(recorded.get('message') or recorded.get('reason')))}\n"
+        return f"  its own scheduler reported the same{since}\n"
+    text = f"  its own scheduler reported{since}: {clean(str(recorded.get('message') or recorded.get('reason')))}\n"
     why = recorded.get("why") or ()
     text += "  they differ, which may be because\n" if why else ""
     return text + "".join(f"    {style.plain('·')} {clean(str(reason))}\n" for reason in why)
@@ -171,11 +171,11 @@ def _on_node(answer: Raw, node: str, style: TerminalStyle) -> str:
     for plugin in dict.fromkeys([*(answer.get("filters") or ()), *shown]):
         each = shown.get(plugin)
         if each is None:
-            rows.append((plugin, "not asked" if plugin in skipped else "passes", ""))
+            rows.append((plugin, "skipped" if plugin in skipped else "passes", ""))
         else:
             rows.append((plugin, str(each.get("code") or ""), _row(each, "")[3]))
     table = Table(("PLUGIN", "VERDICT", "REASON"), tuple(rows))
-    return f"\nWhat each plugin says of {node}:\n" + render(table, style, indent="  ")
+    return f"\nVerdict of each plugin on {node}:\n" + render(table, style, indent="  ")
 
 
 def timing(answer: Raw, style: TerminalStyle) -> str:

@@ -82,7 +82,7 @@ class RemoteDoor:
         if (closed := self._pending.add(scope, address)) is not None:
             closed.cancel()
         self.log.debug("rpc.knocked", address=address)
-        why = f"it had not said within {self.limits.seconds:g} s who it is, or others came before it did"
+        why = f"authentication timed out after {self.limits.seconds:g} s, or too many connections were unauthenticated"
         try:
             with scope:
                 return await self._admitted(stream, address)

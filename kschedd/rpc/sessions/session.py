@@ -239,7 +239,7 @@ class ClientSession:
         self._ending = True
         self._reading.cancel()
         self._work.cancel_scope.cancel()
-        self._outbox.put(encode_error(NO_MSGID, "too_slow", f"{why}: read faster, or ask for less"))
+        self._outbox.put(encode_error(NO_MSGID, "too_slow", f"{why}: read faster, or request less"))
         self._everything.cancel_scope.deadline = trio.current_time() + self._terms.stall_s
 
     def shut_down(self, grace_s: float) -> None:
@@ -398,7 +398,7 @@ class ClientSession:
             await self._outbox.room()
             if opened:
                 failure = result.get("stream") if isinstance(result, Mapping) else getattr(result, "stream", None)
-                assert failure == opened[0].id, f"{method.name} does not say which stream it opened"
+                assert failure == opened[0].id, f"{method.name} does not name the stream it opened"
             return encode_response(msgid, result)
         except Exception as raised:  # a handler's bug must not end the session
             for stream in opened:

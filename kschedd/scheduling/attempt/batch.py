@@ -29,6 +29,8 @@ import numpy as np
 
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
+from kschedd.metrics import catalogue
+from kschedd.metrics.instruments import Counter
 from kschedd.scheduling.attempt.ties import Choose, NodeTies, heapify, pop_first
 
 MAX_AGE_S: Final = 0.5
@@ -118,14 +120,15 @@ class BatchState:
     chosen: str = ""
     hinted: str = ""  # the node that the last cycle was to try first
 
-    def follows(self, cycle: int, signature: str | None, now_s: float) -> bool:
-        """Return whether the stored results are valid for this cycle, provided the chosen node is full."""
-        return (
-            bool(self.nodes)
-            and cycle == self.cycle + 1
-            and signature == self.signature
-            and now_s <= self.created_s + MAX_AGE_S
-        )
+    def why_unusable(self, cycle: int, signature: str | None, now_s: float, *, nominated: bool) -> str:
+        """Return why the stored results are not valid for this cycle; "" if they are, provided the node is full."""
+        if cycle != self.cycle + 1:
+            return "pod_skipped"
+        if nominated:
+            return "pod_nominated"
+        if signature != self.signature:
+            return "pod_incompatible"
+        return "" if now_s <= self.created_s + MAX_AGE_S else "expired"
 
     def store(
         self, cycle: int, signature: str | None, hint: str, chosen: str, others: SortedNodes | None, now_s: float
@@ -136,6 +139,25 @@ class BatchState:
             return
         known = others if signature is not None and others else SortedNodes([], [])
         self.signature, self.nodes, self.created_s = signature or "", known, now_s
+
+
+@attrs.frozen(eq=False)
+class BatchCounts:
+    """The counters of batching for one profile."""
+
+    profile: str
+    _attempts: Counter
+    _flushed: Counter
+    _rescores: Counter
+
+    def attempted(self, result: str) -> None:
+        self._attempts.add(self.profile, result)
+
+    def unusable(self, why: str) -> None:
+        self._flushed.add(self.profile, why)
+
+    def rescored(self) -> None:
+        self._rescores.add(self.profile)
 
 
 @attrs.define(eq=False)
@@ -149,13 +171,34 @@ class Batching:
     _cycle: int
     _signature: str | None
     _now_s: float
+    _counts: BatchCounts
     hint: str = attrs.field(default="", init=False)  # the node to try first
 
-    @property
-    def full_node(self) -> str:
-        """The node that must be full before a hint is given; "" if there is no hint."""
+    def full_node(self, *, nominated: bool) -> str:
+        """Return the node that must be full before a hint is given; "" if there is no hint.
+
+        `nominated`: the pod has a nominated node, and such pods get no hint.
+        """
         state = self._state
-        return state.chosen if state.follows(self._cycle, self._signature, self._now_s) else ""
+        if not state.nodes:
+            return ""
+        why = state.why_unusable(self._cycle, self._signature, self._now_s, nominated=nominated)
+        if why:
+            self._counts.unusable(why)
+            return ""
+        return state.chosen
+
+    def unusable(self, why: str) -> None:
+        """Count stored results that are not used for this reason."""
+        self._counts.unusable(why)
+
+    def rescored(self) -> None:
+        self._counts.rescored()
+
+    def tried(self) -> None:
+        """Count the attempt if it has no hint; `store` counts the others."""
+        if not self.hint:
+            self._counts.attempted("no_hint")
 
     def nodes_left(self, choose: Choose) -> SortedNodes:
         """Return the nodes from which a hint is taken."""
@@ -181,6 +224,10 @@ class Batching:
         others = None
         if totals is not None and self.replaces(chosen):
             others = SortedNodes.of(chosen, rows, totals, names, raw)
+        if self.hint:
+            self._counts.attempted("hint_used" if self.hint == chosen else "hint_not_used")
+        if self.hint != chosen and not others:
+            self._counts.unusable("empty_list" if totals is None else "pod_not_batchable")
         self._state.store(self._cycle, self._signature, self.hint, chosen, others, self._now_s)
 
 
@@ -191,9 +238,20 @@ class Batches:
     cluster: SchedulerCache
     cycle: int = 0
     _states: dict[str, BatchState] = attrs.field(factory=dict, init=False)
+    counters: tuple[Counter, Counter, Counter] = attrs.field(
+        factory=lambda: (
+            Counter(catalogue.BATCH_ATTEMPTS),
+            Counter(catalogue.BATCH_FLUSHED),
+            Counter(catalogue.BATCH_RESCORES),
+        ),
+        init=False,
+    )
 
     def of(self, profile: str) -> BatchState:
         return self._states.setdefault(profile, BatchState())
+
+    def counts(self, profile: str) -> BatchCounts:
+        return BatchCounts(profile, *self.counters)
 
     def next_cycle(self) -> int:
         """Count a popped pod and return the number of its cycle."""

@@ -201,6 +201,7 @@ class Scheduler:
         try:
             if batching is not None:
                 yield from self._hint(batching, state, pod)
+                batching.tried()
             wished = pod.nominated_node_name or ("" if batching is None else batching.hint)
             others = None if prepared is None else prepared.others
             found = yield from self._find(
@@ -250,43 +251,53 @@ class Scheduler:
         assert self.batches is not None, "otherwise nothing is signed"
         state = self.batches.of(self.profile.name)
         state.hinted = ""
-        return Batching(state, cycle, self._sign(pod), now_s)
+        return Batching(state, cycle, self._sign(pod), now_s, self.batches.counts(self.profile.name))
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
         """Take the next best node of the previous cycle if the node it chose is full for this pod or is rescored."""
         rules = self.profile.rules
-        if pod.nominated_node_name and rules.nominated_pods_unbatched:
+        full_node = batching.full_node(nominated=bool(pod.nominated_node_name) and rules.nominated_pods_unbatched)
+        if not full_node:
             return
-        row = self.cluster.table.row_of.get(batching.full_node)
+        row = self.cluster.table.row_of.get(full_node)
         if row is None:
+            batching.unusable("node_missing")
             return
         rows = np.array([row], dtype=np.int64)
         known = self.evaluations.apart(state)
         there = yield from self.search.run(known, state, pod, known.place[rows], 0, 1, NO_NOMINATED)
+        why = ""
         if there.error is not None:
-            return
-        if not len(there.rows) or (
-            rules.batch_rescores and (yield from self._rescored(batching.nodes_left(self.choose), state, pod, row))
-        ):
+            why = "filter_error" if rules.batch_rescores else "node_not_full"
+        elif len(there.rows) and rules.batch_rescores:
+            batching.rescored()
+            why = yield from self._rescored(batching.nodes_left(self.choose), state, pod, row)
+        elif len(there.rows):
+            why = "node_not_full"
+        if why:
+            batching.unusable(why)
+        else:
             batching.take_hint(self.choose)
 
-    def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[bool]:
-        """Score the row again and add it to the nodes, normalized together; return False if that fails."""
+    def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[str]:
+        """Score the row again and add it to the nodes, normalized together; return the reason if that fails."""
         table, state = self.cluster.table, state.clone()
         found = [table.row_of.get(name) for name in nodes.names]
         rows = [known for known in found if known is not None]
         if len(rows) < len(found):
-            return False
+            return "node_missing"
         together = np.array([*rows, row], dtype=np.int64)
+        why = "rescore_error"
         try:
             if (yield from self.ranking.pre_scoring(state, pod, together, None)) is not None:
-                return False
+                return "prescore_error"
             fresh = yield from self.ranking.raw_scores(state, pod, together[-1:])
             nodes.add(table.names[row], {plugin: int(values[0]) for plugin, values in fresh.items()})
+            why = "normalize_error"
             nodes.totals = self.ranking.totals_of(state, pod, together, nodes.raw).tolist()
         except PluginFault:
-            return False
-        return True
+            return why
+        return ""
 
     # -- step by step -----------------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
     if plugin not in [each.name for each in scores]:
         raise CannotReplace(f"{plugin} scores no nodes in this profile: {', '.join(each.name for each in scores)} do")
     if stepper.state is not None and plugin in stepper.state.skip_score:
-        raise CannotReplace(f"{plugin} does not score this pod: its PreScore has said Skip")
+        raise CannotReplace(f"{plugin} does not score this pod: its PreScore returned Skip")
     left = stepper.nodes_left()
     if left is not None and row not in left:
         raise CannotReplace(f"{node} is not among the nodes that are left")

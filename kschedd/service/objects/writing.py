@@ -78,7 +78,7 @@ class WritingMethods(Methods):
         (
             Param("manifests", "string|map|map[]", doc="YAML or JSON text, an object, or an array of objects"),
             Param("source", "string", False, "-", "name of the source in errors, such as a file name"),
-            Param("dry_run", "boolean", False, False, "say what would happen, change nothing"),
+            Param("dry_run", "boolean", False, False, "report what would happen and change nothing"),
             Param("atomic", "boolean", False, False, "apply all of them, or none if any is rejected"),
             VALIDATION,
             GIVEN_SPACE,

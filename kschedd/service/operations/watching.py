@@ -63,7 +63,7 @@ class Watching:
 async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Watching:
     """Open the watch that the request describes.
 
-    It begins with the existing objects if the request asks for them, or if it names no version and does not decline
+    It begins with the existing objects if the request wants them, or if it names no version and does not decline
     them.
     """
     options = request.reading

@@ -12,7 +12,7 @@ FORMS: Final = ("table", "json", "yaml")
 
 
 def write_listing(session: VerbSession, output: str, answer: Any, table: Callable[[Any], Table], nothing: str) -> int:
-    """Write the answer as -o asks, by default as a table; where it is empty that says `nothing`, on standard error."""
+    """Write the answer in the format of -o, by default a table; an empty answer writes `nothing` to standard error."""
     if write_answer(session, output, answer):
         return 0
     if answer:
@@ -23,7 +23,7 @@ def write_listing(session: VerbSession, output: str, answer: Any, table: Callabl
 
 
 def write_answer(session: VerbSession, output: str, answer: Any) -> bool:
-    """Write the answer where -o asks for JSON or YAML; returns False where a table is asked for."""
+    """Write the answer if -o is json or yaml; return False if a table is wanted."""
     form = output_of(output, FORMS).form
     if form == "json":
         session.write(documents.as_json(answer))

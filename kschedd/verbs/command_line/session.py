@@ -49,8 +49,8 @@ class VerbSession:
     folder: Path = Path()  # the base of relative file paths
     measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
     streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait look again
-    cluster_time: Callable[[], float] | None = None  # asks the daemon for its time; None: it is `now`
-    outlived: bool = False  # what a command tells the debugger is to hold when its connection has ended
+    cluster_time: Callable[[], float] | None = None  # queries the daemon's time; None: it is `now`
+    outlived: bool = False  # changes to the debugger outlive the command's connection
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
     remedies_for: str = ""  # the program that carries out remedies; "": the daemon knows
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon

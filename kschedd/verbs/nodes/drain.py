@@ -2,10 +2,10 @@
 
 `drain` cordons the nodes, then evicts from one after the other what `drain_filters` lets go: all pods of a node at
 once, each that its budget holds back again every 5 seconds, until all are gone or the time is over. Ctrl-C leaves the
-nodes cordoned and says what is left.
+nodes cordoned and lists what is left.
 
 Source: kubectl v1.34, pkg/drain/drain.go, pkg/cmd/drain/drain.go; the words are kubectl's, but for the indented lines
-that say what a budget waits for.
+that explain what a budget waits for.
 """
 
 import argparse

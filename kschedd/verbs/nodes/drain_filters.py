@@ -1,6 +1,6 @@
 """kubectl's drain filters: the pods of a node that `drain` evicts, ignores, or rejects.
 
-The filters run in kubectl's order; a pod's last filter has the say, so an earlier filter's warning is dropped.
+The filters run in kubectl's order. The last filter decides about a pod, so an earlier filter's warning is dropped.
 Source: kubectl v1.34, pkg/drain/filters.go.
 """
 
@@ -43,7 +43,7 @@ _OKAY: Final = PodDeleteStatus(True, "Okay")
 _SKIP: Final = PodDeleteStatus(False, "Skip")
 
 DaemonSetError = Callable[[str, str], str | None]
-"""Namespace and name of a DaemonSet: what the API server says where there is none, else None."""
+"""A function from a DaemonSet's namespace and name to the API server's error if it does not exist, else None."""
 
 
 def delete_status(pod: Raw, flags: DrainFlags, daemon_set_error: DaemonSetError, now: float) -> PodDeleteStatus:

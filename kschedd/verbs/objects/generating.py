@@ -286,7 +286,7 @@ def exposing_service(name: str, options: argparse.Namespace, raw: Mapping[str, A
             raise UsageError("the pod has no labels and cannot be exposed")
     elif kind in ("Deployment", "ReplicaSet", "StatefulSet"):
         if spec["selector"].get("matchExpressions"):
-            raise UsageError("couldn't convert expressions of the selector: say --selector app=web")
+            raise UsageError("couldn't convert expressions of the selector: use --selector app=web")
         selector = spec["selector"]["matchLabels"]
     elif kind in ("Service", "ReplicationController"):
         selector = spec.get("selector") or {}

@@ -338,7 +338,7 @@ def _watch(
 
     missed = "what changed in between is not known"
     if not options.watch_only:
-        missed += "; what there is now comes again, and what was deleted is not told"
+        missed += "; existing objects are listed again, and deletions since then are not shown"
     params = {"kind": target.kind.name, **where(target.kind, namespace)}
     follow(session, "objects.watch", params, _place(found), show_change, start_over, missed)
 

@@ -126,7 +126,7 @@ def _for_each(
     what: list[str],
     work: Callable[[Kind, Raw], None],
 ) -> int:
-    """Do the work for each of the objects; what it raises is said, and the others are done all the same."""
+    """Do the work for each object; an error is reported, and the remaining objects are still processed."""
     failed = 0
     for kind, name, namespace in _objects(session, options, what):
         try:

@@ -3,7 +3,7 @@
     pod NAME STATE            pods STATE (-l SELECTOR: every one of them; at least one)
     N pods STATE              nothing STATE (the same as 0 pods)
     pending NAME              the same as: pod NAME pending; likewise for each state of one word
-    max skew <= N [over KEY] [for SELECTOR]    also: ≤, at most; KEY: zone (if none is said), region, node or a label
+    max skew <= N [over KEY] [for SELECTOR]    also: ≤, at most; KEY: zone (the default), region, node or a label
     event REASON [for KIND/NAME] [because TEXT]          no event ...
     KIND/NAME {PATH} = VALUE
 

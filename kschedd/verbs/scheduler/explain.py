@@ -192,7 +192,7 @@ def _of_workload(
         return found
     try:
         answer = session.daemon.call("scheduler.explain", pod=found["examined"])
-    except RpcError:  # no profile is there for it, or there is none of its pods yet: the diagnosis says so
+    except RpcError:  # no profile handles it, or it has no pods yet: the diagnosis reports that
         return found
     return {**answer, **found}
 
@@ -278,7 +278,7 @@ def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: l
     namespace = meta.get("namespace") or "default"
     try:
         found = _diagnosis(session, kind_of(raw).name, meta["name"], namespace, manifests=manifests)
-    except RpcError:  # the explanation of its pod says why
+    except RpcError:  # the explanation of its pod has the reason
         return {}
     return {} if found["cause"]["code"] == "NothingIsWrong" else found
 

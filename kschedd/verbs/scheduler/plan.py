@@ -77,7 +77,7 @@ def _planned(
     ended = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
-    done = is_different(diff) or not status  # otherwise there is nothing to say but why not
+    done = is_different(diff) or not status  # otherwise only the reason is shown
     largest = list(_largest(inner, diff))
     at_rest = ended["at_rest"]
     result = {"complete": at_rest and not fails, "pending": len(without_place(diff))}

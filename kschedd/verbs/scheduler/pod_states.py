@@ -2,7 +2,7 @@
 
 STATE: [not] on node NAME | on zone NAME | on KEY=VALUE (a label of its node) | pending | gated | scheduled | running |
 succeeded | failed | terminating | gone | evicted | nominated to NODE; then [because TEXT], part of what the pod's
-condition (of an evicted one: its condition or event) says.
+condition (for an evicted pod its condition or event) contains.
 
 `PodsSeen` is what an assertion about pods is checked against, looked up once. Raises UsageError.
 """

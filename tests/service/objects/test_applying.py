@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from kschedd.api.text import documents
-from kschedd.api.text.documents import composed
 from kschedd.service.objects.applying import FROM_FILES, Applier, ApplyOutcome, Wanted, chunks, parse
 from kschedd.store.store import Store
 from tests.store.definitions import definition, widget
@@ -63,11 +62,12 @@ def test_one_bad_manifest_does_not_spoil_the_others_and_has_its_line(store: Stor
 def test_a_text_is_read_for_its_lines_only_where_one_is_told(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
-    def composing(text: str) -> yaml.Node | None:
+    def composing(text: str, loader: Any) -> Any:
         read.append(text)
-        return composed(text)
+        return compose(text, loader)
 
-    monkeypatch.setattr(documents, "composed", composing)
+    compose = yaml.compose
+    monkeypatch.setattr(documents.yaml, "compose", composing)
     parsed = parse("---\n".join((NODE, BAD, POD)), "cluster.yaml")
     outcome = apply_all(parsed.wanted, store)
     assert read == []
