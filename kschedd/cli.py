@@ -43,6 +43,10 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
         "Draw the tables of runs and sweeps: usage, fragmentation, waits, Pareto fronts.",
     ),
     "tune": ("kschedd.commands.tune", "Search for weights and arguments that are best for objectives, with Optuna."),
+    "workload": (
+        "kschedd.commands.workload",
+        "Read traces of other clusters: figures, conversion, samples, fitted generators.",
+    ),
     "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
     "lint": ("kschedd.commands.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
     "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),

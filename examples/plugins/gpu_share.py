@@ -13,7 +13,7 @@ chooses the cards. It writes them to the pod's annotation `kschedd.io/gpu-cards`
           - name: GpuShare
             args:
               policy: FGD
-              typicalPods:    # of FGD alone: what the workload is made of; share is relative
+              typicalPods:    # for FGD: a pod list with cpu_milli, num_gpu, gpu_milli, or requests with shares
                 - {cpuMilli: 4000, cards: 1, cardMilli: 500, share: 3}
                 - {cpuMilli: 8000, cards: 8, cardMilli: 1000, share: 1}
                 - {cpuMilli: 2000, cards: 0, cardMilli: 0, share: 1}
@@ -32,6 +32,7 @@ USENIX ATC 2023, and the simulator published with it. Units: CPU in millicores, 
 Owns: the cards of pods that it placed, until the scheduler has seen their annotation.
 """
 
+import csv
 from collections.abc import Callable, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, Final, Self
@@ -216,9 +217,9 @@ class GpuShare:
         policy = args.values.get("policy", "BestFit")
         if policy not in POLICIES:
             raise ValueError(f"policy: {policy!r}: must be one of {', '.join(POLICIES)}")
-        typical = _typical(args.values.get("typicalPods", ()))
-        if (policy == "FGD") != bool(typical):
-            raise ValueError("typicalPods: required by policy FGD, and by no other")
+        typical = _typical(args.values.get("typicalPods", ())) if policy == "FGD" else {}
+        if policy == "FGD" and not typical:
+            raise ValueError("typicalPods: required by policy FGD")
         return cls(policy, Fragmentation(typical) if typical else None, handle)
 
     # -- which nodes
@@ -356,8 +357,10 @@ def _kind(demand: Demand) -> int:
 
 
 def _typical(given: Any) -> dict[Demand, float]:
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise ValueError("typicalPods: must be a list")
+    if isinstance(given, str):
+        return _listed(given)
+    if not isinstance(given, Sequence):
+        raise ValueError("typicalPods: must be a list, or a file with pods")
     found: dict[Demand, float] = {}
     for number, each in enumerate(given):
         try:
@@ -368,4 +371,21 @@ def _typical(given: Any) -> dict[Demand, float]:
         if min(demand.cpu, demand.cards, demand.milli) < 0 or demand.milli > CARD or not share > 0:
             raise ValueError(f"typicalPods[{number}]: none may be negative, cardMilli at most {CARD}, share above 0")
         found[demand] = found.get(demand, 0.0) + share
+    return found
+
+
+def _listed(path: str) -> dict[Demand, float]:
+    """Return the requests in a pod list, and the number of pods of each.
+
+    All requests count: without the rare pods that request eight cards, no whole nodes are kept free for them.
+    """
+    found: dict[Demand, float] = {}
+    try:
+        with open(path, newline="", encoding="utf-8") as file:
+            for row in csv.DictReader(file):
+                cards = int(row["num_gpu"])
+                demand = Demand(int(row["cpu_milli"]), cards, int(row["gpu_milli"] or 0) if cards else 0)
+                found[demand] = found.get(demand, 0.0) + 1
+    except (OSError, KeyError, ValueError) as fault:
+        raise ValueError(f"typicalPods: {path}: must be a CSV file with cpu_milli, num_gpu and gpu_milli") from fault
     return found

@@ -31,6 +31,8 @@ from kschedd.printing.terminal.safe import exact, safe
 from kschedd.simulation.decisions import DecisionLog
 from kschedd.simulation.engine import EPOCH
 from kschedd.simulation.fill import Fill, filled
+from kschedd.simulation.fitting import GENERATORS, read_fitted
+from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -41,7 +43,6 @@ from kschedd.simulation.generated import (
 from kschedd.simulation.inputs import read_manifests
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.summary import Summary, span
-from kschedd.simulation.trace import read_trace
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 if TYPE_CHECKING:
@@ -90,8 +91,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="strict",
         help="unknown fields: reject the object (strict), drop them with a warning (warn) or silently (ignore)",
     )
-    given.add_argument("--nodes", type=path_value, metavar="FILE.csv", help="nodes of a trace")
-    given.add_argument("--pods", type=path_value, metavar="FILE.csv", help="pods of a trace, with their times")
+    given.add_argument("--nodes", type=path_value, metavar="FILE", help="nodes of a trace")
+    given.add_argument(
+        "--pods",
+        type=path_value,
+        metavar="FILE",
+        help="pods of a trace, or a generator fitted to one (docs/WORKLOADS.md)",
+    )
     given.add_argument(
         "--fill",
         metavar="RESOURCE=PERCENT",
@@ -256,9 +262,17 @@ def _simulate(options: argparse.Namespace) -> int:
     if dump is not None:
         config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
-    trace = read_trace(options.nodes, options.pods)
-    if generated is not None:
-        arrivals: Arrivals = attrs.evolve(generated, nodes=[*trace.nodes, *generated.nodes])
+    fitted = None
+    if options.pods is not None and options.pods.suffix in GENERATORS:
+        if options.fill is not None:
+            raise SimulateUsageError(f"--fill requires the pods of a trace, and {options.pods} is a generator")
+        fitted = read_fitted(options.pods)
+    trace = read_trace(options.nodes, None if fitted else options.pods)
+    if fitted is not None:
+        made = () if generated is None else generated.nodes
+        arrivals: Arrivals = fitted.generated([*trace.nodes, *made], options.seed or 0)
+    elif generated is not None:
+        arrivals = attrs.evolve(generated, nodes=[*trace.nodes, *generated.nodes])
     elif options.fill is not None:
         arrivals = filled(trace, Fill.parse(options.fill), options.seed or 0)
     else:

@@ -55,7 +55,13 @@ def add_parser(subparsers: Any) -> None:
 
 
 def add_engine_flags(parser: Any) -> None:
-    """Add the flags that choose where runs are performed."""
+    """Add the flags that choose the data, and where runs are performed."""
+    parser.add_argument(
+        "--data",
+        type=path_value,
+        metavar="DIR",
+        help="folder of the clusters' and workloads' files (default: that of the specification)",
+    )
     parser.add_argument(
         "--engine",
         choices=("loky", "threading", "dask", "ray"),
@@ -75,13 +81,14 @@ def main(options: argparse.Namespace) -> int:
         if options.jobs < 0:
             raise KscheddError(f"--jobs {options.jobs}: must be 0 or more")
         if options.dry_run:
-            planned = plan(options.spec, out, shard=options.shard, retry_failed=options.retry_failed)
+            planned = plan(options.spec, out, data=options.data, shard=options.shard, retry_failed=options.retry_failed)
             print("\n".join(_estimate(planned, options.jobs)))
             return 0
         progress = _SweepProgress()
         rows = sweep(
             options.spec,
             out,
+            data=options.data,
             engine=options.engine,
             jobs=options.jobs,
             address=options.address,
@@ -94,7 +101,8 @@ def main(options: argparse.Namespace) -> int:
         return INVALID
     progress.clear()
     failed = failures(rows)
-    print(f"{len(rows):,} runs, {failed:,} failed; rows in {out}", file=sys.stderr)
+    hours = sum(row.get("cpu_s", 0.0) for row in rows) / 3600
+    print(f"{len(rows):,} runs, {failed:,} failed, {hours:.3g} CPU hours; rows in {out}", file=sys.stderr)
     if options.output == "json":
         print(exact(json.dumps(list(rows), indent=2, ensure_ascii=False)))
     else:

@@ -41,7 +41,7 @@ def _tune(options: argparse.Namespace) -> int:
     out = options.out or options.spec.with_name(f"{options.spec.stem}-study")
     engine = EngineOptions(engine=options.engine, jobs=max(0, options.jobs), address=options.address)
     try:
-        spec = read_tuning_spec(options.spec)
+        spec = read_tuning_spec(options.spec, options.data)
 
         def progress(done: int) -> None:
             print(f"{done:,} of {spec.trials:,} trials", file=sys.stderr, flush=True)

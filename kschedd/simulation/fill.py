@@ -71,7 +71,7 @@ def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
     for place, number in enumerate(chosen):
         times[number] = times.get(number, 0) + 1
         pods.append(_copy(trace.pods[number], times[number], place * BETWEEN_S))
-    return Trace(trace.nodes, tuple(pods))
+    return attrs.evolve(trace, pods=tuple(pods))
 
 
 def _requests(trace: Trace, resource: str) -> Iterator[int]:

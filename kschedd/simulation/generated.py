@@ -1,8 +1,9 @@
 """A synthetic workload: pods arrive at random times, run and leave, on identical nodes.
 
-Arrivals are a Poisson process, and lifetimes are exponential. The seed decides both, so a run can be repeated. Pods are
-created at their arrival and dropped when they leave, so the memory of a run depends on the number of pods present at a
-time (arrivals per lifetime), not on the total.
+Arrivals are a Poisson process, or have Weibull intervals of `arrival_shape`. Lifetimes are exponential, or lognormal
+with `lifetime_sigma`. The seed decides both, so a run can be repeated. Pods are created at their arrival and dropped
+when they leave, so the memory of a run depends on the number of pods present at a time (arrivals per lifetime), not on
+the total.
 
     pods      cpu=500m,memory=1Gi,weight=3,priority=100     requests and relative frequency of a kind of pod
     nodes     cpu=32,memory=128Gi,pods=110,zones=3          capacity of a node, and the number of zones
@@ -13,6 +14,7 @@ Units: seconds of virtual time.
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import accumulate
+from math import gamma, log
 from random import Random
 from typing import Any, Final
 
@@ -22,7 +24,7 @@ from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from kschedd.api.quantity import QuantityError, parse
 from kschedd.api.text.numbers import whole_number
 from kschedd.errors import KscheddError
-from kschedd.simulation.trace import TraceEvent
+from kschedd.simulation.trace import TraceEvent, priority_class, priority_name
 
 Raw = dict[str, Any]
 
@@ -70,16 +72,12 @@ class GeneratedPods:
             "terminationGracePeriodSeconds": 0,
         }
         if numbers["priority"]:
-            spec["priorityClassName"] = _priority_class(numbers["priority"])
+            spec["priorityClassName"] = priority_name(numbers["priority"])
         return cls(f"kind-{number}", numbers["weight"], numbers["priority"], spec)
 
     def manifest(self, name: str) -> Raw:
         meta = {"name": name, "namespace": NAMESPACE, "labels": self._labels}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": self.spec}
-
-
-def _priority_class(value: int) -> str:
-    return f"priority-{value}"
 
 
 def generated_nodes(count: int, text: str, flag: str = "--node-shape") -> list[Raw]:
@@ -107,16 +105,14 @@ class GeneratedWorkload:
     lifetime_s: float  # on average
     shapes: Sequence[GeneratedPods]
     seed: int
+    arrival_shape: float = 1.0
+    lifetime_sigma: float = 0.0
 
     @property
     def objects(self) -> list[Raw]:
         """The priority classes and the nodes."""
-        api = "scheduling.k8s.io/v1"
-        classes = [
-            {"apiVersion": api, "kind": "PriorityClass", "metadata": {"name": _priority_class(value)}, "value": value}
-            for value in sorted({shape.priority for shape in self.shapes} - {0})
-        ]
-        return [*classes, *self.nodes]
+        classes = sorted({shape.priority for shape in self.shapes} - {0})
+        return [*map(priority_class, classes), *self.nodes]
 
     @property
     def event_count(self) -> int:
@@ -129,16 +125,26 @@ class GeneratedWorkload:
         leaving: list[tuple[float, int, str]] = []
         now = 0.0
         for number in range(self.pods):
-            now += random.expovariate(self.rate)
+            now += self._interval(random)
             while leaving and leaving[0][0] <= now:
                 yield _departure(*heappop(leaving))
             [shape] = random.choices(self.shapes, cum_weights=weights)
             name = f"{shape.name}-{number}"
             key = f"{NAMESPACE}/{name}"
-            heappush(leaving, (now + random.expovariate(1 / self.lifetime_s), number, key))
+            heappush(leaving, (now + self._lifetime(random), number, key))
             yield TraceEvent(now, "create", key, shape.manifest(name))
         while leaving:
             yield _departure(*heappop(leaving))
+
+    def _interval(self, random: Random) -> float:
+        if self.arrival_shape == 1:
+            return random.expovariate(self.rate)
+        return random.weibullvariate(1 / self.rate / gamma(1 + 1 / self.arrival_shape), self.arrival_shape)
+
+    def _lifetime(self, random: Random) -> float:
+        if not self.lifetime_sigma:
+            return random.expovariate(1 / self.lifetime_s)
+        return random.lognormvariate(log(self.lifetime_s) - self.lifetime_sigma**2 / 2, self.lifetime_sigma)
 
 
 def _departure(time_s: float, _: int, key: str) -> TraceEvent:

@@ -10,6 +10,7 @@
 | RESOURCE_used_mean, _max, _end | requested share of the capacity of all nodes |
 | RESOURCE_fragmented | share of the capacity that is free and cannot be used (`fragmentation.py`), at the end |
 | unusable_nodes, nodes_used | share of the nodes on which no target fits; with pods; at the end |
+| cost_hour, cost_hour_used | price of all nodes, and of those with pods, in an hour, at the end; with prices only |
 | zone_imbalance | largest less smallest requested CPU share of a zone, at the end; absent with one zone |
 
 RESOURCE is the last part of the resource's name, with `_` for `-`: `gpu_milli` of `alibabacloud.com/gpu-milli`.
@@ -24,13 +25,14 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kschedd.api.nodes import ZONE_LABEL
+from kschedd.api.nodes import ZONE_LABEL, Node
 from kschedd.api.pods import Pod
 from kschedd.cache.table import CPU, NodeTable
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import Happened
 from kschedd.simulation.fragmentation import Fragmentation, TargetSet
+from kschedd.simulation.prices import Prices
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import DELETED, WatchEvent
 
@@ -38,7 +40,7 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 FIXED: Final = (
     *("placed", "pending", "attempts", "preempted", "evicted", "queue_moves"),
     *(f"{what}_{of}" for what in ("wait_s", "slowdown") for of in ("mean", "p50", "p90", "p99", "max")),
-    *("unusable_nodes", "nodes_used", "zone_imbalance", "virtual_s"),
+    *("unusable_nodes", "nodes_used", "zone_imbalance", "cost_hour", "cost_hour_used", "virtual_s"),
 )
 #: the ends of names of measures by resource
 BY_RESOURCE: Final = ("_used_mean", "_used_max", "_used_end", "_fragmented")
@@ -70,11 +72,13 @@ class RunMeasures:
         simulation: Simulation,
         targets: TargetSet | None = None,
         on_end: Callable[[PodTimes], None] | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self.simulation = simulation
         self.targets = TargetSet() if targets is None else targets
         self._counts_targets = targets is None
         self._on_end = on_end
+        self._prices = prices
         self.pods: dict[str, PodTimes] = {}  # by uid; those that run
         self.running = 0  # those of them that have a node
         self._waits, self._slowdowns = array("d"), array("d")
@@ -164,8 +168,16 @@ class RunMeasures:
         found["unusable_nodes"] = fragmentation.unusable
         found["nodes_used"] = int((table.pod_count[table.alive] > 0).sum()) / max(1, table.node_count)
         found |= _zone_imbalance(table)
+        if self._prices is not None:
+            found |= self._cost(self._prices)
         found["virtual_s"] = simulation.elapsed
         return {name: value if isinstance(value, int) else round(value, _DIGITS) for name, value in found.items()}
+
+    def _cost(self, prices: Prices) -> dict[str, float]:
+        occupied = {pod.node_name for pod in (times.pod for times in self.pods.values())}
+        priced = {node.name: prices.of(node) for node in self.simulation.store.list("Node") if isinstance(node, Node)}
+        used = sum(price for name, price in priced.items() if name in occupied)
+        return {"cost_hour": sum(priced.values()), "cost_hour_used": used}
 
 
 def short_names(resources: Mapping[str, object] | Sequence[str]) -> dict[str, str]:

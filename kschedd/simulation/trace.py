@@ -1,30 +1,13 @@
-"""Traces of recorded clusters: nodes, and pods with creation and deletion times, read from two CSV files.
+"""Traces: nodes that exist from the start, and pods with the times of their creation and deletion.
 
-The format is that of the Alibaba cluster-trace-gpu-v2023.
-
-    nodes   sn name, cpu_milli, memory_mib, gpu whole GPUs, model of them
-    pods    name, cpu_milli, memory_mib, num_gpu, gpu_milli thousandths of each GPU, gpu_spec models allowed
-            with `|` between them (empty: any), qos, pod_phase, creation_time, deletion_time and
-            scheduled_time in seconds
-
-The rows become Kubernetes manifests: cpu and memory as requests; GPUs in thousandths as an extended resource
-(which the API server requires as a limit too); model as a node label, gpu_spec as required node affinity on
-that label; qos as a pod label. Defaults for what the trace does not contain: pods are in namespace `default`, a
-node's allocatable is 110 pods, and a pod is removed the moment it is deleted (no grace period), since deletion_time
-is the time of its removal. pod_phase and scheduled_time record what the original cluster did; they are parsed,
-checked and kept, and do not influence the simulation.
+The modules of `formats` read files into this form; all of their formats become Kubernetes manifests.
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
-from operator import itemgetter
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import attrs
 
-from kschedd.api.selecting.names import dns_subdomain, is_dns_subdomain, label_value
-from kschedd.simulation.tracefile import TraceError, TraceFault, TraceRecord, records
 from kschedd.values import fast_frozen
 
 Raw = dict[str, Any]
@@ -33,29 +16,10 @@ GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
 NAMESPACE = "default"
 
-NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
-POD_COLUMNS = (
-    "name",
-    "cpu_milli",
-    "memory_mib",
-    "num_gpu",
-    "gpu_milli",
-    "gpu_spec",
-    "qos",
-    "pod_phase",
-    "creation_time",
-    "deletion_time",
-    "scheduled_time",
-)
-QOS = ("LS", "Burstable", "BE", "Guaranteed")
-PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-MOST_GPUS = 8
-_cells_of_spec: Final = itemgetter("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")
-
 
 @fast_frozen
 class TracePod:
-    """One row of the pods file."""
+    """A pod of a trace."""
 
     key: str  # "namespace/name"
     raw: Raw
@@ -81,11 +45,13 @@ class Trace:
 
     nodes: tuple[Raw, ...]
     pods: tuple[TracePod, ...]
+    priorities: tuple[int, ...] = ()
+    """Values of the priority classes that pods name."""
 
     @property
     def objects(self) -> tuple[Raw, ...]:
         """Return the objects that exist from the start."""
-        return self.nodes
+        return (*map(priority_class, self.priorities), *self.nodes)
 
     @property
     def event_count(self) -> int:
@@ -93,16 +59,6 @@ class Trace:
 
     def events(self) -> Iterable[TraceEvent]:
         return events(self.pods)
-
-
-def read_trace(nodes: Path | None, pods: Path | None) -> Trace:
-    """Read both files, or one of them. Raises TraceError with every fault of either."""
-    faults: list[TraceFault] = []
-    found_nodes = () if nodes is None else tuple(_nodes(nodes, faults))
-    found_pods = () if pods is None else tuple(_pods(pods, faults))
-    if faults:
-        raise TraceError(tuple(faults))
-    return Trace(found_nodes, found_pods)
 
 
 def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
@@ -122,135 +78,12 @@ def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
     return [event for _, _, _, event in ordered]
 
 
-def _nodes(path: Path, faults: list[TraceFault]) -> list[Raw]:
-    seen: dict[str, int] = {}
-    return [_node(record, seen) for record in records(path, NODE_COLUMNS, faults)]
+def priority_name(value: int) -> str:
+    """Return the name of the priority class of a generated pod."""
+    return f"priority-{value}"
 
 
-def _node(record: TraceRecord, seen: dict[str, int]) -> Raw:
-    name = _name(record, "sn", seen)
-    shape = _shape(record.whole("cpu_milli"), record.whole("memory_mib"), record.whole("gpu", most=1000))
-    labels = {"kubernetes.io/hostname": name}
-    if model := _model(record, "model", record.cells["model"]):
-        labels[GPU_MODEL] = model
-    return {**shape, "metadata": {"name": name, "labels": labels}}
-
-
-def _pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
-    seen: dict[str, int] = {}
-    specs: dict[tuple[str, ...], Raw] = {}
-    return [_pod(record, seen, specs) for record in records(path, POD_COLUMNS, faults)]
-
-
-def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...], Raw]) -> TracePod:
-    """Return the pod of a row. `specs`: cached specs by their cells, because most rows repeat another's requests."""
-    name = _name(record, "name", seen)
-    requested = _cells_of_spec(record.cells)
-    spec = specs.get(requested)
-    if spec is None:
-        known_faults = len(record.faults)
-        spec = _spec_of(record)
-        if len(record.faults) == known_faults:
-            specs[requested] = spec
-    created, deleted = record.seconds("creation_time"), record.seconds_or_empty("deletion_time")
-    if created is not None and deleted is not None and deleted < created:
-        allowed = f"must not be before creation_time ({record.cells['creation_time']}); empty: never deleted"
-        record.refuse("deletion_time", allowed)
-    return TracePod(
-        key=f"{NAMESPACE}/{name}",
-        raw={
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "namespace": NAMESPACE,
-                "labels": _labels(record.one_of("qos", QOS)),
-            },
-            "spec": spec,
-        },
-        created_s=created or 0.0,
-        deleted_s=deleted,
-        scheduled_s=record.seconds_or_empty("scheduled_time"),
-        phase=record.one_of("pod_phase", PHASES),
-    )
-
-
-def _spec_of(record: TraceRecord) -> Raw:
-    """Return the pod spec of the row; faults are recorded if the row is wrong."""
-    cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
-    gpus = record.whole("num_gpu", most=MOST_GPUS)
-    return _spec(cpu, memory, gpus * _share(record, gpus), _models(record))
-
-
-def _name(record: TraceRecord, column: str, seen: dict[str, int]) -> str:
-    name = record.cells[column]
-    if not is_dns_subdomain(name):
-        for fault in dns_subdomain(name):
-            record.refuse(column, fault)
-    if name in seen:
-        record.refuse(column, f"must be unique, line {seen[name]} has it too")
-    seen.setdefault(name, record.line)
-    return name
-
-
-def _share(record: TraceRecord, gpus: int) -> int:
-    """Thousandths of each GPU that the pod requests; a fraction is allowed only if it requests one GPU."""
-    if gpus == 1:
-        return record.whole("gpu_milli", least=1, most=1000)
-    share = record.whole("gpu_milli", most=1000)
-    if gpus > 1 and share != 1000:
-        record.refuse("gpu_milli", f"must be 1000 where num_gpu is {gpus}: GPUs are shared one at a time")
-    return share
-
-
-def _models(record: TraceRecord) -> tuple[str, ...]:
-    spec = record.cells["gpu_spec"]
-    if not spec:
-        return ()
-    models = spec.split("|")
-    if not all(models):
-        record.refuse("gpu_spec", "must be GPU models with | between them, or empty: any")
-    return tuple(dict.fromkeys(_model(record, "gpu_spec", model) for model in models))
-
-
-def _model(record: TraceRecord, column: str, model: str) -> str:
-    for fault in label_value(model):
-        record.refuse(column, f"is no value for the label {GPU_MODEL}: {fault}")
-    return model
-
-
-@lru_cache(1024)
-def _shape(cpu_milli: int, memory_mib: int, gpus: int) -> Raw:
-    """Return a node without metadata. Nodes of one shape share it: manifests are not modified after creation."""
-    resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": "110"}
-    if gpus:
-        resources[GPU_MILLI] = str(gpus * 1000)
-    ready = [{"type": "Ready", "status": "True"}]
-    status = {"capacity": resources, "allocatable": resources, "conditions": ready}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": {}, "status": status}
-
-
-@lru_cache(16)
-def _labels(qos: str) -> Raw:
-    """Shared by the pods of that class, as are specs."""
-    return {"qos": qos}
-
-
-@lru_cache(4096)
-def _spec(cpu_milli: int, memory_mib: int, gpu_milli: int, models: tuple[str, ...]) -> Raw:
-    """Pods with equal requests share one spec object: manifests are not modified once they are made."""
-    resources: Raw = {"requests": {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}}
-    if gpu_milli:
-        resources["requests"][GPU_MILLI] = str(gpu_milli)
-        resources["limits"] = {GPU_MILLI: str(gpu_milli)}
-    spec: Raw = {
-        "containers": [{"name": "task", "image": "registry.k8s.io/pause:3.10", "resources": resources}],
-        "terminationGracePeriodSeconds": 0,
-    }
-    if models:
-        expression = {"key": GPU_MODEL, "operator": "In", "values": list(models)}
-        term = {"matchExpressions": [expression]}
-        spec["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-        }
-    return spec
+def priority_class(value: int) -> Raw:
+    """Return the priority class with this value."""
+    meta = {"name": priority_name(value)}
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": meta, "value": value}

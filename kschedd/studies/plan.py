@@ -24,9 +24,11 @@ from kschedd.config.versions.kube_versions import kube_version
 from kschedd.errors import KscheddError
 from kschedd.framework.registry import Registry
 from kschedd.studies.parameters import ParameterPathError, with_value
-from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, SweepSpec, WorkloadSpec
+from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, RunOptions, SweepSpec, WorkloadSpec
 
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+#: text in a configuration for the path of the file with the workload's pods
+PODS_FILE: Final = "${workload.pods}"
 _MOST_CHECKED: Final = 1_000  # configurations that are read before the first run
 
 
@@ -40,21 +42,18 @@ class PlannedRun:
     profile: ProfileSpec
     version: str
     seed: int
-    targets: tuple[str, ...] = ()
-    until_s: float | None = None
-    metrics: tuple[str, ...] = ()
-    time_limit_s: float | None = None
-    memory_limit: int | None = None
-    trust_plugins: bool = False
+    options: RunOptions = attrs.field(factory=RunOptions)
 
     @cached_property
     def inputs_hash(self) -> str:
-        decides = [self.cluster, self.workload, self.profile, self.version, self.seed, self.targets, self.until_s]
+        options = self.options
+        decides = [self.cluster, self.workload, self.profile, self.version, self.seed, options.targets, options.until_s]
+        decides += [options.prices] if options.prices else []
         return digest([_content(each) for each in decides])
 
     @cached_property
     def run(self) -> str:
-        return digest([self.inputs_hash, dict(self.names), list(self.metrics), installed_version("kschedd")])
+        return digest([self.inputs_hash, dict(self.names), list(self.options.metrics), installed_version("kschedd")])
 
 
 def digest(value: Any) -> str:
@@ -91,12 +90,7 @@ def planned_runs(spec: SweepSpec) -> Iterator[PlannedRun]:
                 profile=configured,
                 version=version,
                 seed=seed,
-                targets=spec.targets,
-                until_s=spec.until_s,
-                metrics=spec.metrics,
-                time_limit_s=spec.time_limit_s,
-                memory_limit=spec.memory_limit,
-                trust_plugins=spec.trust_plugins,
+                options=spec.options,
             )
 
 
@@ -146,6 +140,20 @@ def read_config(profile: ProfileSpec, version: str) -> tuple[Registry, Config]:
         registry.add_file(Path(plugin.path))
     catalogue = IN_TREE | registry.catalogue()
     return registry, config_from_raw(profile.config, catalogue=catalogue, version=kube_version(version))
+
+
+def with_pods_file(profile: ProfileSpec, workload: WorkloadSpec) -> ProfileSpec:
+    """Return the profile with the path of the workload's pods in place of each text `PODS_FILE`."""
+    path = workload.pods.path if workload.pods else ""
+
+    def filled_in(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: filled_in(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [filled_in(each) for each in value]
+        return path if value == PODS_FILE else value
+
+    return attrs.evolve(profile, config=filled_in(profile.config))
 
 
 @attrs.define(eq=False)

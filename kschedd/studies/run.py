@@ -32,12 +32,14 @@ from kschedd.scheduling.records import Happened
 from kschedd.simulation.decisions import line
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
 from kschedd.simulation.fill import Fill, filled
+from kschedd.simulation.fitting import GENERATORS, read_fitted
+from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.fragmentation import TargetSet
 from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, generated_nodes
 from kschedd.simulation.measures import RunMeasures
 from kschedd.simulation.simulation import Arrivals, Simulation
-from kschedd.simulation.trace import Trace, read_trace
-from kschedd.studies.plan import PlannedRun, digest, read_config
+from kschedd.simulation.trace import Trace
+from kschedd.studies.plan import PlannedRun, digest, read_config, with_pods_file
 from kschedd.studies.spec import InputFile, WorkloadSpec
 
 OK, FAILED, TIMEOUT, MEMORY = "ok", "failed", "timeout", "memory"
@@ -76,18 +78,18 @@ def perform(planned: PlannedRun) -> dict[str, Any]:
     status, error, decisions = OK, "", ""
     values: Mapping[str, float] = {}
     try:
-        with _bounded(planned.memory_limit):
+        with _bounded(planned.options.memory_limit):
             decisions, values = _simulated(planned)
     except TimeLimitError as fault:
         status, error = TIMEOUT, str(fault)
     except MemoryError:
-        status, error = MEMORY, f"memory limit exceeded: {planned.memory_limit or 0:,} bytes"
+        status, error = MEMORY, f"memory limit exceeded: {planned.options.memory_limit or 0:,} bytes"
     except KscheddError as fault:
         status, error = FAILED, str(fault)
     except Exception as fault:  # a bug of ours or of a plugin: one row, and not the sweep
         status, error = FAILED, f"{type(fault).__name__}: {fault}"
-    if planned.metrics:
-        values = {name: values.get(name) for name in planned.metrics} if status == OK else {}  # type: ignore[misc]
+    if planned.options.metrics:
+        values = {name: values.get(name) for name in planned.options.metrics} if status == OK else {}  # type: ignore[misc]
     return {
         **_row(planned, status, error, decisions, values),
         "wall_s": round(time.perf_counter() - began, 3),
@@ -119,8 +121,8 @@ def _row(planned: PlannedRun, status: str, error: str, decisions: str, values: M
 
 def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     """Return the hash of the decision log, and the measures."""
-    registry, config = read_config(planned.profile, planned.version)
     cluster, workload = planned.cluster, planned.workload
+    registry, config = read_config(with_pods_file(planned.profile, workload), planned.version)
     manifests = read_paths([_checked(file) for file in (*cluster.files, *workload.files)])
     arrivals = _arrivals(planned)
     dump = _dump(cluster.dump)
@@ -131,21 +133,21 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
         controllers=_controllers() if manifests.manifests or dump is not None else (),
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
-    shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.targets, 1)]
+    shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.options.targets, 1)]
     targets = TargetSet.of((shape.manifest(shape.name), shape.weight) for shape in shapes) if shapes else None
-    measures = RunMeasures(simulation, targets)
+    measures = RunMeasures(simulation, targets, prices=planned.options.prices)
     log = hashlib.sha256()
     simulation.hear(lambda attempt: log.update(_encoded(attempt)))
-    if planned.time_limit_s is not None:
-        simulation.observe(_TimeLimit(planned.time_limit_s))
+    if planned.options.time_limit_s is not None:
+        simulation.observe(_TimeLimit(planned.options.time_limit_s))
     try:
-        with without_limits() if planned.trust_plugins else nullcontext():
+        with without_limits() if planned.options.trust_plugins else nullcontext():
             if dump is not None:
                 simulation.take(dump)
                 simulation.run_until_idle()
             simulation.load(manifests)
-            simulation.play(arrivals, planned.until_s)
-            simulation.finish(planned.until_s)
+            simulation.play(arrivals, planned.options.until_s)
+            simulation.finish(planned.options.until_s)
         if simulation.applied.errors:
             raise RefusedObjectsError(simulation.applied.errors)
         return log.hexdigest()[:32], measures.values()
@@ -178,14 +180,17 @@ def _dump(files: Sequence[InputFile]) -> Any:
 
 def _arrivals(planned: PlannedRun) -> Arrivals:
     cluster, workload = planned.cluster, planned.workload
-    trace = _trace(cluster.nodes, workload.pods)
+    fitted = workload.pods is not None and Path(workload.pods.path).suffix in GENERATORS
+    trace = _trace(cluster.nodes, None if fitted else workload.pods)
     nodes = trace.nodes
     if cluster.offering:
         nodes = tuple(raw for raw in nodes if Node.from_raw(raw).allocatable.get(cluster.offering))
     nodes = (*nodes, *generated_nodes(cluster.generate, cluster.shape))
+    if fitted and workload.pods is not None:
+        return read_fitted(Path(_checked(workload.pods))).generated(nodes, planned.seed)
     if workload.generate:
         return _generated(nodes, workload, planned.seed)
-    whole = Trace(nodes, trace.pods)
+    whole = attrs.evolve(trace, nodes=tuple(nodes))
     return filled(whole, Fill.parse(workload.fill), planned.seed) if workload.fill else whole
 
 

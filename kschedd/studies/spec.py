@@ -14,9 +14,10 @@ hash stands for the content in the identity of a run. All faults are reported, e
 allowed.
 """
 
+import glob
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -30,6 +31,7 @@ from kschedd.config.versions.kube_versions import DEFAULT, UnknownVersionError, 
 from kschedd.errors import KscheddError
 from kschedd.input_files import manifest_files
 from kschedd.simulation.fill import Fill, FillError
+from kschedd.simulation.fitting import GENERATORS
 from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -38,6 +40,7 @@ from kschedd.simulation.generated import (
     generated_nodes,
 )
 from kschedd.simulation.measures import BY_RESOURCE, FIXED
+from kschedd.simulation.prices import Prices, prices_of
 from kschedd.studies.parameters import EMPTY_CONFIG, ParameterPathError, steps_of
 
 Raw = Mapping[str, Any]
@@ -45,7 +48,7 @@ T = TypeVar("T")
 
 FIELDS: Final = (
     *("clusters", "workloads", "profiles", "versions", "seeds", "parameters", "targets", "until", "metrics"),
-    *("limits", "trust_plugins"),
+    *("limits", "trust_plugins", "prices"),
 )
 _MOST: Final = 100_000_000
 _MOST_SEEDS: Final = 1_000_000
@@ -104,6 +107,19 @@ class Parameter:
 
 
 @attrs.frozen(kw_only=True)
+class RunOptions:
+    """Fields of a specification that apply to each of its runs."""
+
+    targets: tuple[str, ...] = ()
+    until_s: float | None = None
+    metrics: tuple[str, ...] = ()
+    time_limit_s: float | None = None
+    memory_limit: int | None = None
+    trust_plugins: bool = False
+    prices: Prices | None = None
+
+
+@attrs.frozen(kw_only=True)
 class SweepSpec:
     """A specification that was read; see the module. The order of all mappings is that of the text."""
 
@@ -114,24 +130,25 @@ class SweepSpec:
     versions: tuple[str, ...]
     seeds: tuple[int, ...]
     parameters: tuple[Parameter, ...] = ()
-    targets: tuple[str, ...] = ()
-    until_s: float | None = None
-    metrics: tuple[str, ...] = ()
-    time_limit_s: float | None = None
-    memory_limit: int | None = None
-    trust_plugins: bool = False
+    options: RunOptions = attrs.field(factory=RunOptions)
 
 
-def read_spec(given: str | Path | Raw, *, source: ConfigReader | None = None, folder: Path | None = None) -> SweepSpec:
+def read_spec(
+    given: str | Path | Raw,
+    *,
+    source: ConfigReader | None = None,
+    folder: Path | None = None,
+    data: Path | None = None,
+) -> SweepSpec:
     """Read a file, or a mapping whose paths are relative to the working directory. Raises ConfigErrors.
 
-    `source` and `folder`: where the mapping comes from.
+    `source` and `folder`: where the mapping comes from. `data`: folder of the clusters' and workloads' files.
     """
     reading, value, beside = opened(given)
     reading, folder = source or reading, folder or beside
     root = ConfigValue(value, "$", reading)
     fields = root.fields(*FIELDS)
-    spec = None if fields is None else _SpecReader(folder).spec(fields)
+    spec = None if fields is None else _SpecReader(folder, folder if data is None else data).spec(fields)
     if reading.faults or spec is None:
         raise ConfigErrors(in_text_order(reading.faults))
     return spec
@@ -157,6 +174,7 @@ class SpecFileError(KscheddError):
 @attrs.define
 class _SpecReader:
     _folder: Path
+    _data: Path
     _hashes: dict[Path, InputFile] = attrs.field(factory=dict)
 
     def spec(self, fields: ConfigFields) -> SweepSpec:
@@ -165,18 +183,35 @@ class _SpecReader:
         return SweepSpec(
             source=fields.place.reading.source,
             clusters=self._named(fields, "clusters", self._cluster),
-            workloads=self._named(fields, "workloads", self._workload),
+            workloads=self._workloads(fields),
             profiles=self._named(fields, "profiles", self._profile, {"default": ProfileSpec()}),
             versions=self._versions(fields),
             seeds=read_seeds(fields.get("seeds")),
             parameters=self._parameters(fields.get("parameters")),
-            targets=tuple(text for place, text in fields.texts("targets") if _shaped(place, text)),
-            until_s=None if until is None else until.duration_s(),
-            metrics=tuple(text for place, text in fields.texts("metrics") if measured(place, text)),
-            trust_plugins=fields.boolean("trust_plugins", False),
-            time_limit_s=limits[0],
-            memory_limit=limits[1],
+            options=RunOptions(
+                targets=tuple(text for place, text in fields.texts("targets") if _shaped(place, text)),
+                until_s=None if until is None else until.duration_s(),
+                metrics=tuple(text for place, text in fields.texts("metrics") if measured(place, text)),
+                trust_plugins=fields.boolean("trust_plugins", False),
+                time_limit_s=limits[0],
+                memory_limit=limits[1],
+                prices=self._prices(fields.get("prices")),
+            ),
         )
+
+    def _prices(self, place: ConfigValue | None) -> Prices | None:
+        """Return the prices that are given in place or as a file."""
+        if place is None:
+            return None
+        if not isinstance(place.value, str):
+            return prices_of(place)
+        path = self._folder / place.value
+        try:
+            document = read_document(path.read_text(encoding="utf-8"), str(path))
+        except (OSError, UnicodeDecodeError) as fault:
+            place.wrong(f"cannot be read: {getattr(fault, 'strerror', None) or fault}")
+            return None
+        return prices_of(attrs.evolve(place, value=document.value))
 
     def _named(self, fields: ConfigFields, name: str, read: Any, default: Any = None) -> dict[str, Any]:
         found = fields.get(name)
@@ -209,10 +244,18 @@ class _SpecReader:
             dump=self._files(fields.get("from")),
         )
 
-    def _workload(self, place: ConfigValue) -> WorkloadSpec:
+    def _workloads(self, fields: ConfigFields) -> dict[str, WorkloadSpec]:
+        """Return the workloads; one whose `pods` are several files is one workload for each, NAME/FILE."""
+        found: dict[str, WorkloadSpec] = {}
+        for name, (made, files) in self._named(fields, "workloads", self._workload).items():
+            several = {f"{name}/{Path(file.path).stem}": file for file in files} if len(files) > 1 else {}
+            found |= {each: attrs.evolve(made, pods=file) for each, file in several.items()} or {name: made}
+        return found
+
+    def _workload(self, place: ConfigValue) -> tuple[WorkloadSpec, tuple[InputFile, ...]]:
         fields = place.fields("pods", "fill", "generate", "arrival_rate", "lifetime", "shapes", "files")
         if fields is None:
-            return WorkloadSpec()
+            return WorkloadSpec(), ()
         if not any(fields.get(name) for name in ("pods", "generate", "files")):
             place.wrong("pods are required", "pods: FILE.csv, generate: N, files: [PATH]")
         if fields.get("pods") and fields.get("generate"):
@@ -225,12 +268,15 @@ class _SpecReader:
                 fill.wrong(fault.why.partition(": ")[2])
             if fields.get("pods") is None:
                 fill.wrong("requires pods: FILE.csv")
+            elif any(Path(file.path).suffix in GENERATORS for file in self._tables(fields.get("pods"))):
+                fill.wrong("requires the pods of a trace, not a generator")
         rate, given = fields.number("arrival_rate", 10.0), fields.get("arrival_rate")
         if given is not None and not 1e-9 <= rate <= 1e6:
             given.wrong("out of range", "1e-9 to 1000000 pods in a second")
         shapes = tuple(text for item, text in fields.texts("shapes") if _shaped(item, text))
-        return WorkloadSpec(
-            pods=self._file(fields.get("pods")),
+        pods = self._tables(fields.get("pods"))
+        made = WorkloadSpec(
+            pods=pods[0] if pods else None,
             fill=fields.text("fill"),
             generate=fields.integer("generate", 0, (0, _MOST)),
             arrival_rate=rate,
@@ -238,6 +284,7 @@ class _SpecReader:
             shapes=shapes or POD_SHAPES,
             files=self._files(fields.get("files")),
         )
+        return made, pods
 
     def _profile(self, place: ConfigValue) -> ProfileSpec:
         fields = place.fields("config", "plugins")
@@ -246,7 +293,7 @@ class _SpecReader:
         given, config = fields.get("config"), EMPTY_CONFIG
         if given is not None:
             config = self._config(given)
-        return ProfileSpec(config=config, plugins=self._files(fields.get("plugins")))
+        return ProfileSpec(config=config, plugins=self._files(fields.get("plugins"), self._folder))
 
     def _config(self, place: ConfigValue) -> Raw:
         """Return the configuration that is given in place or as a file."""
@@ -268,21 +315,34 @@ class _SpecReader:
     # -- files --------------------------------------------------------------------------------------------------
 
     def _file(self, place: ConfigValue | None) -> InputFile | None:
-        text = None if place is None else place.text()
-        if place is None or text is None:
+        if place is None or (text := place.text()) is None:
             return None
-        [found] = self._hashed(place, [self._folder / text])
-        return found
+        paths = self._matching(text)
+        if len(paths) != 1:
+            place.wrong(f"{len(paths)} files in {self._data} match", "a file, or a pattern that one file matches")
+            return None
+        return self._hashed(place, paths)[0]
 
-    def _files(self, place: ConfigValue | None) -> tuple[InputFile, ...]:
-        if place is None:
-            return ()
-        places = [place] if isinstance(place.value, str) else place.items()
+    def _tables(self, place: ConfigValue | None) -> tuple[InputFile, ...]:
+        """Return the files of a name, a pattern or a list of them, each once."""
+        found: dict[InputFile, None] = {}
+        for each, text in () if place is None else _texts(place):
+            found |= dict.fromkeys(self._hashed(each, self._matching(text)))
+        if place is not None and not found:
+            place.wrong(f"no file in {self._data} matches")
+        return tuple(found)
+
+    def _matching(self, text: str) -> list[Path]:
+        """Return the file, or those that match a pattern such as `*.csv`."""
+        path = self._data / text
+        if path.exists() or not set(text) & set("*?["):
+            return [path]
+        return [Path(each) for each in sorted(glob.glob(str(path)))]
+
+    def _files(self, place: ConfigValue | None, folder: Path | None = None) -> tuple[InputFile, ...]:
         found: list[InputFile] = []
-        for each in places:
-            text = each.text()
-            if text is not None:
-                found += self._hashed(each, manifest_files(self._folder / text))
+        for each, text in () if place is None else _texts(place):
+            found += self._hashed(each, manifest_files((folder or self._data) / text))
         return tuple(found)
 
     def _hashed(self, place: ConfigValue, paths: Sequence[Path]) -> list[InputFile]:
@@ -352,6 +412,13 @@ COLUMNS_OF_RUNS: Final = (
     *("run", "row_hash", "status", "error", "cluster", "workload", "profile", "version", "seed", "inputs_hash"),
     *("decisions_hash", "kschedd", "kubernetes", "wall_s", "cpu_s", "memory_mib", "host"),
 )
+
+
+def _texts(place: ConfigValue) -> Iterator[tuple[ConfigValue, str]]:
+    """Yield the texts of a list, or the only one."""
+    for each in [place] if isinstance(place.value, str) else place.items():
+        if (text := each.text()) is not None:
+            yield each, text
 
 
 def _shaped(place: ConfigValue, text: str) -> bool:

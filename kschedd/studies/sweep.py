@@ -49,13 +49,18 @@ Progress = Callable[[PlannedSweep, Row], None]
 
 
 def plan(
-    spec: str | Path | Mapping[str, Any], out: str | Path | None = None, *, shard: str = "", retry_failed: bool = False
+    spec: str | Path | Mapping[str, Any],
+    out: str | Path | None = None,
+    *,
+    data: str | Path | None = None,
+    shard: str = "",
+    retry_failed: bool = False,
 ) -> PlannedSweep:
     """Read a specification, plan its runs and find those that have rows in the folder `out`.
 
     Raises ConfigErrors, ParameterValueError, SpecFileError, ShardError and RowsFileError.
     """
-    read = read_spec(spec)
+    read = read_spec(spec, data=None if data is None else Path(data))
     check_configurations(read)
     number, count = shard_of(shard or "1/1")
     runs = tuple(run for place, run in enumerate(planned_runs(read)) if place % count == number - 1)
@@ -68,6 +73,7 @@ def sweep(
     spec: str | Path | Mapping[str, Any],
     out: str | Path | None = None,
     *,
+    data: str | Path | None = None,
     engine: str = "loky",
     jobs: int = 0,
     address: str = "",
@@ -78,14 +84,15 @@ def sweep(
     """Perform the runs of a specification, and return a row for each.
 
     `spec`: a file or a mapping, as docs/RESEARCH.md describes. `out`: a folder that keeps the rows; runs with a row
-    there are not performed again. `engine`: loky, threading, dask or ray, with `jobs` workers (0: one for each core) or
+    there are not performed again. `data`: the folder of traces and manifests; without it that of the specification, or
+    the working directory. `engine`: loky, threading, dask or ray, with `jobs` workers (0: one for each core) or
     those of the cluster at `address`. `shard`: `I/N`, the Ith of N parts. A run that fails gives a row with its error.
 
     Raises as `plan` does, EngineError, and MissingLibraryError if joblib or the engine is not installed.
     """
     options = EngineOptions(engine=engine, jobs=jobs, address=address).checked()
-    planned = plan(spec, out, shard=shard, retry_failed=retry_failed)
-    if planned.spec.memory_limit is not None and engine == "threading":
+    planned = plan(spec, out, data=data, shard=shard, retry_failed=retry_failed)
+    if planned.spec.options.memory_limit is not None and engine == "threading":
         raise ThreadLimitError
     return planned.rows(_kept(planned, options, None if out is None else Path(out), shard, retry_failed, progress))
 

@@ -96,7 +96,7 @@ class BestTrial:
     compared: Sequence[Compared] = ()
 
 
-def read_tuning_spec(given: str | Path | Mapping[str, Any]) -> TuningSpec:
+def read_tuning_spec(given: str | Path | Mapping[str, Any], data: Path | None = None) -> TuningSpec:
     """Read a specification. Raises ConfigErrors and SpecFileError."""
     reading, value, folder = opened(given)
     root = ConfigValue(value, "$", reading)
@@ -111,12 +111,16 @@ def read_tuning_spec(given: str | Path | Mapping[str, Any]) -> TuningSpec:
         root.at("parameters", None).wrong("no field of tuning; use search")
     _raise(reading)
     rest = {name: each for name, each in fields.place.value.items() if name not in _FIELDS}
-    sweep = read_spec(rest, source=reading, folder=folder)
+    sweep = read_spec(rest, source=reading, folder=folder, data=data)
     for name in ("profiles", "versions"):
         if len(getattr(sweep, name)) > 1:
             root.at(name, None).wrong("tuning has one")
     _raise(reading)
-    kept = attrs.evolve(sweep, metrics=(), parameters=tuple(Parameter(each.path, each.path, ()) for each in search))
+    kept = attrs.evolve(
+        sweep,
+        options=attrs.evolve(sweep.options, metrics=()),
+        parameters=tuple(Parameter(each.path, each.path, ()) for each in search),
+    )
     return TuningSpec(sweep=kept, search=search, objectives=objectives, trials=trials, held_out=held_out)
 
 

@@ -24,8 +24,9 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.controllers.running.controller import Controller
 from kschedd.dumps.saving import dump_objects, write_dump
 from kschedd.framework.registry import Registry
+from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.simulation import Simulation
-from kschedd.simulation.trace import Trace, read_trace
+from kschedd.simulation.trace import Trace
 
 Raw = dict[str, Any]
 

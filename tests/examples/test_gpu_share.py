@@ -2,14 +2,14 @@
 
 import json
 import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+from kschedd import sweep
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.load import load_config
 from kschedd.framework.registry import Registry
@@ -19,7 +19,7 @@ from tests.examples.plugin_files import FOLDER, module
 
 ROOT = Path(__file__).parents[2]
 PLUGIN = FOLDER / "gpu_share.py"
-EXPERIMENT = ROOT / "examples" / "scripts" / "gpu_policies.py"
+EXPERIMENT = ROOT / "examples" / "sweeps" / "fgd.yaml"
 
 
 gpu = module("gpu_share.py")
@@ -182,7 +182,7 @@ def test_clustering_keeps_alike_pods_together() -> None:
     [
         pytest.param({"policy": "Best"}, "policy: 'Best': must be one of Random, ", id="policy"),
         pytest.param({"policy": "FGD"}, "typicalPods: required by policy FGD", id="fgd-without"),
-        pytest.param({"policy": "Random", "typicalPods": TYPICAL}, "and by no other", id="another-with"),
+        pytest.param({"policy": "FGD", "typicalPods": "no.csv"}, "typicalPods: no.csv: must be a CSV", id="no-file"),
         pytest.param({"policy": "FGD", "typicalPods": 3}, "typicalPods: must be a list", id="no-list"),
         pytest.param({"policy": "FGD", "typicalPods": [{}]}, r"typicalPods\[0\]: cpuMilli, cards", id="incomplete"),
         pytest.param(
@@ -200,17 +200,20 @@ def test_it_keeps_the_rules_of_plugins(rule: Rule) -> None:
     check(rule, gpu.GpuShare)
 
 
-def test_the_experiment_prints_one_line_a_policy(tmp_path: Path) -> None:
-    nodes, pods = tmp_path / "nodes.csv", tmp_path / "pods.csv"
-    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nn1,8000,16384,2,T4\nn2,8000,16384,2,T4\n")
+def test_the_experiment_compares_six_policies_on_the_lists_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "x_node_list_all_node.csv").write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\nn1,8000,16384,2,T4\nn2,8000,16384,2,T4\nn3,8000,16384,0,\n"
+    )
     columns = (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
     )
-    pods.write_text(f"{columns}\na,100,64,1,500,,LS,Running,0,,0\nb,100,64,2,1000,,LS,Running,0,,0\n")
-    command = [sys.executable, str(EXPERIMENT), "--nodes", str(nodes), "--pods", str(pods)]
-    command += ["--seeds", "1-1", "--policy", "FGD"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True)
-    head, row = ended.stdout.splitlines()
-    assert head.split() == ["POLICY", "MEAN", "DEVIATION", "LEAST", "MOST", "SECONDS", "A", "RUN"]
-    assert row.split()[0] == "FGD"
-    assert 50 <= float(row.split()[1].removesuffix("%")) <= 100
+    rows = f"{columns}\na,100,64,1,500,,LS,Running,0,,0\nb,100,64,2,1000,,LS,Running,0,,0\n"
+    for name in ("default", "cpu050", "cpu037"):  # the last one is not of the paper
+        (tmp_path / f"x_pod_list_{name}.csv").write_text(rows)
+    spec = {**yaml.safe_load(EXPERIMENT.read_text()), "seeds": [42]}
+    spec["profiles"]["GpuShare"]["plugins"] = [str(PLUGIN)]
+    found = sweep(spec, data=tmp_path, engine="threading", jobs=1)
+    assert [(row["workload"], row["policy"], row["status"], row["error"]) for row in found] == [
+        (f"lists/x_pod_list_{name}", policy, "ok", "") for name in ("default", "cpu050") for policy in gpu.POLICIES
+    ]
+    assert all(0.5 <= row["gpu_milli_used_end"] <= 1 for row in found)

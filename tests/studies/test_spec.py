@@ -77,6 +77,14 @@ def faults(tmp_path: Path, **fields: str) -> list[str]:
             {"parameters": "{percentageOfNodesToScore: []}"},
             "s.yaml:3: $.parameters.percentageOfNodesToScore: []: at least one value is required",
         ),
+        (
+            {"prices": "{nodes: {a: -1}}"},
+            "s.yaml:3: $.prices.nodes.a: -1: out of range (allowed: 0 to 1e+09 in an hour)",
+        ),
+        (
+            {"prices": "{}"},
+            "s.yaml:3: $.prices: {}: no prices (allowed: nodes: {TYPE: PRICE}, resources: {RESOURCE: PRICE})",
+        ),
         ({"targets": "[cpu=x]"}, "s.yaml:3: $.targets[0]: \"cpu=x\": cpu: "),
         (
             {"limits": "{time: soon}"},

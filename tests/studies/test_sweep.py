@@ -126,9 +126,14 @@ def test_dask_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of Ray's own processes and files
-def test_ray_gives_the_same_row_hashes(expected: dict[str, str]) -> None:
+def test_ray_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str]
+) -> None:
     pytest.importorskip("ray", reason="the extra ray is not installed: Ray has no wheel for every Python")
-    assert hashes(sweep(spec(), engine="ray", jobs=2)) == expected
+    monkeypatch.setenv("KSCHEDD_TEST_MARK", str(tmp_path / "mark"))
+    rows = list(perform_all(EngineOptions(engine="ray", jobs=2), list(planned_runs(read_spec(spec()))), killed_once))
+    assert (tmp_path / "mark").exists()
+    assert hashes(rows) == expected
 
 
 # -- interruption ----------------------------------------------------------------------------------------------------
@@ -241,6 +246,22 @@ def test_a_file_that_changed_after_the_plan_is_a_failure(tmp_path: Path) -> None
     assert "differs from the file that the sweep was planned with" in perform(run)["error"]
 
 
+def test_prices_by_type_or_resource_give_the_cost_of_the_nodes(tmp_path: Path) -> None:
+    (tmp_path / "prices.yaml").write_text("resources: {cpu: 0.5, memory: 0.125}")
+    path = written(
+        tmp_path,
+        prices="prices.yaml",
+        workloads={"one": {"generate": 1, "lifetime": "1000h"}},
+        until="1h",
+        parameters={},
+        seeds=1,
+    )
+    [row] = sweep(path, engine="threading")
+    assert (row["cost_hour"], row["cost_hour_used"]) == (16, 4)  # four nodes of 4 cores and 16 GiB
+    [row] = sweep(spec(prices={"nodes": {"m5.large": 1}}, parameters={}, seeds=1), engine="threading")
+    assert row["error"] == ('prices: node node-0 has no price; give one for its instance type "" or for its resources')
+
+
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -250,7 +271,8 @@ def test_the_command_prints_a_row_for_each_configuration(tmp_path: Path, capsys:
     out, err = capsys.readouterr()
     assert out.splitlines()[0].split() == [STRATEGY.upper(), "RUNS", "PLACED", "PENDING"]
     assert out.splitlines()[1].split() == ["LeastAllocated", "2", "12", "±0", "0", "±0"]
-    assert err.splitlines()[-1] == f"4 runs, 0 failed; rows in {tmp_path / 'study-rows'}"
+    assert err.splitlines()[-1].startswith("4 runs, 0 failed, ")
+    assert err.splitlines()[-1].endswith(f" CPU hours; rows in {tmp_path / 'study-rows'}")
     assert main(["sweep", str(path), "--dry-run"]) == 0
     assert capsys.readouterr().out.startswith("4 runs, 4 finished, 0 to perform\nestimate: 0s with")
 

@@ -6,18 +6,23 @@ if there were faults. Unused columns are ignored.
 """
 
 import csv
+import gzip
 import io
 import re
+import zlib
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
 import attrs
 
+from kschedd.api.selecting.names import dns_subdomain, is_dns_subdomain
 from kschedd.errors import KscheddError
 
 _MOST = 10**12
+_LONGEST_HEADING = 100_000
 _WHOLE = re.compile("[0-9]{1,13}")
+_DECIMAL = re.compile(r"[0-9]{1,13}(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?")
 _SECONDS = re.compile(r"[0-9]{1,13}(\.[0-9]{1,9})?")
 
 
@@ -78,6 +83,14 @@ class TraceRecord:
         self.refuse(column, f"must be a whole number, {least} to {most}")
         return 0
 
+    def number(self, column: str, least: float = 0, most: float = _MOST) -> float:
+        """Return a decimal number from `least` to `most`; 0, with a fault recorded, for any other value."""
+        text = self.cells[column]
+        if _DECIMAL.fullmatch(text) and least <= float(text) <= most:
+            return float(text)
+        self.refuse(column, f"must be a number, {least:g} to {most:g}")
+        return 0.0
+
     def seconds(self, column: str) -> float | None:
         """Return a time in seconds from the start of the trace; None, with a fault recorded, if it is invalid."""
         text = self.cells[column]
@@ -97,10 +110,22 @@ class TraceRecord:
         return text
 
 
+def unique_name(record: TraceRecord, column: str, seen: dict[str, int], prefix: str = "") -> str:
+    """Return the object name in the column; record a fault if it is no name, or an earlier line has it."""
+    name = f"{prefix}{record.cells[column]}"
+    if not is_dns_subdomain(name):
+        for fault in dns_subdomain(name):
+            record.refuse(column, fault)
+    if name in seen:
+        record.refuse(column, f"must be unique, line {seen[name]} has it too")
+    seen.setdefault(name, record.line)
+    return name
+
+
 def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> Iterator[TraceRecord]:
     """Yield the rows of the table that have all columns; the faults of other rows are added to `faults`."""
     file = str(path)
-    text = _text(path, faults)
+    text = text_of(path, faults)
     if text is None:
         return
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
@@ -132,11 +157,24 @@ def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> I
         faults.append(TraceFault(file, 0, "", None, f"is empty, must have the columns {', '.join(columns)}"))
 
 
-def _text(path: Path, faults: list[TraceFault]) -> str | None:
+def heading_of(path: Path) -> tuple[str, ...]:
+    """Return the columns of the first line; none if the file is unreadable."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            first = file.readline(_LONGEST_HEADING).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError, EOFError, zlib.error):
+        return ()
+    return tuple(next(csv.reader([first.rstrip("\r\n")]), ()))
+
+
+def text_of(path: Path, faults: list[TraceFault]) -> str | None:
+    """Return the text of a file, perhaps compressed with gzip; None, with a fault recorded, if it has none."""
     try:
         data = path.read_bytes()
-    except OSError as fault:
-        faults.append(TraceFault(str(path), 0, "", None, f"cannot be read: {fault.strerror}"))
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
+    except (OSError, EOFError, zlib.error) as fault:
+        why = getattr(fault, "strerror", None) or str(fault)
+        faults.append(TraceFault(str(path), 0, "", None, f"cannot be read: {why}"))
         return None
     try:
         return data.decode("utf-8-sig")

@@ -1,0 +1,169 @@
+"""Lists of nodes and pods of the Alibaba cluster-trace-gpu-v2023.
+
+    nodes   sn name, cpu_milli, memory_mib, gpu whole GPUs, model of them
+    pods    name, cpu_milli, memory_mib, num_gpu, gpu_milli thousandths of each GPU, gpu_spec models allowed
+            with `|` between them (empty: any), qos, pod_phase, creation_time, deletion_time and
+            scheduled_time in seconds
+
+The rows become Kubernetes manifests: cpu and memory as requests; GPUs in thousandths as an extended resource
+(which the API server requires as a limit too); model as a node label, gpu_spec as required node affinity on
+that label; qos as a pod label. Defaults for what the trace does not contain: pods are in namespace `default`, a
+node's allocatable is 110 pods, and a pod is removed the moment it is deleted (no grace period), since deletion_time
+is the time of its removal. pod_phase and scheduled_time record what the original cluster did; they are parsed,
+checked and kept, and do not influence the simulation.
+"""
+
+from functools import lru_cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, Final
+
+from kschedd.api.selecting.names import label_value
+from kschedd.simulation.formats.tables import TraceFault, TraceRecord, records, unique_name
+from kschedd.simulation.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod
+
+Raw = dict[str, Any]
+
+NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+POD_COLUMNS = (
+    "name",
+    "cpu_milli",
+    "memory_mib",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "qos",
+    "pod_phase",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+)
+QOS = ("LS", "Burstable", "BE", "Guaranteed")
+PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
+MOST_GPUS = 8
+_cells_of_spec: Final = itemgetter("cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec")
+
+
+def read_nodes(path: Path, faults: list[TraceFault]) -> list[Raw]:
+    """Read the nodes."""
+    seen: dict[str, int] = {}
+    return [_node(record, seen) for record in records(path, NODE_COLUMNS, faults)]
+
+
+def _node(record: TraceRecord, seen: dict[str, int]) -> Raw:
+    name = unique_name(record, "sn", seen)
+    shape = _shape(record.whole("cpu_milli"), record.whole("memory_mib"), record.whole("gpu", most=1000))
+    labels = {"kubernetes.io/hostname": name}
+    if model := _model(record, "model", record.cells["model"]):
+        labels[GPU_MODEL] = model
+    return {**shape, "metadata": {"name": name, "labels": labels}}
+
+
+def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
+    """Read the pods."""
+    seen: dict[str, int] = {}
+    specs: dict[tuple[str, ...], Raw] = {}
+    return [_pod(record, seen, specs) for record in records(path, POD_COLUMNS, faults)]
+
+
+def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...], Raw]) -> TracePod:
+    """Return the pod of a row. `specs`: cached specs by their cells, because most rows repeat another's requests."""
+    name = unique_name(record, "name", seen)
+    requested = _cells_of_spec(record.cells)
+    spec = specs.get(requested)
+    if spec is None:
+        known_faults = len(record.faults)
+        spec = _spec_of(record)
+        if len(record.faults) == known_faults:
+            specs[requested] = spec
+    created, deleted = record.seconds("creation_time"), record.seconds_or_empty("deletion_time")
+    if created is not None and deleted is not None and deleted < created:
+        allowed = f"must not be before creation_time ({record.cells['creation_time']}); empty: never deleted"
+        record.refuse("deletion_time", allowed)
+    return TracePod(
+        key=f"{NAMESPACE}/{name}",
+        raw={
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "labels": _labels(record.one_of("qos", QOS)),
+            },
+            "spec": spec,
+        },
+        created_s=created or 0.0,
+        deleted_s=deleted,
+        scheduled_s=record.seconds_or_empty("scheduled_time"),
+        phase=record.one_of("pod_phase", PHASES),
+    )
+
+
+def _spec_of(record: TraceRecord) -> Raw:
+    """Return the pod spec of the row; faults are recorded if the row is wrong."""
+    cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
+    gpus = record.whole("num_gpu", most=MOST_GPUS)
+    return _spec(cpu, memory, gpus * _share(record, gpus), _models(record))
+
+
+def _share(record: TraceRecord, gpus: int) -> int:
+    """Thousandths of each GPU that the pod requests; a fraction is allowed only if it requests one GPU."""
+    if gpus == 1:
+        return record.whole("gpu_milli", least=1, most=1000)
+    share = record.whole("gpu_milli", most=1000)
+    if gpus > 1 and share != 1000:
+        record.refuse("gpu_milli", f"must be 1000 where num_gpu is {gpus}: GPUs are shared one at a time")
+    return share
+
+
+def _models(record: TraceRecord) -> tuple[str, ...]:
+    spec = record.cells["gpu_spec"]
+    if not spec:
+        return ()
+    models = spec.split("|")
+    if not all(models):
+        record.refuse("gpu_spec", "must be GPU models with | between them, or empty: any")
+    return tuple(dict.fromkeys(_model(record, "gpu_spec", model) for model in models))
+
+
+def _model(record: TraceRecord, column: str, model: str) -> str:
+    for fault in label_value(model):
+        record.refuse(column, f"is no value for the label {GPU_MODEL}: {fault}")
+    return model
+
+
+@lru_cache(1024)
+def _shape(cpu_milli: int, memory_mib: int, gpus: int) -> Raw:
+    """Return a node without metadata. Nodes of one shape share it: manifests are not modified after creation."""
+    resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": "110"}
+    if gpus:
+        resources[GPU_MILLI] = str(gpus * 1000)
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"capacity": resources, "allocatable": resources, "conditions": ready}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": {}, "status": status}
+
+
+@lru_cache(16)
+def _labels(qos: str) -> Raw:
+    """Shared by the pods of that class, as are specs."""
+    return {"qos": qos}
+
+
+@lru_cache(4096)
+def _spec(cpu_milli: int, memory_mib: int, gpu_milli: int, models: tuple[str, ...]) -> Raw:
+    """Pods with equal requests share one spec object: manifests are not modified once they are made."""
+    resources: Raw = {"requests": {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}}
+    if gpu_milli:
+        resources["requests"][GPU_MILLI] = str(gpu_milli)
+        resources["limits"] = {GPU_MILLI: str(gpu_milli)}
+    spec: Raw = {
+        "containers": [{"name": "task", "image": "registry.k8s.io/pause:3.10", "resources": resources}],
+        "terminationGracePeriodSeconds": 0,
+    }
+    if models:
+        expression = {"key": GPU_MODEL, "operator": "In", "values": list(models)}
+        term = {"matchExpressions": [expression]}
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        }
+    return spec
