@@ -404,7 +404,11 @@ _NO_VICTIMS = "preemption: 0/2 nodes are available: 2 No preemption victims foun
         pytest.param(_pending(f"{_SHORT_OF_CPU} {_NO_VICTIMS}"), None, id="the-same-but-for-preemption"),
         pytest.param(
             _pending("0/3 nodes are available: 3 Insufficient cpu."),
-            ("3 nodes were counted there and 2 are here", "False since 60m before the dump", 'profile "default-sch'),
+            (
+                "its scheduler counted 3 nodes, the dump has 2",
+                "False since 60m before the dump",
+                'profile "default-sch',
+            ),
             id="other-nodes-and-an-hour-old",
         ),
         pytest.param(
@@ -414,7 +418,7 @@ _NO_VICTIMS = "preemption: 0/2 nodes are available: 2 No preemption victims foun
         ),
         pytest.param(
             {**_pending(_SHORT_OF_CPU), "spec": pod("small", 8)["spec"]},
-            ("it fits here: what it lacked",),
+            ("it fits here: its last attempt there was before",),
             id="it-fits",
         ),
         pytest.param(
@@ -449,7 +453,7 @@ def test_what_the_clusters_own_scheduler_said_is_told_without_an_attempt(
     for reason in reasons or ():
         assert reason in why
     text = scenario.do("explain big", "")
-    assert ("its own scheduler said the same (False since 2026-11-20T09:00:00Z)" in text) is (reasons is None)
+    assert ("its own scheduler reported the same (False since 2026-11-20T09:00:00Z)" in text) is (reasons is None)
     assert ("they differ, which may be because" in text) is bool(reasons)
     scenario.do(f"save {tmp_path / 'again.json'}", "")
     assert "dumped-condition" not in (tmp_path / "again.json").read_text()
