@@ -81,7 +81,7 @@ class Case:
         return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
 
     @cached_property
-    def asked(self) -> Mapping[str, int]:
+    def requested(self) -> Mapping[str, int]:
         """The amounts that the pod requests, without those of 0."""
         return {name: amount for name, amount in self.pod.requests.items() if amount}
 
@@ -90,12 +90,12 @@ class Case:
         """Return the nodes of these that would have room for the pod if they were empty."""
         names = sorted(self.open)
         enough = np.ones(len(names), dtype=bool)
-        for resource, amount in self.asked.items():
+        for resource, amount in self.requested.items():
             enough &= self.there(names, resource) >= amount
         return {name for name, holds in zip(names, enough.tolist(), strict=True) if holds}
 
     def holds(self, node: Node) -> bool:
-        return all(node.allocatable.get(name, 0) >= amount for name, amount in self.asked.items())
+        return all(node.allocatable.get(name, 0) >= amount for name, amount in self.requested.items())
 
     def there(self, names: Sequence[str], resource: str) -> Ints:
         """Return the allocatable amounts of a resource on these nodes, in their order."""

@@ -46,7 +46,7 @@ from kschedd.causes.demands.spreading import missing_key, not_spread
 from kschedd.causes.demands.tainted import all_tainted
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
 from kschedd.causes.lifecycle.creating import held, not_created, not_created_yet, selected_nothing, template_pod
-from kschedd.causes.lifecycle.groups import group_waits, member_to_examine
+from kschedd.causes.lifecycle.groups import group_waits, member_to_examine, with_siblings
 from kschedd.causes.lifecycle.rollouts import needs_room, outdated, stuck
 from kschedd.causes.lifecycle.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.node import node_causes, pods_to_move
@@ -100,6 +100,8 @@ def diagnosis(
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
     findings = [_with_others(engine, workload, each) for each in causes(engine, workload, examined, case)]
+    if case is not None:
+        findings = [with_siblings(case, each) for each in findings]
     # Of very many pods each trial would take long, and so would a rollout of the remedy.
     small = workload.wanted <= MOST_TRIED
     trials = Trials(engine, workload, methods, check) if trying and small else None
@@ -274,6 +276,9 @@ def _pending(
         yield unknown
     if case is None:
         return
+    if not case.nodes:
+        yield _no_nodes()
+        return
     case = by_claims(case)
     claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
     yield from claims
@@ -310,6 +315,14 @@ def _pending(
         case = case.after(first.edit)
         if case.judgment.fits:
             return
+
+
+def _no_nodes() -> FoundCause:
+    return FoundCause(
+        "NoNodes",
+        "the cluster has no nodes",
+        evidence=["next: add a node; of a dump, include the nodes (`kubectl get nodes,pods,... -A -o yaml`)"],
+    )
 
 
 def _unmet_demand(case: Case) -> FoundCause | None:

@@ -48,6 +48,7 @@ class RemedyOption:
     edit: Edit | None = None
     steps: Sequence[RemedyStep] = ()
     target: str = ""  # "": the workload
+    after: Sequence[RemedyStep] = ()  # once the workload is changed
     less: bool = False  # the workload is less than it was to be then: what keeps it whole comes first
 
 

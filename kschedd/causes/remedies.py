@@ -64,7 +64,8 @@ def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> 
     # What has to be there first, such as a class or a node, comes before the pods that are made anew.
     steps = [step for option in options for step in option.steps]
     changed = steps_to(workload, after)
-    return [*steps, *changed], diff(workload.obj.raw, after) if changed else ""
+    ended = [step for option in options for step in option.after] if changed else []
+    return [*steps, *changed, *ended], diff(workload.obj.raw, after) if changed else ""
 
 
 def _answer(

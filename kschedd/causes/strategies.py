@@ -4,9 +4,11 @@ from typing import Any, Final
 
 from kschedd.api.text.times import stamp
 from kschedd.causes.findings import RemedyOption
+from kschedd.causes.steps import RemedyStep, patched
 from kschedd.causes.workload import Edit, ExaminedWorkload
 
 Spec = dict[str, Any]
+_ROLLOUT_S: Final = 120.0  # of virtual time, until a rollout is over
 _RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 
 
@@ -20,20 +22,26 @@ def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
 def beside_missing(workload: ExaminedWorkload, option: RemedyOption) -> list[RemedyOption]:
     """Return the option together with a rollout that goes on although replicas are missing already.
 
-    The old pods may keep the new ones from their nodes, so each is removed first.
+    The old pods may keep the new ones from their nodes, so each is removed first. The strategy is the old one again
+    afterwards: a later rollout would take away as many pods at once.
     """
     missing = workload.wanted - len(workload.scheduled)
     if workload.kind != "Deployment" or missing < 1 or not workload.scheduled:
         return []
-    rolling = {"maxSurge": 0, "maxUnavailable": missing + 1}
-
-    def edit(manifest: dict[str, Any], spec: Spec) -> None:
-        if option.edit is not None:
-            option.edit(manifest, spec)
-        manifest["spec"]["strategy"] = {"type": "RollingUpdate", "rollingUpdate": rolling}
-
-    how = f"replace pods one by one (maxSurge 0, maxUnavailable {missing + 1})"
-    return [RemedyOption(f"{option.summary}, and {how}", edit=edit)]
+    before = workload.spec.get("strategy")
+    rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": missing + 1}}
+    raw, place = workload.obj.raw, ("-n", workload.obj.namespace)
+    operation = {"op": "add", "path": "/spec/strategy"}
+    wait = RemedyStep(("rollout", "status", workload.label, *place, "--timeout=5m"), [], then_s=_ROLLOUT_S)
+    how = f"replace pods one by one until it is done (maxSurge 0, maxUnavailable {missing + 1})"
+    return [
+        RemedyOption(
+            f"{option.summary}, and {how}",
+            edit=option.edit,
+            steps=[patched(raw, [{**operation, "value": rolling}])],
+            after=[wait, patched(raw, [{**operation, "value": before} if before else {**operation, "op": "remove"}])],
+        )
+    ]
 
 
 def _one_by_one(manifest: dict[str, Any], spec: Spec) -> None:

@@ -31,7 +31,7 @@ from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 from kschedd.live.holding import as_held, is_text, new_standing
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
-from kschedd.store.custom_resources.rule_kinds import definitions_by
+from kschedd.store.custom_resources.rule_kinds import scheduled_by
 from kschedd.store.errors import Mirrored
 from kschedd.store.standing import Standing
 from kschedd.store.trial import Key, key_of
@@ -256,8 +256,8 @@ def _built_in() -> Iterator[list[ServedResource]]:
 
 
 def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
-    """Yield the kinds that exist only by the rules of the version."""
-    for definition in definitions_by(features):
+    """Yield the kinds that exist only by the rules of the version and that a scheduler reads."""
+    for definition in scheduled_by(features):
         spec = definition.spec
         group, names = spec["group"], spec["names"]
         name = name_in_group(names["kind"], group)

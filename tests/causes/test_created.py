@@ -67,3 +67,42 @@ def test_only_the_toleration_of_the_taint_loses_its_limit(tmp_path: Path) -> Non
     assert "tolerationSeconds: 100" not in command
     assert found["remedies"][0]["manifest_diff"].count("-    tolerationSeconds") == 1
     assert "nodeName" not in command, "the scheduler chooses again"
+
+
+SPARE = """
+apiVersion: v1
+kind: Node
+metadata: {name: %s, labels: {kubernetes.io/hostname: %s}}
+status: {allocatable: {cpu: "4", memory: 8Gi, pods: "9"}, capacity: {cpu: "4", memory: 8Gi, pods: "9"}}
+---
+"""
+APART = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+          - {topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: web}}}
+      containers: [{name: c, image: i}]
+"""
+
+
+def test_a_strategy_that_a_remedy_needs_is_the_old_one_again_afterwards(tmp_path: Path) -> None:
+    first = diagnosed(tmp_path, "".join(SPARE % (name, name) for name in ("a", "b")) + APART, "Deployment", "web")
+    commands = first["remedies"][0]["commands"]
+    assert '"maxSurge":0,"maxUnavailable":2' in commands[0]
+    assert commands[-2] == "kschedd rollout status deployment/web -n default --timeout=5m"
+    assert '"maxSurge":"25%"' in commands[-1]
+    assert "strategy" not in first["remedies"][0]["manifest_diff"]
+
+
+def test_a_cluster_without_nodes_is_named(tmp_path: Path) -> None:
+    found = diagnosed(tmp_path, APART, "Deployment", "web")
+    assert found["cause"]["code"] == "NoNodes"

@@ -141,13 +141,13 @@ class WatchedDriver(SchedulingDriver):
     def __init__(self, machine: SchedulingMachine, store: TraceStore) -> None:
         super().__init__(machine, current_pod=store.environment.current_pod)
         self.store = store
-        self.attempts_allowed = 0
+        self.popped.attempts_allowed = 0
         self.allow_one(())
-        self.attempts_allowed = 0
+        self.popped.attempts_allowed = 0
         self._observed = 0  # the version up to which events were observed
 
     def allow_one(self, during: Sequence[Raw]) -> None:
-        self.attempts_allowed = 1
+        self.popped.attempts_allowed = 1
         self.during = during
         self.ended = trio.Event()
         self.entry: QueuedPod | None = None
@@ -175,7 +175,7 @@ class WatchedDriver(SchedulingDriver):
     def _begin_watched(self, entry: QueuedPod, now: float) -> Attempt | None:
         self.entry = entry
         # The caches do not know of it yet; but what PostFilter asks the API for is as it is by then.
-        if self.skips(entry):
+        if self.popped.skips(entry):
             self.during = ()
         for op in self.during:
             self.store.apply(op)

@@ -108,6 +108,24 @@ def test_a_pod_that_fits_nowhere_by_itself_is_the_cause() -> None:
     assert other["remedies"] == []
 
 
+def test_a_cordoned_node_that_would_take_the_rest_is_named() -> None:
+    cordoned = {**node("m", "2"), "spec": {"unschedulable": True}}
+    answer = diagnosed(cluster(node("n", "2"), cordoned, group(4), *map(pod, "abcd")))
+    assert answer["cause"]["code"] == "NodesCordoned"
+    assert proposed(answer)[0] == ("uncordon m", "4 of 4")
+    small = {**node("m", "1"), "spec": {"unschedulable": True}}
+    assert diagnosed(cluster(node("n", "2"), small, group(4), *map(pod, "abcd")))["cause"]["code"] != "NodesCordoned"
+
+
+def test_a_remedy_changes_all_pods_of_the_group_that_ask_for_the_same() -> None:
+    wrong = {"nodeSelector": {"kubernetes.io/hostnam": "n"}}
+    labeled = {**node("n", "2"), "metadata": {"name": "n", "labels": {"kubernetes.io/hostname": "n"}}}
+    answer = diagnosed(cluster(labeled, group(2), pod("a", **wrong), pod("b", **wrong)))
+    assert answer["cause"]["code"] == "NodeLabelMisspelled"
+    assert proposed(answer) == [("use kubernetes.io/hostname=n", "1 of 1")]
+    assert [command.count("name: b") for command in answer["remedies"][0]["commands"]].count(0) == 1
+
+
 def test_a_gang_that_lacks_pods_is_gated() -> None:
     answer = reported(cluster(node("n", "2"), group(3), pod("a")))
     assert states(answer) == {"a": ("gated", None)}

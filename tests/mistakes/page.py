@@ -19,6 +19,7 @@ OTHERS = {
     "DriverMissingOnNodes": "The CSI driver of a volume is not installed on the nodes that suit the pods.",
     "EvictedSoon": "A pod is evicted in a while, since it tolerates a NoExecute taint for a limited time.",
     "HeldBack": "A PreEnqueue plugin keeps the pod out of the queue.",
+    "NoNodes": "The cluster has no nodes.",
     "NoPods": "The workload has no pods, and wants none now.",
     "NodeLabelMissing": "No node has the label that the workload asks for, nor one like it.",
     "NodeTainted": "The node takes only pods that tolerate its taints.",

@@ -116,7 +116,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
     """Find a request that exceeds every node that the pod may use, even when the node is empty."""
     if not case.open or case.large_enough:
         return None
-    most = {resource: case.most(sorted(case.open), resource) for resource in case.asked}
+    most = {resource: case.most(sorted(case.open), resource) for resource in case.requested}
     beyond = [resource for resource, (there, _) in most.items() if there < case.pod.requests[resource]]
     if not beyond:
         return _no_node_has_all(case)

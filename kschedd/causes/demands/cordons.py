@@ -22,7 +22,7 @@ def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
 
     The options of the finding leave the workload with less than it asks for, so uncordoning comes first.
     """
-    idle = _only_cordoned(case)
+    idle = only_cordoned(case)
     if finding.code not in _OF_DOMAINS or not idle:
         return finding
     waiting = max(1, len(case.workload.pending) or case.workload.missing)
@@ -45,7 +45,7 @@ def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
     )
 
 
-def _only_cordoned(case: Case) -> list[str]:
+def only_cordoned(case: Case) -> list[str]:
     """Return the nodes that nothing but their cordon keeps the pod from."""
     found = case.rejected_by("NodeUnschedulable")
     return sorted(

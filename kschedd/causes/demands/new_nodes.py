@@ -1,12 +1,13 @@
 """Nodes that a remedy adds: each like one that is there, with what its drivers keep of it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from kschedd.api.nodes import Node
 from kschedd.api.similar_nodes import similar_csi_node, similar_node, similar_slice
+from kschedd.cache.table import Ints
 from kschedd.causes.case import Case
 from kschedd.causes.findings import ADD_OBJECT, RemedyOption
 from kschedd.causes.steps import RemedyStep, created
@@ -34,12 +35,19 @@ def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[Reme
 def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[Node, int]:
     """Return the largest of these nodes for the pod, and how many like it hold the pods that wait."""
     names = sorted(full)
-    each = case.there(names, "pods")
-    for resource, amount in case.asked.items():
-        each = np.minimum(each, case.there(names, resource) // amount)
+    each = rooms(case, names)
     most = int(each.max())
     like = case.nodes[names[int(np.flatnonzero(each == most)[-1])]]
     return like, -(-(waiting or _waiting(case)) // max(1, most))
+
+
+def rooms(case: Case, names: Sequence[str], *, free: bool = False) -> Ints:
+    """Return the number of such pods that each of these nodes holds when it is empty; with `free`, as it is now."""
+    amounts = case.frees if free else case.there
+    each = case.there(names, "pods")
+    for resource, amount in case.requested.items():
+        each = np.minimum(each, amounts(names, resource) // amount)
+    return each
 
 
 def _waiting(case: Case) -> int:

@@ -40,7 +40,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
     if len(too_many) == len(full):
         return _too_many_pods(case, full)
     lacks = []
-    for resource, asked in case.asked.items():
+    for resource, asked in case.requested.items():
         short = int(np.count_nonzero(case.frees(full, resource) < asked))
         if short:
             lacks.append(_Lack(resource, short, *case.most(full, resource, free=True)))

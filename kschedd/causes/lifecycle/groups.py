@@ -3,16 +3,21 @@
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
+
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import KIND, min_count
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, case_of
-from kschedd.causes.demands.new_nodes import more_nodes
+from kschedd.causes.demands.cordons import only_cordoned
+from kschedd.causes.demands.new_nodes import more_nodes, rooms
+from kschedd.causes.demands.tainted import uncordoning
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.near import nearest
-from kschedd.causes.steps import as_new, patched, replaced
-from kschedd.causes.words import counted
+from kschedd.causes.steps import as_new, patched, replaced, steps_to
+from kschedd.causes.words import counted, some
+from kschedd.causes.workload import ExaminedWorkload
 from kschedd.explain.answers import GroupExplanation, MemberAnswer
 from kschedd.explain.dumped import of_nodes
 from kschedd.explain.pod_group import begin_group, explain_group
@@ -88,13 +93,41 @@ def _without_room(case: Case, group: Object, found: GroupExplanation) -> FoundCa
     options = [*more_nodes(case, case.large_enough or set(case.nodes), len(failed) or 1)]
     if found.scheduled < fits < found.min_count:
         options.append(_smaller(case, group, fits))
-    return FoundCause(
-        "PodGroupLacksRoom",
-        f"PodGroup {group.name} needs {at_once}, and only {fits} of its {counted(found.pods, 'pod')} fit: {why}",
-        [named(group), *map(_object, failed[:2])],
-        ["spec.schedulingPolicy.gang.minCount"],
-        options=options,
-    )
+    text = f"PodGroup {group.name} needs {at_once}, and only {fits} of its {counted(found.pods, 'pod')} fit: {why}"
+    fields = ["spec.schedulingPolicy.gang.minCount"]
+    idle = only_cordoned(case)
+    if idle and int(rooms(case, idle, free=True).sum()) >= len(failed):
+        objects = [named(group), *(ObjectNamed("Node", "", name) for name in idle[:3])]
+        are = "is" if len(idle) == 1 else "are"
+        ways = [*uncordoning(idle), *(attrs.evolve(option, less=True) for option in options)]
+        message = f"{some(idle)} {are} cordoned and would take further pods; {text}"
+        return FoundCause("NodesCordoned", message, objects, fields, options=ways)
+    return FoundCause("PodGroupLacksRoom", text, [named(group), *map(_object, failed[:2])], fields, options=options)
+
+
+def with_siblings(case: Case, finding: FoundCause) -> FoundCause:
+    """Return the finding with options that change the pods of the same group which ask for the same, too.
+
+    Pods without an owner are workloads of their own, and a group is placed as a whole.
+    """
+    key = case.judgment.pod_group
+    if not key or case.workload.kind != "Pod":
+        return finding
+    alike = [
+        ExaminedWorkload(pod, [pod])
+        for pod in case.engine.machine.groups.waiting_for_node(key)
+        if pod.uid != case.pod.uid and pod.owner is None and pod.signature == case.pod.signature
+    ]
+    options = [
+        option
+        if option.edit is None
+        else attrs.evolve(
+            option,
+            after=[*option.after, *(step for each in alike for step in steps_to(each, each.edited(option.edit)))],
+        )
+        for option in finding.options
+    ]
+    return attrs.evolve(finding, options=options)
 
 
 def _fits_alone(case: Case, member: MemberAnswer) -> bool:

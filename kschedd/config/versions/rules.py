@@ -444,8 +444,8 @@ class Rules:
 
     # -- API fields that no decision reads
     fields_of_1_35: bool = rule("API server", "1.35", "objects may have the fields that came with 1.35")
-    fields_of_1_36: bool = rule("API server", "1.36", "objects may have the fields that came with 1.36")
-    fields_of_1_37: bool = rule("API server", "1.37", "objects may have the fields that came with 1.37")
+    fields_of_1_36: bool = rule("API server", "1.36", "objects may have the fields and kinds that came with 1.36")
+    fields_of_1_37: bool = rule("API server", "1.37", "objects may have the fields and kinds that came with 1.37")
 
     off: frozenset[str] = frozenset()
     """The names of the version's rules whose feature gate is off."""

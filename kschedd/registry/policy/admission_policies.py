@@ -5,6 +5,7 @@ Source: Kubernetes v1.34, pkg/apis/admissionregistration/validation/validation.g
 Takes objects that match the schema and have their defaults; appends to `faults`.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas.fields import FieldError, duplicate, forbidden, invalid, required, unsupported
@@ -32,6 +33,19 @@ _MOST_ANNOTATIONS: Final = 20
 def validate_policy(policy: Raw, faults: Faults) -> None:
     """Append the faults of a ValidatingAdmissionPolicy."""
     spec = policy.get("spec") or {}
+    validate_policy_scope(spec, faults)
+    validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
+    if not validations and not annotations:
+        faults += [required(f"spec.{field}", _NEITHER) for field in ("validations", "auditAnnotations")]
+    for index, validation in enumerate(validations):
+        _validate_validation(validation, f"spec.validations[{index}]", faults)
+    if len(annotations) > _MOST_ANNOTATIONS:
+        why = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
+        faults.append(invalid("spec.auditAnnotations", list(annotations), why))
+
+
+def validate_policy_scope(spec: Mapping[str, Any], faults: Faults) -> None:
+    """Append the faults in what a policy applies to, in the spec of a validating or mutating one."""
     failure, constraints = spec.get("failurePolicy"), spec.get("matchConstraints")
     if failure is None:
         faults.append(required("spec.failurePolicy"))
@@ -50,19 +64,17 @@ def validate_policy(policy: Raw, faults: Faults) -> None:
         for field in ("name", "expression"):
             if not (variable.get(field) or "").strip():
                 faults.append(required(f"spec.variables[{index}].{field}", f"{field} is not specified"))
-    validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
-    if not validations and not annotations:
-        faults += [required(f"spec.{field}", _NEITHER) for field in ("validations", "auditAnnotations")]
-    for index, validation in enumerate(validations):
-        _validate_validation(validation, f"spec.validations[{index}]", faults)
-    if len(annotations) > _MOST_ANNOTATIONS:
-        why = f"must not have more than {_MOST_ANNOTATIONS} auditAnnotations"
-        faults.append(invalid("spec.auditAnnotations", list(annotations), why))
 
 
 def validate_policy_binding(binding: Raw, faults: Faults) -> None:
     """Append the faults of a ValidatingAdmissionPolicyBinding."""
     spec = binding.get("spec") or {}
+    validate_binding_target(spec, faults)
+    _validate_actions(spec, faults)
+
+
+def validate_binding_target(spec: Mapping[str, Any], faults: Faults) -> None:
+    """Append the faults in the policy, the parameters and the resources of a binding."""
     policy = spec.get("policyName") or ""
     if not policy:
         faults.append(required("spec.policyName"))
@@ -72,6 +84,9 @@ def validate_policy_binding(binding: Raw, faults: Faults) -> None:
         _validate_param_ref(param, "spec.paramRef", faults)
     if (match := spec.get("matchResources")) is not None:
         _validate_match(match, "spec.matchResources", faults)
+
+
+def _validate_actions(spec: Raw, faults: Faults) -> None:
     actions, seen = spec.get("validationActions") or [], set()
     for index, action in enumerate(actions):
         if action not in _ACTIONS:

@@ -12,11 +12,25 @@ from kschedd.api.objects import Object
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.schema import ANY, STR, Fields, ListOf, PatchStrategy, Schema, type_named
 from kschedd.registry.devices.taint_rules import validate_device_taint_rule
+from kschedd.registry.policy.later_kinds import (
+    validate_mutating_binding,
+    validate_mutating_policy,
+    validate_pod_certificate,
+    validate_storage_migration,
+    validate_trust_bundle,
+)
 from kschedd.registry.workloads.pod_groups import validate_pod_group as validate_pod_group_v1alpha2
 from kschedd.registry.workloads.pod_groups import validate_workload as validate_workload_v1alpha2
 from kschedd.registry.workloads.pod_groups_v1beta1 import validate_pod_group, validate_workload
 from kschedd.store.custom_resources.built_in_definitions import CONDITIONS
 from kschedd.store.custom_resources.device_taint_rule_kind import DEVICE_TAINT_RULE
+from kschedd.store.custom_resources.later_kinds import (
+    MUTATING_BINDING,
+    MUTATING_POLICY,
+    POD_CERTIFICATE,
+    STORAGE_MIGRATION,
+    TRUST_BUNDLE,
+)
 from kschedd.store.custom_resources.workload_kinds import POD_GROUP, POD_GROUP_V1ALPHA2, WORKLOAD, WORKLOAD_V1ALPHA2
 
 Raw = Mapping[str, Any]
@@ -40,7 +54,7 @@ def _fields(schema: Raw, name: str) -> Fields:
 
 def _merged(schema: Raw, name: str) -> Schema:
     match schema["type"]:
-        case "object":
+        case "object" if "properties" in schema:
             return _fields(schema, name)
         case "array":
             return ListOf(_merged(schema["items"], name))
@@ -56,6 +70,8 @@ class RuleKind:
     definition: Object
     validate: Callable[[Raw, Raw | None], list[FieldError]]
     """Returns the errors in the (new, old) spec; old is None for a new object."""
+    is_scheduled_by: bool = True
+    """True if the scheduler reads objects of this kind."""
     merge_schema: Fields = attrs.field(init=False)
     """The field types that strategic merge patches of its objects use."""
 
@@ -70,12 +86,22 @@ RULE_KINDS: Final = (
     RuleKind("groups_of_v1beta1", WORKLOAD, validate_workload),
     RuleKind("groups_of_v1beta1", POD_GROUP, validate_pod_group),
     RuleKind("device_taint_rules", DEVICE_TAINT_RULE, lambda spec, old: validate_device_taint_rule(dict(spec))),
+    RuleKind("fields_of_1_36", MUTATING_POLICY, validate_mutating_policy, False),
+    RuleKind("fields_of_1_36", MUTATING_BINDING, validate_mutating_binding, False),
+    RuleKind("fields_of_1_37", TRUST_BUNDLE, validate_trust_bundle, False),
+    RuleKind("fields_of_1_37", POD_CERTIFICATE, validate_pod_certificate, False),
+    RuleKind("fields_of_1_37", STORAGE_MIGRATION, validate_storage_migration, False),
 )
 
 
 def definitions_by(features: Collection[str]) -> list[Object]:
     """Return the definitions of the kinds that these features enable."""
     return [one.definition for one in RULE_KINDS if one.rule in features]
+
+
+def scheduled_by(features: Collection[str]) -> list[Object]:
+    """Return the definitions of the enabled kinds that the scheduler reads."""
+    return [one.definition for one in RULE_KINDS if one.rule in features and one.is_scheduled_by]
 
 
 def rule_kind(definition: Object | None) -> RuleKind | None:
