@@ -41,7 +41,32 @@ def optional_library(name: str, extra: str) -> ModuleType:
         raise MissingLibraryError(name.partition(".")[0], extra) from missing
 
 
-class Records(Sequence[R], Generic[R]):
+class ConvertibleTable:
+    """A table that converts to data frames. `to_pandas` and others need the library of that name."""
+
+    __slots__ = ()
+
+    def _by_column(self) -> dict[str, list[Any]]:
+        """Return the values of each column."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return a pandas DataFrame with one row for each. Raises MissingLibraryError."""
+        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(self._by_column())
+        return frame
+
+    def to_polars(self) -> "polars.DataFrame":
+        """Return a Polars DataFrame with one row for each. Raises MissingLibraryError."""
+        frame: polars.DataFrame = optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
+        return frame
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """Return a pyarrow Table with one row for each. Raises MissingLibraryError."""
+        table: pyarrow.Table = optional_library("pyarrow", "frames").table(self._by_column())
+        return table
+
+
+class Records(ConvertibleTable, Sequence[R], Generic[R]):
     """An immutable sequence of records of one class; the fields and properties of the class are the columns.
 
     `columns` lists them. Two tables are equal if their records are. `to_pandas`, `to_polars` and `to_arrow` need the
@@ -109,23 +134,6 @@ class Records(Sequence[R], Generic[R]):
     def _by_column(self) -> dict[str, list[Any]]:
         rows = self.to_dicts()
         return {name: [row[name.removesuffix("_")] for row in rows] for name in self.columns}
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return a pandas DataFrame with one row for each record. Raises MissingLibraryError."""
-        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(
-            self._by_column(), columns=self.columns
-        )
-        return frame
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return a Polars DataFrame with one row for each record. Raises MissingLibraryError."""
-        frame: polars.DataFrame = optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
-        return frame
-
-    def to_arrow(self) -> "pyarrow.Table":
-        """Return a pyarrow Table with one row for each record. Raises MissingLibraryError."""
-        table: pyarrow.Table = optional_library("pyarrow", "frames").table(self._by_column())
-        return table
 
     # -- shown --------------------------------------------------------------------------------------------------
 

@@ -11,16 +11,11 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kschedd.errors import KscheddError
-from kschedd.sdk.records import optional_library
+from kschedd.sdk.records import ConvertibleTable, optional_library
 from kschedd.simulation.table_files import parquet_is_there
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
-    import pyarrow
 
 Row = Mapping[str, Any]
 
@@ -31,7 +26,7 @@ class RowsFileError(KscheddError):
     """A file of rows that cannot be used."""
 
 
-class SweepRows(Sequence[Row]):
+class SweepRows(ConvertibleTable, Sequence[Row]):
     """The rows of a sweep, one for each run. `columns` are those of all rows, in order of appearance."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
@@ -46,21 +41,6 @@ class SweepRows(Sequence[Row]):
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for row in self._rows for name in row))
-
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return a pandas DataFrame. Raises MissingLibraryError."""
-        frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(list(self._rows), columns=self.columns)
-        return frame
-
-    def to_polars(self) -> "polars.DataFrame":
-        """Return a Polars DataFrame. Raises MissingLibraryError."""
-        frame: polars.DataFrame = optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
-        return frame
-
-    def to_arrow(self) -> "pyarrow.Table":
-        """Return a pyarrow Table. Raises MissingLibraryError."""
-        table: pyarrow.Table = optional_library("pyarrow", "frames").table(self._by_column())
-        return table
 
     def _by_column(self) -> dict[str, list[Any]]:
         """Return the columns; values that are no scalars, or of several kinds in a column, are JSON text."""

@@ -125,6 +125,16 @@ def test_dask_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # of Dask's own sockets and event loop at the end
+def test_an_existing_dask_cluster_performs_the_runs_and_lives_on(expected: dict[str, str]) -> None:
+    distributed = pytest.importorskip("dask.distributed", reason="the extra dask is not installed")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        assert hashes(sweep(spec(), engine="dask", address=cluster.scheduler_address)) == expected
+        with distributed.Client(cluster) as client:
+            assert client.submit(sum, [1, 2]).result(timeout=60) == 3
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # of Ray's own processes and files
 def test_ray_gives_the_same_row_hashes_and_retries_what_a_killed_worker_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: dict[str, str]

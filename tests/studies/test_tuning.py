@@ -46,6 +46,20 @@ def test_the_best_trial_beats_the_given_profile_on_held_out_seeds(tmp_path: Path
     assert {row["seed"] for row in read_rows(tmp_path)} == {0, 1, 2, 10, 11, 12, 13}
 
 
+def test_a_trace_is_tuned_on(tmp_path: Path) -> None:
+    job = " {0} {0} 0 3600 1 -1 -1 1 -1 -1 1 1 1 -1 1 -1 -1 -1\n"
+    (tmp_path / "jobs.swf").write_text("".join(job.format(number) for number in range(1, 10)))
+    given = spec(workloads={"jobs": {"pods": "jobs.swf"}}, trials=4)
+    [best] = Tuning(read_tuning_spec(_written(tmp_path, given), tmp_path), tmp_path / "study", THREADS).run()
+    assert best.objectives["nodes_used"] == pytest.approx(0.5)  # nine jobs of one core on six nodes of four
+
+
+def _written(folder: Path, given: dict[str, Any]) -> Path:
+    path = folder / "study.yaml"
+    path.write_text(json.dumps(given))
+    return path
+
+
 def test_a_study_goes_on_where_it_was(tmp_path: Path) -> None:
     done: list[int] = []
     Tuning(read_tuning_spec(spec(trials=4)), tmp_path, THREADS, done.append).run()
