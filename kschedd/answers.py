@@ -1,10 +1,10 @@
-"""Answers as attrs classes: what is sent, its shape in METHODS.md and the check of answers come from one class.
+"""Answers as attrs classes: one class defines the data sent, its shape in METHODS.md and the check of answers.
 
-The type of a field gives its shape, an annotation its meaning: `node: Annotated[str | None, "null: it got none"]`. Of
-the items of a list or a map an annotation is the label: by `NodeName = Annotated[str, "node"]` a list of these is
-`[node]`, and a map by them `{NODE: ...}`. A field that may be `ABSENT` is left out where it is. A field whose key is a
-word of Python's ends in `_`, which its key does not have. An answer is a class, a list of one, or several classes of
-which it is one.
+The type of a field gives its shape, an annotation its meaning: `node: Annotated[str | None, "null: it got none"]`. For
+the items of a list and the keys of a map, the annotation is a label: with `NodeName = Annotated[str, "node"]`, a list
+of node names is shown as `[node]`, and a map keyed by node name as `{NODE: ...}`. A field with the value `ABSENT` is
+omitted. A field whose key is a Python keyword ends in `_`, which is not part of the key. An answer is a class, a list
+of one, or a union of classes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

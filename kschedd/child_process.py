@@ -1,7 +1,7 @@
-"""Processes of our own: Python that runs a module of ours at the other end of a pipe.
+"""Child processes of the daemon: each runs a module of kschedd in Python, at the other end of a pipe.
 
-It has the daemon's search path, and not the working directory besides, whose modules are none of ours. A signal from
-the terminal does not reach it: it is a process group of its own.
+A child has the daemon's module search path, without the working directory. It has a process group of its own, so
+signals from the terminal do not reach it.
 """
 
 import json
@@ -19,7 +19,7 @@ def beginning(module: str) -> str:
 def start(
     begin: str, pipe: socket.socket, *, inherits: Sequence[int] = (), stderr: int | None = None
 ) -> subprocess.Popen[bytes]:
-    """Start Python with `begin` and this end of the pipe, and the descriptors of `inherits` besides. Raises OSError."""
+    """Start Python to run `begin`, with this end of the pipe and the descriptors in `inherits`. Raises OSError."""
     return subprocess.Popen(
         [sys.executable, "-P", "-c", begin, str(pipe.fileno()), json.dumps(sys.path)],
         pass_fds=[pipe.fileno(), *inherits],

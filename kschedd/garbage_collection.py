@@ -1,16 +1,15 @@
-"""The schedule of the cyclic garbage collector: it runs seldom, since this program rarely forms reference cycles.
+"""The schedule of the cyclic garbage collector. It runs seldom, since this program rarely forms reference cycles.
 
 A collection of young objects takes about 0.3 us per object, but traverses everything that they refer to. A new copy of
 a map of 50,000 pods costs 10 ms or more, twice, and stops all threads meanwhile. Such copies are therefore made while
-collection is postponed; they are old objects afterwards, which only a full collection traverses.
+collection is postponed. They are old objects afterwards, which only a full collection traverses.
 
-A full one takes 0.5 us for each object, 100 ms and more in a large cluster. In a program that ends soon it comes
-rarely. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one, and looks at
-all of them only when much has been made since the last time, and that takes less than a five-hundredth of its time, or
-a fiftieth of the time for which it has had little to do. It frees what forms cycles and was in use for a while, of
-which there is little: what comes with requests and pods forms none, and a fork that is discarded is taken apart. So
-young objects need not all be looked at either: after a portion with hardly any garbage it excludes the next ones as
-they are.
+A full collection takes 0.5 us per object, 100 ms and more in a large cluster. A program that ends soon rarely needs
+one. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one. It traverses all
+objects only if many were created since the last full collection, and if the collection takes less than a five-hundredth
+of the elapsed time, or a fiftieth of the idle time. A full collection frees long-lived reference cycles. There are few:
+requests and pods form none, and a discarded fork is taken apart. If a collection of young objects finds hardly any
+garbage, the next young objects are excluded without being traversed.
 """
 
 import gc
@@ -23,9 +22,9 @@ from typing import Literal
 import attrs
 
 _lock = threading.Lock()
-_postponing = 0  # how many threads and tasks postpone at present; this and the next under `_lock`
+_postponing = 0  # number of threads and tasks that postpone collection now; guarded by `_lock`, like the next one
 _was_on = True  # before the first of them
-_passed_over = 0  # objects made that the collector has forgotten to have counted, as joining its lists has it do
+_passed_over = 0  # created objects that the collector no longer counts, because its lists were joined
 _YOUNG, _MIDDLE, _OLD = 4_000, -1, 300
 _DUE = _YOUNG * _OLD  # objects made beyond those freed, for a full collection
 _UNLOOKED = 7  # portions after one with hardly any garbage
@@ -128,8 +127,8 @@ def _all_made_old() -> bool:
 class FullCollections:
     """Control of full garbage collections in a daemon; see the module.
 
-    A daemon enters it after loading its initial objects, and then calls `look` now and then. Of several daemons in one
-    process, as in tests, the first one does so.
+    A daemon enters it after loading its initial objects, and then calls `look` now and then. If several daemons run in
+    one process, as in tests, only the first one controls collection.
     """
 
     cpu_s: Callable[[], float] = time.process_time

@@ -486,7 +486,6 @@ class Pod(Object):
     phase: str
     start_time: str  # "" until its kubelet has admitted it
     deletion_timestamp: str  # "" unless it is terminating
-    _reports: bool | None = attrs.field(default=None, init=False, repr=False)  # of `reports_resources`, once known
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Self:
@@ -544,24 +543,22 @@ class Pod(Object):
 
         During an in-place resize they may exceed those of the spec.
         """
-        if self.reports_resources:
-            return pod_requests(self.signature.spec.raw, self.raw.get("status"))
+        status = self.raw.get("status")
+        if resizes(self.signature.spec.raw, status):
+            return pod_requests(self.signature.spec.raw, status)
         return self.signature.spec.requests
 
     @property
     def nonzero_requests(self) -> tuple[int, int]:
-        if self.reports_resources:
-            return pod_nonzero_requests(self.signature.spec.raw, self.raw.get("status"))
+        status = self.raw.get("status")
+        if resizes(self.signature.spec.raw, status):
+            return pod_nonzero_requests(self.signature.spec.raw, status)
         return self.signature.spec.nonzero_requests
 
     @property
     def reports_resources(self) -> bool:
         """True if its requests may differ from those of the spec."""
-        known = self._reports
-        if known is None:
-            known = resizes(self.signature.spec.raw, self.raw.get("status"))
-            object.__setattr__(self, "_reports", known)
-        return known
+        return resizes(self.signature.spec.raw, self.raw.get("status"))
 
     @property
     def resize_deferred(self) -> bool:
@@ -571,7 +568,7 @@ class Pod(Object):
     def counted(self, rules: ResizeRules) -> "Counted":
         """Return its requests as they count on its node by these rules."""
         spec, status = self.signature.spec, self.raw.get("status")
-        if not self.reports_resources:
+        if not resizes(spec.raw, status):
             return spec
         return CountedRequests(pod_requests(spec.raw, status, rules), pod_nonzero_requests(spec.raw, status, rules))
 

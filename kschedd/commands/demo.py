@@ -38,9 +38,9 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo",
         help="show an example",
-        description="Start a daemon on a temporary socket, load an example cluster of three zones and some workloads, "
-        "show where each pod went and why, and one that stays Pending; then open the prompt if there is a terminal. "
-        "The daemon ends with the demo.",
+        description="Start a daemon on a temporary socket and load an example cluster with three zones and workloads. "
+        "Show the node of each pod and the reason, and explain why one pod stays Pending. On a terminal, open "
+        "the prompt afterwards. The daemon stops when the demo ends.",
     )
     parser.add_argument("--no-repl", action="store_true", help="exit after the demo instead of opening the prompt")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of tie-breaking (1)")

@@ -81,7 +81,7 @@ class Taken:
 
     in_the_way: list[Object]  # objects of the cluster with the same name as one in the dump; these were kept
     applied: int  # number of manifests
-    errors: list[str]  # including those of reading
+    errors: list[str]  # read errors included
 
 
 def is_in_new_cluster(key: Key) -> bool:

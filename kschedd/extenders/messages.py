@@ -192,7 +192,7 @@ def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
 
 
 def _short(text: str, at: int) -> tuple[Any, int] | None:
-    """Return the object or list that begins at `at`, and its end; None if it is long, or another value."""
+    """Return the JSON value at `at` and its end; None if it is invalid or longer than `_SHORT` characters."""
     try:
         value, length = _DECODER.raw_decode(text[at : at + _SHORT])
     except (ValueError, RecursionError):

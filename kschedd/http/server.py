@@ -377,7 +377,10 @@ class _Connection:
         return data
 
     async def _turn_to_end(self) -> None:
-        """Wait for a turn to end: thousands of clients may disconnect at once, and would delay all other tasks."""
+        """Wait for a slot to close this connection.
+
+        Thousands of clients may disconnect at once; closing all of them together would delay every other task.
+        """
         async with self._ends:
             pass
 
@@ -454,7 +457,7 @@ class _Connection:
         return keep and whole and not told_to_end
 
     async def _listen(self, scope: trio.CancelScope) -> None:
-        """Read while a body is sent: a client that closes ends it.
+        """Read while a body is sent, so that the sending is canceled when the client disconnects.
 
         Pipelined bytes are kept, up to one large request.
         """

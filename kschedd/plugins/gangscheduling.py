@@ -5,7 +5,7 @@ pod wait on its node until enough pods are scheduled, then allows all of them. T
 (`kschedd.scheduling.gangs`) takes place in between. In 1.36 it calls Permit for each tentatively placed pod. From 1.37
 on it checks after each pod whether the gang can still succeed (`placement_feasible`).
 
-Rules: gang_scheduling, at every extension point: 1.34 does not have the plugin; gangs_counted.
+Rules: gang_scheduling, at every extension point (1.34 lacks this plugin), and gangs_counted.
 Source: Kubernetes v1.36.3 and v1.37.2, plugins/gangscheduling/gangscheduling.go.
 Units: seconds.
 """

@@ -51,7 +51,7 @@ def is_native(name: str) -> bool:
 
 
 def may_overcommit(name: str) -> bool:
-    """Return whether its request may be lower than its limit."""
+    """Return whether a container may request less of this resource than its limit."""
     return is_native(name) and not is_huge_page(name)
 
 

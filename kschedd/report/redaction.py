@@ -47,7 +47,7 @@ class _Names:
             return name
 
         _rewritten(report, noted, str)
-        # Deleted objects are not among the objects, but the report names them.
+        # `objects` does not contain deleted objects, but the report contains their names.
         names = [{"kind": "Name", "metadata": {"name": name}} for name in found]
         self._redaction = Redaction([*objects, *names])
 

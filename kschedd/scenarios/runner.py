@@ -1,7 +1,7 @@
 """Runs scenario files and reports differences from the expected output.
 
-Each file is run on a separate cluster, so that files may run concurrently in several processes: the reports and their
-order, which is that of the given files, do not depend on that. The files of a folder are sorted by name.
+Each file runs on a separate cluster, so files may run concurrently in several processes. The reports are the same
+either way, and are in the order of the given files. The files of a folder are sorted by name.
 
 `run_file` never raises because of a file's content: if it cannot be read or parsed, `fault` contains the error.
 """

@@ -363,7 +363,7 @@ def _added(
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:
     """Return the default configuration with these plugins at all their extension points; None for the default one.
 
-    Arguments and weights may be those of in-tree plugins as well.
+    `args` and `weights` may also name in-tree plugins.
     """
     if not (plugins or args or weights):
         return None

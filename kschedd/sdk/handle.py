@@ -92,7 +92,7 @@ class MovedPod:
 
 
 class ClusterHandle(ABC):
-    """A cluster to which objects are applied and of which questions are asked.
+    """A handle on a cluster: apply objects to it and query its state.
 
     Names of pods are `name` in the namespace "default", or `namespace/name`. Durations are texts such as "5m" or
     numbers of seconds. Methods raise RpcError, with the fields `code`, `message` and `data`, if the cluster refuses

@@ -68,7 +68,7 @@ def pod_outcome(machine: SchedulingMachine, pod: Pod, decision: Decision) -> Pod
 
 @attrs.frozen
 class ChangedPod:
-    """A pod that gets another node the second time, or another message. `pod`: namespace/name.
+    """A pod whose node or message differs between the two runs. `pod`: namespace/name.
 
     `why_a`, `why_b`: kube-scheduler's message if it gets no node. `why`: the first of the two that is not empty.
     """

@@ -126,7 +126,10 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
 
 
 def _pending(obj: Object, requested: int | None, grace: int) -> bool:
-    """Return whether a pending deletion is not shortened by this request. If so, the finalizers do not change."""
+    """Return whether the object is being deleted already and this request does not shorten its grace period.
+
+    If so, the finalizers do not change.
+    """
     if not obj.deleting:
         return False
     if obj.kind == "Namespace":

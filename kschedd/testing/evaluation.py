@@ -95,7 +95,7 @@ class PluginEvaluation:
     """The result: the mean of each metric, their weighted sum, and texts that help to improve the program.
 
     `valid`: False if the program could not be evaluated, for the reason in `error`; then `combined_score` is 0.
-    `artifacts`: `broken_rules`, `messages` of pods without a node, and `output` of the program, where there are any.
+    `artifacts`: `broken_rules`, `messages` of pods without a node, and the program's `output`; absent if empty.
     """
 
     valid: bool

@@ -163,7 +163,8 @@ class _Answer:
 class StoreActor:
     """The store's actor; see the module.
 
-    At the start, the journal has the whole content of the store. `_kept` is received regardless of other waits.
+    At the start, the journal has the whole content of the store. A separate task receives
+    from `_kept`, so the journal never waits for the store.
     """
 
     _store: Store

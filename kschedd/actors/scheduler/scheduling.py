@@ -126,7 +126,7 @@ class SchedulingActor:
     _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
     _must_wait: Callable[[], bool] | None = None  # returns whether a recording of this actor is behind
-    # returns whether the binding actor has room; it rings when it has room again
+    # returns whether the binding actor can take another pod; if not, the actor wakes this one as soon as it can
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _requested: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding

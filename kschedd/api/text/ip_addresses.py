@@ -1,7 +1,7 @@
 """IP addresses and ranges as text, parsed like the API server does.
 
-IPv4 addresses may have leading zeros, which are ignored. IPv6 addresses have no zone. A range has a number of fixed
-bits only.
+IPv4 addresses may have leading zeros, which are ignored. IPv6 addresses have no zone. A range has a
+prefix length (`/24`), never a netmask.
 
 Source: k8s.io/utils/net (ParseIPSloppy, ParseCIDRSloppy), which preserve the behavior of Go 1.16's net package;
 Kubernetes v1.34, apimachinery/pkg/util/validation/ip.go (IsValidIP, IsValidCIDR).

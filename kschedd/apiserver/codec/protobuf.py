@@ -2,9 +2,9 @@
 
 kubectl sends a few commands in protobuf only: an envelope (runtime.Unknown, after the bytes `k8s` and 0) that names the
 kind, and the object in the encoding of its Go type. `protobuf.json` beside this module has the field numbers of each
-type: `3: "status core.v1.PodStatus"` is a field with a message, `[` before a type a list, `{` a map from string; `s` is
-text, `b` bytes, `i` an integer, `o` a boolean, `d` a number; `~` for a name means that the message's fields belong to
-the object itself.
+type. `3: "status core.v1.PodStatus"` declares field 3, named `status`, a message of type PodStatus. Before a type, `[`
+means a list and `{` a map with string keys. Scalar types are `s` (text), `b` (bytes), `i` (integer), `o` (boolean) and
+`d` (double). The name `~` means that the message's fields are inlined into the object.
 
 The encoding writes non-pointer fields even when empty, so empty values are left out, as in JSON. Pointers are kept,
 because an explicit zero was meant. Source: Kubernetes v1.34, the generated.proto of each API group;

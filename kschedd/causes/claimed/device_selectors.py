@@ -112,7 +112,7 @@ def _values(devices: Iterable[Device]) -> set[str]:
 
 
 def told_values(text: str, devices: Sequence[Device]) -> list[str]:
-    """Return the values that devices have of the attributes and capacities in the selector: `memory 40Gi`."""
+    """Return the devices' values for each attribute and capacity that the selector names, such as `memory 40Gi`."""
     counts: dict[str, Counter[str]] = {}
     for device in devices:
         for name, attribute in (device.raw.get("attributes") or {}).items():

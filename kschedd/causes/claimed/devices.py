@@ -322,7 +322,7 @@ def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
 
 
 def _by_request(devices: Devices, claim: Object) -> Iterator[tuple[str, set[str]]]:
-    """Yield the name of each request of the claim, and the nodes that have the devices of that one alone."""
+    """Yield each request of the claim by name, with the nodes that could satisfy it if it were the only request."""
     for request in claim.spec["devices"].get("requests") or ():
         spec = {**claim.spec, "devices": {"requests": [request]}}
         yield request["name"], devices.possible([Object.from_raw({**claim.raw, "spec": spec})], set(devices.nodes))

@@ -127,7 +127,7 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
 
 
 def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
-    """Pods that are there and want none like this one near them."""
+    """Return the cause if the required anti-affinity of existing pods excludes this pod, else None."""
     labels = case.namespaces.get(case.pod.namespace, {})
     by_owner: dict[str, tuple[ExaminedWorkload, PodAffinityTerm, int, set[str]]] = {}
     for name in case.nodes:

@@ -99,7 +99,7 @@ class Demand:
         return edit
 
     def removed(self, spec: Spec) -> None:
-        """Take it out of the spec, with what is empty then."""
+        """Remove the requirement from the spec, and each parent field that becomes empty."""
         if self.term is None:
             spec["nodeSelector"].pop(self.key, None)
             if not spec["nodeSelector"]:

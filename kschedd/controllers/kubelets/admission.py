@@ -170,7 +170,8 @@ def refused_by_system(pod: Pod, node: Node) -> Refusal | None:
 def _bears(pod: Pod, pressures: Sequence[str]) -> bool:
     """Return whether the pod is admitted despite these pressures.
 
-    That is the case for memory pressure alone if the pod is not BestEffort, or tolerates the taint.
+    If memory pressure is the only one, pods are admitted that are not BestEffort or that tolerate its taint. With any
+    other pressure, no pod is admitted.
     """
     if list(pressures) != ["MemoryPressure"]:
         return False

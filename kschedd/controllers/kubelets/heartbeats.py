@@ -88,7 +88,7 @@ class Heartbeats(InSteps):
         return writes
 
     def _report_ready(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
-        """Return the write that sets the pod's Ready condition back from the node lifecycle controller's False."""
+        """Return the write that restores the pod's Ready condition to True after the node controller set False."""
         pod = view.find("Pod", namespace, name)
         if not isinstance(pod, Pod) or pod.phase != "Running" or pod.deletion_timestamp:
             return []

@@ -41,7 +41,7 @@ class CandidatesOfRequest:
             yield at
 
     def alike_from(self, start: int, alike: Sequence[int]) -> Iterator[int]:
-        """Yield the possible ones among the given positions, and all that are unseen."""
+        """Yield the positions in `alike` whose candidates are possible, and every unseen position."""
         at = start - 1
         while (at := min(_next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
             yield at

@@ -120,7 +120,7 @@ def compile_condition(expression: str, variables: Mapping[str, str], most_cost: 
 
 
 def _compiled(expression: str, variables: Mapping[str, str] | None, fields: Mapping[str, str] = DEVICE_FIELDS) -> Code:
-    """Compile an expression; `variables` None: it is on `device`, which has these fields."""
+    """Compile an expression. If `variables` is None, its only variable is `device`, with these fields."""
     if len(expression) > LONGEST_EXPRESSION:
         raise CelCompileError(expression, f"expression is too long: at most {LONGEST_EXPRESSION} characters")
     try:

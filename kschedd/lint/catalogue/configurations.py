@@ -299,7 +299,7 @@ _flag_rule(
     "unschedulable-flag",
     "--pod-max-in-unschedulable-pods-duration",
     ("", "note", "the flag --pod-max-in-unschedulable-pods-duration is deprecated"),
-    fix="Keep it only if pods wait that nothing wakes.",
+    fix="Keep the flag only if some pods stay unschedulable because no event requeues them.",
     source="notes of 1.30",
 )
 _flag_rule(

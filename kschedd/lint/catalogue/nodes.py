@@ -116,7 +116,7 @@ def requests_above_every_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit
     try:
         asked = pod_requests(pod.spec)
     except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
-        return  # validation reports what is no quantity
+        return  # validation reports invalid quantities
     for name, units in asked.items():
         wanted = Fraction(units, 1000) if name == "cpu" else Fraction(units)
         most, shown = known.largest.get(name, (Fraction(0), "0"))

@@ -77,7 +77,7 @@ class _Tally:
 
     @property
     def most(self) -> int:
-        """Maximum number of pods in a domain that can take one more."""
+        """The largest number of pods that a domain may have before another pod is added."""
         return self.ready.constraint.max_skew + self.least - self.ready.selects_itself
 
     def codes(self, ids: Ints) -> Ints:

@@ -81,7 +81,7 @@ class WhatIfRows:
                 self.notify(row, pods.pods[place], sign)
 
     def notify(self, row: int, other: Pod, sign: Sign) -> None:
-        """Call plugins for one such pod, or record it until the row's state is made."""
+        """Call plugins for a pod that was added or removed; queue the change if the row has no state yet."""
         state = self._states.get(row)
         if state is None:
             self._changes.setdefault(row, []).append((other, sign))

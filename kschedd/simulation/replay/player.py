@@ -134,7 +134,7 @@ class Player:
         self.pods: dict[str, Pod] = {}  # by uid
         self.ended = False
         self._listeners: list[Callable[[Happened], None]] = []
-        self._noted = 0  # entries of the log among the driver's effects that listeners have received
+        self._noted = 0  # number of the driver's log entries already sent to listeners
         self._event_listeners: list[Callable[[Sequence[WatchEvent]], object]] = []
         self._notes: Iterator[Note] = recording.notes()
         self._ahead: deque[Note] = deque()

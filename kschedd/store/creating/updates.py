@@ -156,7 +156,10 @@ def _exclusive_faults(before: Raw, new: Raw, subresource: Subresource, features:
 
 
 def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:
-    """Return the errors in a pod's annotations: against its spec and, except for a resize, against the old ones."""
+    """Return the errors in a pod's annotations.
+
+    The annotations are checked against the spec and, except for a resize, against the old annotations.
+    """
     old, annotations = (raw["metadata"].get("annotations") or {} for raw in (before, new))
     path, found, changes = "metadata.annotations", list[FieldError](), list[FieldError]()
     validate_pod_annotations(annotations, new["spec"], path, found, old)

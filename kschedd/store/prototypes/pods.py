@@ -44,7 +44,7 @@ class PodPrototype:
     _unpinned: InternedPod | None = attrs.field(init=False)  # for a DaemonSet's pod: the same for every node
     _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # spec fields that are the same for every node
     _fields: list[str] = attrs.field(init=False)  # of the manifest's metadata, in order
-    _shared: list[tuple[str, Any]] = attrs.field(init=False)  # those of the metadata fields that copies share
+    _shared: list[tuple[str, Any]] = attrs.field(init=False)  # metadata fields that all copies share, with their values
     _with_uid: bool = attrs.field(init=False)  # the manifest's metadata contains a uid
     generates: bool = attrs.field(init=False)  # its name was generated from its generateName
     indexed: bool = attrs.field(init=False)  # copies must be indexed because they have a node or owners

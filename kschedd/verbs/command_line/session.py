@@ -52,7 +52,7 @@ class VerbSession:
     cluster_time: Callable[[], float] | None = None  # queries the daemon's time; None: it is `now`
     outlived: bool = False  # changes to the debugger outlive the command's connection
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
-    remedies_for: str = ""  # the program that carries out remedies; "": the daemon knows
+    remedies_for: str = ""  # the program whose commands remedies use; "": the daemon decides
     offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
     # The user's editor on a file, and its exit status; None: no terminal.
     open_editor: Callable[[Path], int] | None = None
