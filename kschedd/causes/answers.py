@@ -88,5 +88,5 @@ class PendingGroup:
     workloads: Sequence[ObjectNamed]
     confidence: str
     remedy: Annotated[
-        RemedyAnswer | None, "of the first workload; null: none was found, or none was searched for this group"
+        RemedyAnswer | None, "a remedy for the first workload of the group; null: none was found or searched for"
     ] = None

@@ -228,6 +228,11 @@ class Cluster(ClusterHandle):
         return found.text, found.status
 
     @property
+    def version(self) -> str:
+        """The Kubernetes release whose rules decide, one of `kschedd.VERSIONS`."""
+        return self._cluster.engine.machine.config.version.name
+
+    @property
     def plugin_faults(self) -> Records[PluginTraceback]:
         """The latest exceptions of out-of-tree plugins, the newest last, with tracebacks of the plugins' own lines."""
         return Records(PluginTraceback, self._cluster.engine.machine.registry.raised or ())

@@ -8,6 +8,7 @@ import attrs
 from kschedd.api.nodes import ZONE_LABEL, Node
 from kschedd.api.pods import Pod
 from kschedd.sdk.records import Records
+from kschedd.simulation.placements import workload_of
 
 Raw = Mapping[str, Any]
 
@@ -25,6 +26,7 @@ class PodRecord:
     * `priority`: that of its spec; 0 without one.
     * `phase`: Pending, Running, Succeeded or Failed, as the kubelet reports it.
     * `owner`: kind/name of the controller that created it; None without one.
+    * `workload`: the same, but the Deployment in place of its ReplicaSet.
     """
 
     namespace: str
@@ -37,6 +39,7 @@ class PodRecord:
     memory: int
     requests: Mapping[str, int]
     owner: str | None
+    workload: str | None
 
     @property
     def key(self) -> str:
@@ -152,6 +155,7 @@ def _pod_record(pod: Pod, zones: Mapping[str, str]) -> PodRecord:
         memory=requests.get(_MEMORY, 0),
         requests=_others(requests),
         owner=f"{owners[0]['kind']}/{owners[0]['name']}" if owners else None,
+        workload=workload_of(pod),
     )
 
 

@@ -16,7 +16,7 @@ from kschedd.simulation.changes import DiffAnswer
 class RemoteCluster(ClusterHandle):
     """The cluster of a running daemon, or a fork of it; `connect` returns one.
 
-    It has the methods of `Cluster` but `from_dump`, `warnings`, `snapshot`, `restore` and `plugin_faults`. Methods that
+    It lacks `from_dump`, `warnings`, `version`, `snapshot`, `restore` and `plugin_faults` of `Cluster`. Methods that
     let time pass require a daemon in virtual time (`kschedd run --time virtual`); in a fork they always work.
     `fork_name`: "" for the cluster itself.
     """

@@ -81,14 +81,20 @@ def workload_name(pod: Pod) -> str:
 
     For a ReplicaSet whose name ends with the pod's template hash it is the Deployment.
     """
+    kind, _, name = (workload_of(pod) or "").partition("/")
+    return f"{kind} {pod.namespace}/{name}" if kind else ""
+
+
+def workload_of(pod: Pod) -> str | None:
+    """Return the pod's controller as kind/name, with the Deployment in place of its ReplicaSet; None without one."""
     owner = pod.owner
     if owner is None:
-        return ""
+        return None
     kind, name = owner.kind, owner.name
     suffix = f"-{pod.labels.get(TEMPLATE_HASH)}"
     if kind == "ReplicaSet" and name.endswith(suffix):
         kind, name = "Deployment", name.removesuffix(suffix)
-    return f"{kind} {pod.namespace}/{name}"
+    return f"{kind}/{name}"
 
 
 def zone_of(node: Node | None) -> str:

@@ -300,6 +300,12 @@ def test_workloads_are_made_in_one_line() -> None:
         "StatefulSet": 2,
     }
     assert {each.cpu for each in cluster.pods if each.name.startswith("web")} == {0.5}
+    assert {each.workload for each in cluster.pods} == {
+        "DaemonSet/agent",
+        "Job/batch",
+        "Deployment/web",
+        "StatefulSet/db",
+    }
     assert len(cluster.list("Pod", selector="app=web,tier=front")) == 2
     cluster.run_until_idle()
     (status,) = [each["status"] for each in cluster.list("Job")]
@@ -617,4 +623,4 @@ def test_seeds_decide_ties_if_these_are_random() -> None:
 def test_every_supported_release_makes_a_cluster() -> None:
     assert kschedd.VERSIONS[-1] == "1.37"
     for version in kschedd.VERSIONS:
-        assert Cluster(nodes=1, version=version).nodes
+        assert Cluster(nodes=1, version=version).version == version

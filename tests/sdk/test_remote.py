@@ -101,7 +101,7 @@ def public(kind: type) -> set[str]:
 
 def test_a_daemon_has_the_surface_of_a_cluster_in_process() -> None:
     """Walk both classes: what differs is listed here, and in docs/LIBRARY.md."""
-    in_process = {"from_dump", "snapshot", "restore", "warnings", "plugin_faults"}
+    in_process = {"from_dump", "snapshot", "restore", "warnings", "version", "plugin_faults"}
     assert public(Cluster) - public(RemoteCluster) <= in_process
     assert public(RemoteCluster) - public(Cluster) == set()
     for name in public(Cluster) & public(RemoteCluster):
