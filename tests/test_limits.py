@@ -24,7 +24,7 @@ def test_what_is_set_and_what_is_not() -> None:
     "text", ["forks", "forks=", "forks=0", "forks=-1", "forks=1e3", "forks=1001", f"forks={'9' * 5000}", "spoons=1", ""]
 )
 def test_what_is_no_limit(text: str) -> None:
-    with pytest.raises(UnknownLimit, match=r"is no limit; there are clients|a whole number from 1 to"):
+    with pytest.raises(UnknownLimit, match=r"is no limit; allowed: clients|a whole number from 1 to"):
         read_limits([text])
 
 

@@ -55,13 +55,13 @@ class Case:
     @cached_property
     def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         """Return the plugins that reject each node, with their reasons, by node."""
-        return {node: said for said, nodes in self.judgment.alike for node in nodes}
+        return {node: plugins for plugins, nodes in self.judgment.alike for node in nodes}
 
     def rejected_by(self, *plugins: str) -> set[str]:
         """Return the nodes that one of these plugins rejects."""
         found: set[str] = set()
-        for said, nodes in self.judgment.alike:
-            if not said.keys().isdisjoint(plugins):
+        for verdicts, nodes in self.judgment.alike:
+            if not verdicts.keys().isdisjoint(plugins):
                 found.update(nodes)
         return found
 

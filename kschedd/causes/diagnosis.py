@@ -32,8 +32,7 @@ from kschedd.causes.claimed.devices import (
     own_claims,
     unscheduled_devices,
 )
-from kschedd.causes.claimed.places import told as places_told
-from kschedd.causes.claimed.places import volume_elsewhere
+from kschedd.causes.claimed.places import places_told, volume_elsewhere
 from kschedd.causes.claimed.storage import claims_at_fault, provisioning, unscheduled_claims
 from kschedd.causes.claimed.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
 from kschedd.causes.demands.amounts import larger_than_every_node, no_such_resource
@@ -105,7 +104,7 @@ def diagnosis(
     # Of very many pods each trial would take long, and so would a rollout of the remedy.
     small = workload.wanted <= MOST_TRIED
     trials = Trials(engine, workload, methods, check) if trying and small else None
-    answer = _told(workload, findings, trials, program, most)
+    answer = _causes_and_remedies(workload, findings, trials, program, most)
     if trying and not small:
         answer["tried"] = [f"nothing: a remedy is tried for at most {MOST_TRIED:,} pods"]
     return DiagnosisAnswer(
@@ -143,11 +142,11 @@ def node_diagnosis(
         missing=0,
         examined="",
         blocking_nodes=[],
-        **_told(workload, findings, trials if trying else None, program),
+        **_causes_and_remedies(workload, findings, trials if trying else None, program),
     )
 
 
-def _told(
+def _causes_and_remedies(
     workload: ExaminedWorkload,
     findings: Sequence[FoundCause],
     trials: Trials | None,
@@ -195,14 +194,18 @@ def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause
 
 
 def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials) -> list[FoundCause]:
-    """Causes that show only once the first option of each of these is carried out."""
+    """Return the causes that appear only after the first option of each of these is carried out."""
     options = [finding.options[0] for finding in findings if finding.options]
     steps, _ = carried_out(workload, options)
     if not steps:
         return []
     known = {finding.code for finding in findings}
     left = trials.left_after(steps, _causes_of)
-    return [each for each in left if each.options and each.code not in known]
+    return [
+        attrs.evolve(each, message=f"after that change: {each.message}")
+        for each in left
+        if each.options and each.code not in known
+    ]
 
 
 def _causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
@@ -251,9 +254,9 @@ def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
 
 def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Case | None) -> Iterator[FoundCause]:
     store = engine.store
-    told = held(workload) or selected_nothing(workload)
-    if told is not None:
-        yield told
+    halted = held(workload) or selected_nothing(workload)
+    if halted is not None:
+        yield halted
         return
     unmade = list(claims_refused(store, workload))
     yield from unmade
@@ -295,7 +298,7 @@ def _pending(
         if gate is None:
             yield waits
         return
-    told: set[tuple[str, ...]] = set()
+    reported: set[tuple[str, ...]] = set()
     for _ in range(_MOST_CAUSES):
         case = by_claims(case)
         case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
@@ -304,9 +307,9 @@ def _pending(
             yield from _busy(case)
             return
         where = (finding.code, *finding.fields)
-        if where in told:  # it is not mended by what was to mend it
+        if where in reported:  # it is not mended by what was to mend it
             return
-        told.add(where)
+        reported.add(where)
         yield finding
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
@@ -338,9 +341,11 @@ def _kept(case: Case, finding: FoundCause) -> FoundCause:
     """Return the finding together with the claims that restrict the pod to its nodes."""
     if not case.reachable < case.selected:
         return finding
-    told = places_told(case) or devices_told(case) or f"the devices that it claims are on {some(case.reachable)} only"
+    sentence = (
+        places_told(case) or devices_told(case) or f"the devices that it claims are on {some(case.reachable)} only"
+    )
     options = [*own_claims(case), *finding.options]
-    return attrs.evolve(finding, evidence=[*finding.evidence, told], options=options)
+    return attrs.evolve(finding, evidence=[*finding.evidence, sentence], options=options)
 
 
 def _without_claims(pod: Pod) -> Pod:
@@ -388,8 +393,8 @@ def _busy(case: Case) -> Iterator[FoundCause]:
 def blocking(case: Case) -> list[BlockingNodes]:
     """Return the nodes that reject the pod, grouped by plugin and reason, the largest group first."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for said, nodes in case.judgment.alike:
-        for plugin, reasons in islice(said.items(), 1):
+    for plugins, nodes in case.judgment.alike:
+        for plugin, reasons in islice(plugins.items(), 1):
             groups.setdefault((plugin, ", ".join(reasons)), []).extend(nodes)
     ordered = sorted(groups.items(), key=lambda pair: (-len(pair[1]), pair[0]))
     return [

@@ -10,7 +10,7 @@ from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
 from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import case_of
-from kschedd.causes.demands.tainted import said
+from kschedd.causes.demands.tainted import taint_text
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.words import counted, joined, some
@@ -65,7 +65,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
     if taints:
         yield FoundCause(
             "NodeTainted",
-            f"{node.name} takes only pods that tolerate {joined([said(taint) for taint in taints])}: "
+            f"{node.name} takes only pods that tolerate {joined([taint_text(taint) for taint in taints])}: "
             f"{counted(len(moving), 'pod')} {'does' if len(moving) == 1 else 'do'} now",
             [named(node)],
             ["spec.taints"],
@@ -98,7 +98,7 @@ def _pending_there(engine: Engine, node: Node) -> list[str]:
         if where in found or pod.scheduler_name not in engine.machine.schedulers:
             continue
         case = case_of(engine, workload, pod)
-        reasons = [f"{plugin}: {', '.join(said)}" for plugin, said in case.rejections.get(node.name, {}).items()]
+        reasons = [f"{plugin}: {', '.join(given)}" for plugin, given in case.rejections.get(node.name, {}).items()]
         why = "; ".join(reasons) or "nothing on this node keeps it off"
         found[where] = f"{where} ({len(workload.pending)} pending): {why}"
         if len(found) == _MOST_WORKLOADS:

@@ -48,14 +48,14 @@ def pending_groups(
     The largest group is first. `remedy_of` searches a remedy for a workload; it is called for `most` groups, with the
     smallest workload of each, and not for one of very many pods, whose rollout takes long even on a fork.
     """
-    told, left = [], most
+    answers, left = [], most
     for group in _groups(engine, namespace, check):
         group.objects.sort(key=_wanted)
         searched = left > 0 and not group.cause.passing
         left -= searched
         small = searched and _wanted(group.objects[0]) <= MOST_PODS
-        told.append(_told(group, remedy_of(group.objects[0]) if small else None))
-    return told
+        answers.append(_group_answer(group, remedy_of(group.objects[0]) if small else None))
+    return answers
 
 
 def _wanted(obj: Object) -> int:
@@ -128,7 +128,7 @@ def _message(pod: Pod) -> str:
     return _NUMBER.sub("", str((condition(pod.status, "PodScheduled") or {}).get("message") or ""))
 
 
-def _told(group: _Group, remedy: RemedyAnswer | None = None) -> PendingGroup:
+def _group_answer(group: _Group, remedy: RemedyAnswer | None = None) -> PendingGroup:
     workloads = [named(obj) for obj in group.objects]
     confidence = "certain" if group.certain else "likely"
     cause = group.cause
@@ -167,4 +167,4 @@ def pending_causes(
         return None
     found = [diagnosis(engine, group.objects[0], methods, check=check) for group in groups[:most]]
     remedies = [next(iter(each.remedies), None) for each in found] + [None] * len(groups)
-    return PendingCauses([_told(*pair) for pair in zip(groups, remedies, strict=False)], found)
+    return PendingCauses([_group_answer(*pair) for pair in zip(groups, remedies, strict=False)], found)

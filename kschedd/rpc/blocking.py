@@ -162,7 +162,7 @@ class BlockingClient:
         the daemon's error (`timeout` if there was no response in time: the daemon may still complete the
         call), ConnectionLostError if the connection ends first.
         """
-        return self._ask(method, wire_params(args, named))
+        return self._request(method, wire_params(args, named))
 
     def ask(self, answer: type[A], method: str, /, **named: Any) -> A:
         """Call a method and return its result as an instance of the answer's class. Raises AnswerError as well."""
@@ -180,7 +180,7 @@ class BlockingClient:
         """
         self._opening = True
         try:
-            result = self._ask(method, wire_params(args, named))
+            result = self._request(method, wire_params(args, named))
             stream = stream_id(result)
             if stream is None:
                 raise no_stream()
@@ -192,7 +192,7 @@ class BlockingClient:
                 self._take(event, early=True)
         return subscription
 
-    def _ask(self, method: str, params: list[Any]) -> Any:
+    def _request(self, method: str, params: list[Any]) -> Any:
         deadline = self._deadline()
         msgid = next(self._msgids)
         # Responses to calls that timed out have no receiver.

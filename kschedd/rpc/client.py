@@ -178,7 +178,7 @@ class Client:
         the daemon's error, ConnectionLostError if the connection ends first. Cancelling discards the
         response; the daemon still completes the call.
         """
-        return await self._ask(method, wire_params(args, named), None)
+        return await self._request(method, wire_params(args, named), None)
 
     async def ask(self, answer: type[A], method: str, /, **named: Any) -> A:
         """Call a method and return its result as an instance of the answer's class. Raises AnswerError as well."""
@@ -199,7 +199,7 @@ class Client:
         `buffer` is the number of items that may wait to be read. When it is full, everything else on this connection
         waits up to `patience_s` for the next item to be read; then the subscription ends with `too_slow`.
         """
-        subscription: Subscription = await self._ask(method, wire_params(args, named), (buffer, patience_s))
+        subscription: Subscription = await self._request(method, wire_params(args, named), (buffer, patience_s))
         try:
             yield subscription
         finally:
@@ -208,7 +208,7 @@ class Client:
                 with trio.move_on_after(1, shield=True):
                     await self._put(encode_notification("stream.cancel", [subscription.id]))
 
-    async def _ask(self, method: str, params: list[Any], subscribes: tuple[int, float] | None) -> Any:
+    async def _request(self, method: str, params: list[Any], subscribes: tuple[int, float] | None) -> Any:
         self._check()
         msgid = next(self._msgids)
         message = request_bytes(msgid, method, params)

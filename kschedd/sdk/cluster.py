@@ -211,7 +211,7 @@ class Cluster(ClusterHandle):
     def call(self, method: str, /, **params: Any) -> Any:
         return self._now.client.call(method, **params)
 
-    def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
+    def _call(self, answer: Any, method: str, /, **params: Any) -> Any:
         found = self._now.client.perform(method, **params)
         if isinstance(found, Large):
             found = {**found.head, found.name: list(found.encoded)}

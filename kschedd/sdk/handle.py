@@ -104,7 +104,7 @@ class ClusterHandle(ABC):
         """Call a method of METHODS.md and return its result as maps, lists and plain values."""
 
     @abstractmethod
-    def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
+    def _call(self, answer: Any, method: str, /, **params: Any) -> Any:
         """Call a method and return its result as an instance of `answer`, a class or a sequence of one."""
 
     @abstractmethod
@@ -205,7 +205,7 @@ class ClusterHandle(ABC):
         done: list[AppliedRecord] = []
         faults: list[FaultAnswer] = []
         for source, content in sources(manifests):
-            found = self._ask(ApplyAnswer, "objects.apply", manifests=content, source=source, namespace=namespace)
+            found = self._call(ApplyAnswer, "objects.apply", manifests=content, source=source, namespace=namespace)
             done += [
                 AppliedRecord(kind=each.kind, namespace=each.namespace, name=each.name, action=each.action)
                 for each in found.results
@@ -230,7 +230,7 @@ class ClusterHandle(ABC):
         "app=web,tier!=db"; no match is no error. `grace_period_s`: seconds; None leaves a running pod the grace period
         of its manifest.
         """
-        self._ask(
+        self._call(
             DeletionAnswer,
             "objects.delete",
             kind=kind,
@@ -292,7 +292,7 @@ class ClusterHandle(ABC):
 
     def pending(self) -> Records[PendingPod]:
         """Return the pods without a node that are neither finished nor being deleted, with the reason."""
-        queued = {entry.key: entry for entry in self._ask(QueueAnswer, "queue.list").pods}
+        queued = {entry.key: entry for entry in self._call(QueueAnswer, "queue.list").pods}
         found = []
         for raw in self._list("Pod"):
             meta, status = raw["metadata"], raw.get("status") or {}
@@ -326,7 +326,7 @@ class ClusterHandle(ABC):
         """
         kind, namespace, plain_name = _reference(checked("name", name, str))
         try:
-            found: DiagnosisAnswer = self._ask(
+            found: DiagnosisAnswer = self._call(
                 DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
             )
         except RpcError as missing:
@@ -341,13 +341,13 @@ class ClusterHandle(ABC):
         `namespace`: None is all. `remedies`: for how many groups, 0 to 20, a remedy is searched; the others have the
         `remedy` None. `explain` of a workload searches for all its remedies.
         """
-        found = self._ask(Sequence[PendingGroup], "causes.pending", namespace=namespace, remedies=remedies)
+        found = self._call(Sequence[PendingGroup], "causes.pending", namespace=namespace, remedies=remedies)
         return Records(PendingGroup, found)
 
     @property
     def decisions(self) -> Records[DecisionAnswer]:
         """The latest scheduling attempts, the newest last, of all that the log keeps: 20,000 or more."""
-        return Records(DecisionAnswer, self._ask(Sequence[DecisionAnswer], "scheduler.decisions", limit=_ALL))
+        return Records(DecisionAnswer, self._call(Sequence[DecisionAnswer], "scheduler.decisions", limit=_ALL))
 
     def capacity(self, *manifests: Manifests, together: bool = False) -> Records[FitsAnswer]:
         """Return how many more pods of each spec fit now, as one record for each spec, with the field `fits`.
@@ -357,7 +357,7 @@ class ClusterHandle(ABC):
         """
         return Records(
             FitsAnswer,
-            self._ask(Sequence[FitsAnswer], "capacity.pods", manifests=merged(manifests), together=together),
+            self._call(Sequence[FitsAnswer], "capacity.pods", manifests=merged(manifests), together=together),
         )
 
     def nodes_needed(self, shapes: Raw | Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
@@ -368,7 +368,7 @@ class ClusterHandle(ABC):
         """
         several = [shapes] if isinstance(shapes, Mapping) else shapes
         given = [shape if "manifest" in shape else {"manifest": shape} for shape in several]
-        found: NeededAnswer = self._ask(
+        found: NeededAnswer = self._call(
             NeededAnswer, "capacity.nodes", manifests=merged(manifests), shapes=given, limit=limit
         )
         return found
@@ -391,7 +391,7 @@ class ClusterHandle(ABC):
             raise TypeError("compare: another cluster or `config` is required")
         if other is None:
             present: str = self.call("config.convert")["text"]
-            answer: PlacementComparison = self._ask(
+            answer: PlacementComparison = self._call(
                 PlacementComparison,
                 "capacity.compare",
                 configs=[present, config_text(config)],

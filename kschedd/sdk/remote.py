@@ -31,7 +31,7 @@ class RemoteCluster(ClusterHandle):
             return self._client.call("fork.call", fork=self.fork_name, method=method, params=params)
         return self._client.call(method, **params)
 
-    def _ask(self, answer: Any, method: str, /, **params: Any) -> Any:
+    def _call(self, answer: Any, method: str, /, **params: Any) -> Any:
         return read(answer, self.call(method, **params))
 
     def _list(self, kind: str) -> Sequence[Raw]:

@@ -45,7 +45,7 @@ class TraceFacts:
 
 def facts_of(trace: Trace) -> TraceFacts:
     """Return the figures of a trace."""
-    asked: dict[int, Mapping[str, int]] = {}
+    requested: dict[int, Mapping[str, int]] = {}
     total: Counter[str] = Counter()
     pods: Counter[str] = Counter()
     largest: dict[str, int] = {}
@@ -54,9 +54,9 @@ def facts_of(trace: Trace) -> TraceFacts:
     labels: dict[str, Counter[str]] = {}
     for pod in trace.pods:
         spec = pod.raw["spec"]
-        requests = asked.get(id(spec))
+        requests = requested.get(id(spec))
         if requests is None:
-            requests = asked[id(spec)] = Pod.from_raw(pod.raw).requests
+            requests = requested[id(spec)] = Pod.from_raw(pod.raw).requests
         lifetime = 0.0 if pod.deleted_s is None else pod.deleted_s - pod.created_s
         for name, amount in requests.items():
             total[name] += amount
@@ -89,7 +89,7 @@ def facts_of(trace: Trace) -> TraceFacts:
         last_s=max(created, default=0.0),
         end_s=max([*ends, *created], default=0.0),
         most_at_once=_most_at_once(created, ends),
-        shapes=len({str(requests) for requests in asked.values()}),
+        shapes=len({str(requests) for requests in requested.values()}),
         priorities=dict(priorities.most_common()),
         labels={label: dict(values.most_common()) for label, values in labels.items()},
         resources=resources,

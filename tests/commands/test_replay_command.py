@@ -48,7 +48,7 @@ def test_a_seed_that_was_tampered_with_shows(
         writer.add_notes(msgpack.packb(note) for note in read.notes())
         writer.end()
     assert main(["replay", str(tmp_path / "other")]) == 1
-    assert "differs    at note " in capsys.readouterr().out
+    assert "differs    the replay diverges from the recording at note " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,8 @@ def _uses_the_last_version_again(load: Any) -> Any:
 def _does_what_it_has_refused(take_back: Any) -> Any:
     def take_back_as_before(self: Any, failure: JournalError) -> None:
         self._failure = failure
-        self._told = self._store.log.shown
-        self._store.roll_back(self._told)
+        self._sent_version = self._store.log.shown
+        self._store.roll_back(self._sent_version)
         for answer in self._held:
             if answer.again is None:
                 answer.reply.refuse(failure)
@@ -150,7 +150,7 @@ def _tells_of_less_than_is_lost() -> Iterator[None]:
 
 
 BROKEN: dict[str, Broken] = {
-    "answers-before-it-is-kept": _in_place_of(StoreActor, "_tell", _answers_before_it_is_kept),
+    "answers-before-it-is-kept": _in_place_of(StoreActor, "_send_commits", _answers_before_it_is_kept),
     "does-not-flush": _in_place_of(Journal, "append", _does_not_flush),
     "uses-the-last-version-again": _in_place_of(Journal, "load", _uses_the_last_version_again),
     "does-what-it-has-refused": _in_place_of(StoreActor, "_take_back", _does_what_it_has_refused),

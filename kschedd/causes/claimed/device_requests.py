@@ -169,7 +169,7 @@ def _no_class(
 
         def change(spec: Spec) -> None:
             for sub in unknown:
-                for each in _asked(spec, request, sub):
+                for each in _parts_of(spec, request, sub):
                     each["deviceClassName"] = likely[sub.device_class] or sub.device_class
             for each in spec["devices"]["requests"]:
                 if each.get("name") == request.name and each.get("firstAvailable"):
@@ -249,8 +249,8 @@ def _unselected(
 
 def _replacing(fix: Mended, failing: str, request: DeviceRequest, wanted: DeviceSubRequest) -> Callable[[Spec], None]:
     def change(spec: Spec) -> None:
-        for asked in _asked(spec, request, wanted):
-            for selector in asked.get("selectors") or ():
+        for requested in _parts_of(spec, request, wanted):
+            for selector in requested.get("selectors") or ():
                 if (selector.get("cel") or {}).get("expression") == failing:
                     selector["cel"]["expression"] = fix.text
 
@@ -283,7 +283,7 @@ def _tainted(
     made |= {"operator": "Equal", "value": taint["value"]} if taint.get("value") else {"operator": "Exists"}
 
     def change(spec: Spec) -> None:
-        for each in _asked(spec, request, wanted):
+        for each in _parts_of(spec, request, wanted):
             each["tolerations"] = [*(each.get("tolerations") or ()), made]
 
     return FoundCause(
@@ -311,7 +311,7 @@ def _too_many(
     case: Case, entry: Raw, claim: Object, request: DeviceRequest, wanted: DeviceSubRequest, where: str, most: int
 ) -> FoundCause:
     def change(spec: Spec) -> None:
-        for each in _asked(spec, request, wanted):
+        for each in _parts_of(spec, request, wanted):
             each["count"] = most
 
     options = asking(case, entry, claim, f"ask for {counted(most, 'device')}", change) if most else []
@@ -354,7 +354,7 @@ def _quoted(texts: Sequence[str]) -> str:
     return joined([f"`{text}`" for text in texts]) if texts else "no selectors"
 
 
-def _asked(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> list[Spec]:
+def _parts_of(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> list[Spec]:
     """Return the places of the request in the claim's spec."""
     for each in spec["devices"]["requests"]:
         if each.get("name") == request.name:

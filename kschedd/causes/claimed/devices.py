@@ -54,14 +54,14 @@ def by_claims(case: Case) -> Case:
     """Return the case with a claim in the place of extended resources that a DeviceClass stands behind."""
     handle = case.engine.machine.handle
     manager = handle.shared(DRAManager)
-    asked = None
+    requested = None
     if handle.rules.extended_resources:
-        asked = extended_resource_claim(case.pod, manager.resolver, manager.extended_claim)
-    if asked is None:
+        requested = extended_resource_claim(case.pod, manager.resolver, manager.extended_claim)
+    if requested is None:
         return case
     classes = manager.resolver.classes()
     offered = {name for node in case.nodes.values() for name, amount in node.allocatable.items() if amount}
-    resources = [name for name in asked.resources if name in classes and name not in offered]
+    resources = [name for name in requested.resources if name in classes and name not in offered]
     if not resources:
         return case
     raw = copy.deepcopy(dict(case.pod.raw))
@@ -71,7 +71,7 @@ def by_claims(case: Case) -> Case:
                 for name in resources:
                     if isinstance(held, dict):
                         held.pop(name, None)
-    claim = node_claim(asked, case.pod, resources, classes).obj
+    claim = node_claim(requested, case.pod, resources, classes).obj
     return attrs.evolve(case, pod=Pod.from_raw(raw), extended=claim, extended_names=tuple(resources))
 
 
@@ -299,14 +299,14 @@ def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
         free = [_without_constraints(each.claim) if each is used else each.claim for each in open_]
         if devices.possible(free, set(case.nodes)):
             raw = used.claim.spec["devices"]["constraints"]
-            told = joined([f"`{c.get('matchAttribute') or c.get('distinctAttribute')}`" for c in raw])
+            attributes = joined([f"`{c.get('matchAttribute') or c.get('distinctAttribute')}`" for c in raw])
 
             def without(spec: Spec) -> None:
                 spec["devices"].pop("constraints")
 
             return FoundCause(
                 "DeviceConstraintUnmet",
-                f"no node has devices that meet the constraint of {used.label} on {told}",
+                f"no node has devices that meet the constraint of {used.label} on {attributes}",
                 [named(used.claim)],
                 ["spec.devices.constraints"],
                 options=asking(case, used.entry, used.claim, "drop the constraint", without),
@@ -397,21 +397,21 @@ def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
             )
             more = [] if whole else more_nodes(case, full)
             return _all_taken(case, used, wanted.device_class, text, full, more)
-    asked = [request for used in open_ for request in read_claim(used.claim).requests if request.subrequests]
-    if not asked:
+    requested = [request for used in open_ for request in read_claim(used.claim).requests if request.subrequests]
+    if not requested:
         return None
-    first = asked[0].subrequests[0].device_class
+    first = requested[0].subrequests[0].device_class
     text = "no node has the devices of all requests free together"
     return _all_taken(case, open_[0], first, text, full, more_nodes(case, full))
 
 
-def _few_left(device_class: str, count: int, held: int, asked: int, most: int) -> str:
+def _few_left(device_class: str, count: int, held: int, requested: int, most: int) -> str:
     if held == count:
         are = "is" if count == 1 else "are"
         return f"{every(count, 'device')} of class {device_class} that would do {are} allocated"
     return (
-        f"{counted(asked, 'device')} of class {device_class} requested, the most that is free on one node is {most}: "
-        f"{held} of {count} are allocated"
+        f"{counted(requested, 'device')} of class {device_class} requested, the most that is free on one node is "
+        f"{most}: {held} of {count} are allocated"
     )
 
 

@@ -150,7 +150,7 @@ def _mismatch(
     # The volume that lacks the least; of several, the largest.
     nearest_one = min(usable, key=lambda each: (len(gaps[each.name]), -each.capacity, each.name))
     lacks = gaps[nearest_one.name]
-    asked = joined([gap.asks for gap in lacks])
+    wanted = joined([gap.asks for gap in lacks])
     had = joined([gap.has for gap in lacks])
     count = len(usable)
     if volume_of(claim):
@@ -168,7 +168,7 @@ def _mismatch(
 
     return FoundCause(
         "ClaimMatchesNoVolume",
-        f"{use} asks for {asked}, and {there}",
+        f"{use} asks for {wanted}, and {there}",
         [named(claim), *(ObjectNamed(_VOLUME, "", each.name) for each in usable[:3])],
         [gap.field for gap in lacks],
         [f"{each.name}: {_described(each)}" for each in usable[:4]],

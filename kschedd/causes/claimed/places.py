@@ -112,7 +112,7 @@ def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
     return attrs.evolve(places[0], what=what, nodes=together, objects=[o for p in places for o in p.objects])
 
 
-def told(case: Case) -> str:
+def places_told(case: Case) -> str:
     """Return the volumes that keep the pod to some nodes, and where they are; "" if none does."""
     kept = [place for place in _places(case) if len(place.nodes) < len(case.nodes)]
     return joined([f"{place.what} is {place.where}" for place in kept]) if kept else ""
@@ -370,18 +370,18 @@ def _no_capacity(case: Case) -> FoundCause | None:
         told_of = case.store.find("CSIDriver", "", driver)
         if told_of is None or not told_of.spec.get("storageCapacity"):
             continue
-        asked = requested_bytes(claim) or 0
+        requested = requested_bytes(claim) or 0
         there = [
             c for c in case.store.list("CSIStorageCapacity") if c.raw.get("storageClassName") == storage_class.name
         ]
         near = [(limit(each) or 0, each) for each in there if _is_near(case, each)]
         most = max((number for number, _ in near), default=0)
-        if most >= asked:
+        if most >= requested:
             continue
         options = list(
             of_class(case, use, [c.name for c in provisioning_classes(case.store) if c.name != storage_class.name][:2])
         )
-        if most >= asked // 4 and most:
+        if most >= requested // 4 and most:
             size = format_value(most, "BinarySI")
             options.insert(0, asking(case, use, f"have {use.written} ask for {size}", _of_size(size)))
         has = (

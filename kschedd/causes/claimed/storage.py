@@ -265,21 +265,21 @@ def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Ob
     waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     never = delay_of(storage_class, 0) == float("inf")
     fails = storage_class.annotations.get(PROVISION_FAILS) == "true"
-    said = _failure(case, claim)
-    if waits and SELECTED_NODE not in claim.annotations and not said:
+    failure = _failure(case, claim)
+    if waits and SELECTED_NODE not in claim.annotations and not failure:
         return None
-    if not (never or fails or said):
+    if not (never or fails or failure):
         return None
     provisioner = str(storage_class.raw["provisioner"])
     others = [each.name for each in provisioning_classes(case.store) if each.raw.get("provisioner") != provisioner]
-    why = f"fails: {said}" if said else "makes none" if never else "fails"
+    why = f"fails: {failure}" if failure else "makes none" if never else "fails"
     return FoundCause(
         "ClaimWithoutProvisioner",
         f"{use} waits for a volume of class {storage_class.name}, and its provisioner {provisioner} {why}",
         [named(claim), named(storage_class)],
         ["spec.storageClassName of the claim"],
         options=list(of_class(case, use, others[:2])),
-        certain=bool(said),
+        certain=bool(failure),
     )
 
 

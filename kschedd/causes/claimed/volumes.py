@@ -178,11 +178,11 @@ def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
 
 def volume_limit(case: Case, among: Collection[str]) -> FoundCause | None:
     """Return that nodes' CSI driver can attach no further volume, or is missing; None if neither is so."""
-    said = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
-    full = sorted(name for name, reasons in said.items() if _TOO_MANY in reasons)
+    reasons_of = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
+    full = sorted(name for name, reasons in reasons_of.items() if _TOO_MANY in reasons)
     if full:
         return _at_limit(case, full)
-    lacking = sorted(name for name, reasons in said.items() if any("CSI driver is not" in r for r in reasons))
+    lacking = sorted(name for name, reasons in reasons_of.items() if any("CSI driver is not" in r for r in reasons))
     return _without_driver(case, lacking) if lacking else None
 
 

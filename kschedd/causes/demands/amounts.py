@@ -8,7 +8,7 @@ import numpy as np
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.demands.tainted import all_tainted, meant_for, said, untolerated
+from kschedd.causes.demands.tainted import all_tainted, meant_for, taint_text, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.words import counted, joined, some
@@ -122,9 +122,9 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         return _no_node_has_all(case)
     resource = beyond[0]
     largest, name = most[resource]
-    asked = case.pod.requests[resource]
+    requested = case.pod.requests[resource]
     which = "the largest node" if case.open == set(case.nodes) else "the largest node that the pod may use"
-    message = f"{shown(resource, asked)} {resource} requested, {which} ({name}) has {shown(resource, largest)}"
+    message = f"{shown(resource, requested)} {resource} requested, {which} ({name}) has {shown(resource, largest)}"
     slip = _slip(case, resource)
     code = "RequestAboveEveryNode" if slip is None else "QuantityUnit"
     evidence = []
@@ -143,13 +143,13 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
     ]
     evidence += [*initial, *by_default(case, resource)]
     if elsewhere and case.workload.kind != "DaemonSet":
-        taints = sorted({said(taint) for name in elsewhere for taint in untolerated(case, name)})
+        taints = sorted({taint_text(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
         evidence.append(f"large enough, but {why}: {some(elsewhere)}")
     options = smaller(case, beyond)
     if not options:
         fits = shown(resource, _largest_for_all(case, resource))
-        needed = f"it takes a node with {shown(resource, asked)} {resource}, or much smaller requests"
+        needed = f"it takes a node with {shown(resource, requested)} {resource}, or much smaller requests"
         evidence.append(f"{needed}: {fits} each would fit now")
     return FoundCause(
         code,
@@ -162,18 +162,18 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
 
 
 def _no_node_has_all(case: Case) -> FoundCause:
-    asked = {resource: number for resource, number in case.pod.requests.items() if number}
-    parts = [f"{shown(resource, number)} {resource}" for resource, number in asked.items()]
+    requested = {resource: number for resource, number in case.pod.requests.items() if number}
+    parts = [f"{shown(resource, number)} {resource}" for resource, number in requested.items()]
     return FoundCause(
         "RequestAboveEveryNode",
         f"no node that the pod may use has {joined(parts)} together",
-        fields=[field for resource in asked for _, field in asking(case.workload.pod_spec, resource)],
+        fields=[field for resource in requested for _, field in asking(case.workload.pod_spec, resource)],
         evidence=[
             f"{shown(resource, number)} {resource}: "
             + counted(sum(case.nodes[n].allocatable.get(resource, 0) >= number for n in case.open), "node")
-            for resource, number in asked.items()
+            for resource, number in requested.items()
         ],
-        options=smaller(case, list(asked)),
+        options=smaller(case, list(requested)),
     )
 
 
@@ -223,12 +223,12 @@ def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -
             words.append(f"{resource} {slip[1]}")
             continue
         fits = _largest_for_all(case, resource)
-        asked = case.pod.requests[resource]
-        if fits >= asked:
+        requested = case.pod.requests[resource]
+        if fits >= requested:
             continue
-        if fits < asked * least:
+        if fits < requested * least:
             return []
-        edits.append(_lowered(resource, asked, asked - fits))
+        edits.append(_lowered(resource, requested, requested - fits))
         words.append(f"{shown(resource, fits)} {resource}")
     if not edits:
         return []
@@ -293,7 +293,7 @@ def by_default(case: Case, resource: str) -> list[str]:
     ]
 
 
-def _lowered(resource: str, asked: int, excess: int) -> Callable[[Spec], None]:
+def _lowered(resource: str, requested: int, excess: int) -> Callable[[Spec], None]:
     """Return the edit that lowers the pod's request by the excess of what is asked.
 
     Init containers request at most the new amount. A container that requests more than all others together is lowered
@@ -313,7 +313,7 @@ def _lowered(resource: str, asked: int, excess: int) -> Callable[[Spec], None]:
             containers = spec.get("containers") or ()
             for container in containers:
                 container.setdefault("resources", {}).setdefault("requests", {})[resource] = amount(
-                    resource, (asked - excess) // len(containers)
+                    resource, (requested - excess) // len(containers)
                 )
         elif together > fits:
             largest = max(running, key=lambda container: _request_of(container, resource))

@@ -182,8 +182,8 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
         for key in keys:
             ((template.get("metadata") or {}).get("labels") or {}).pop(key, None)
 
-    said = joined([f"{key}={case.pod.labels[key]}" for key in sorted(keys)])
-    return [RemedyOption(f"do not label its pods {said}", edit=unlabeled)]
+    text = joined([f"{key}={case.pod.labels[key]}" for key in sorted(keys)])
+    return [RemedyOption(f"do not label its pods {text}", edit=unlabeled)]
 
 
 def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
@@ -273,17 +273,18 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
             else:
                 changed["namespaceSelector"]["matchLabels"] = near
 
-        said = "" if near is None else f" `{_written(near)}`"
+        labels_text = "" if near is None else f" `{_written(near)}`"
 
         return FoundCause(
             "PodAffinityWrongNamespace",
             f"{text}; {counted(len(elsewhere), 'pod')} in namespace {joined(space)} "
-            f"{'has' if len(elsewhere) == 1 else 'have'} these labels{said and f', and it has the label{said}'}",
+            f"{'has' if len(elsewhere) == 1 else 'have'} these labels"
+            f"{labels_text and f', and it has the label{labels_text}'}",
             [named(pod) for pod in elsewhere[:3]],
             [f"{field}.namespaces" if near is None else f"{field}.namespaceSelector"],
             options=[
                 RemedyOption(
-                    f"select namespaces with{said}" if said else f"look in namespace {joined(space)}",
+                    f"select namespaces with{labels_text}" if labels_text else f"look in namespace {joined(space)}",
                     edit=spec_edit(elsewhere_edit),
                 )
             ],
@@ -299,14 +300,14 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
             if others:
                 changed["namespaces"] = others
 
-        said = _written(labels)
+        labels_text = _written(labels)
         there = f" in namespace {joined(others)}" if others else ""
         return FoundCause(
             "PodAffinityMatchesNothing",
-            f"{text}; {counted(len(pods), 'pod')}{there} {'has' if len(pods) == 1 else 'have'} `{said}`",
+            f"{text}; {counted(len(pods), 'pod')}{there} {'has' if len(pods) == 1 else 'have'} `{labels_text}`",
             [named(pod) for pod in pods[:3]],
             [f"{field}.labelSelector", *([f"{field}.namespaces"] if others else [])],
-            options=[RemedyOption(f"select {said}{there}", edit=spec_edit(near_edit))],
+            options=[RemedyOption(f"select {labels_text}{there}", edit=spec_edit(near_edit))],
         )
     idle = _without_pods(case, term)
     return FoundCause(

@@ -40,22 +40,22 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
     if len(too_many) == len(full):
         return _too_many_pods(case, full)
     lacks = []
-    for resource, asked in case.requested.items():
-        short = int(np.count_nonzero(case.frees(full, resource) < asked))
+    for resource, requested in case.requested.items():
+        short = int(np.count_nonzero(case.frees(full, resource) < requested))
         if short:
             lacks.append(_Lack(resource, short, *case.most(full, resource, free=True)))
     lacks.sort(key=lambda lack: -lack.nodes)
     if not lacks:
         return None
     first = lacks[0]
-    asked = case.pod.requests[first.resource]
+    requested = case.pod.requests[first.resource]
     resized = _deferred_resize(case, full, first.resource)
     message = (
-        f"{shown(first.resource, asked)} {first.resource} requested, the most that is free on "
+        f"{shown(first.resource, requested)} {first.resource} requested, the most that is free on "
         f"{'the only node' if len(full) == 1 else f'one of {len(full)} nodes'} that the pod may use is "
         f"{shown(first.resource, max(first.most_free, 0))} (on {first.where})"
     )
-    if first.most_free >= asked:
+    if first.most_free >= requested:
         message = f"no node that the pod may use has {joined([_part(case, lack) for lack in lacks])} free together"
     like, more = nodes_needed(case, full)
     if more > MOST_NODES:
@@ -187,8 +187,8 @@ def _beyond(case: Case, resource: str, full: Sequence[str]) -> list[str]:
     if not found:
         return []
     name, there = found[0], case.nodes[found[0]].allocatable.get(resource, 0)
-    asked = shown(resource, there - case.free(name, resource))
-    text = f"{name} has {shown(resource, there)} {resource}, and its pods request {asked}"
+    requested = shown(resource, there - case.free(name, resource))
+    text = f"{name} has {shown(resource, there)} {resource}, and its pods request {requested}"
     return [f"more is requested than there is on {some(found)}: {text}"]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
 from kschedd.causes.case import Case, values_by_key
-from kschedd.causes.demands.tainted import said, untolerated
+from kschedd.causes.demands.tainted import taint_text, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import LIKELY_LABELS, nearest, nearest_key
 from kschedd.causes.words import counted, every, joined, some
@@ -80,7 +80,7 @@ def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
                 f"the pod is to be spread over `{key}`, and {every(len(turned_away))} that would do otherwise "
                 f"{'lacks' if len(turned_away) == 1 else 'lack'} that label",
                 fields=[_field(place)],
-                evidence=[f"without the label: {some(turned_away)}", _told(key, _counts(case, constraint))],
+                evidence=[f"without the label: {some(turned_away)}", _counts_text(key, _counts(case, constraint))],
                 options=[_relaxed([place])],
             )
     places = [place for place, _ in _hard(case.pod)]
@@ -144,7 +144,7 @@ def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> Fou
         "SpreadSelectsOthers",
         f"the spread constraint counts pods with {shown}, and the pod itself has other labels ({own})",
         fields=[f"{_field(place)}.labelSelector"],
-        evidence=[_told(constraint.topology_key, _counts(case, constraint))],
+        evidence=[_counts_text(constraint.topology_key, _counts(case, constraint))],
         options=options,
         certain=False,
     )
@@ -158,7 +158,7 @@ def _too_few_domains(case: Case, place: int, constraint: SpreadConstraint, count
         f"{counted(there, 'value')} of `{key}` ({some(counts, _SHOWN)}): at most {constraint.max_skew} "
         f"pod{'' if constraint.max_skew == 1 else 's'} may run in each",
         fields=[f"{_field(place)}.minDomains"],
-        evidence=[_told(key, counts)],
+        evidence=[_counts_text(key, counts)],
         options=[
             RemedyOption(f"minDomains {there}", edit=spec_edit(_with(place, "minDomains", there))),
             _relaxed([place]),
@@ -171,7 +171,7 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
     least = min(counts.values())
     lowest = [domain for domain, count in counts.items() if count == least]
     blocked = {domain: _blockers(case, key, domain) for domain in lowest}
-    reasons = Counter(reason for said in blocked.values() for reason in said)
+    reasons = Counter(reason for reasons_of in blocked.values() for reason in reasons_of)
     plugin = reasons.most_common(1)[0][0] if reasons else ""
     others = [each for other, each in _hard(case.pod) if other != place]
     why = f": {_in_words(plugin)}" if plugin else ""
@@ -199,7 +199,7 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
         message,
         fields=[_field(place)],
         evidence=[
-            _told(key, counts),
+            _counts_text(key, counts),
             *_taints(case, key, lowest),
             *(
                 f"{domain}: {', '.join(f'{r} rejects {n}' for r, n in by.items())}"
@@ -225,7 +225,7 @@ def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
 def _taints(case: Case, key: str, lowest: Sequence[str]) -> list[str]:
     """Return the taints that keep the pod from the nodes of these domains."""
     names = [name for name, node in case.nodes.items() if node.labels.get(key) in lowest]
-    taints = sorted({said(taint) for name in names for taint in untolerated(case, name)})
+    taints = sorted({taint_text(taint) for name in names for taint in untolerated(case, name)})
     return [f"taints there: {', '.join(taints)}"] if taints else []
 
 
@@ -240,7 +240,7 @@ def _in_words(plugin: str) -> str:
     return words.get(plugin, f"{plugin} rejects them")
 
 
-def _told(key: str, counts: Mapping[str, int]) -> str:
+def _counts_text(key: str, counts: Mapping[str, int]) -> str:
     ordered = sorted(counts.items(), key=lambda pair: (pair[1], pair[0]))[:_SHOWN]
     more = len(counts) - len(ordered)
     return f"pods by {key}: " + ", ".join(f"{d} {n}" for d, n in ordered) + (f" and {more} more" if more else "")

@@ -103,7 +103,7 @@ def untolerated(case: Case, name: str) -> Iterator[Taint]:
         yield cordon
 
 
-def said(taint: Taint) -> str:
+def taint_text(taint: Taint) -> str:
     """`dedicated=gpu:NoSchedule`, as kubectl writes it."""
     return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
@@ -112,7 +112,7 @@ def tolerating(taints: Sequence[Taint]) -> RemedyOption:
     def edit(spec: Spec) -> None:
         spec["tolerations"] = [*(spec.get("tolerations") or ()), *map(_toleration, taints)]
 
-    return RemedyOption(f"tolerate {joined([said(taint) for taint in taints])}", edit=spec_edit(edit))
+    return RemedyOption(f"tolerate {joined([taint_text(taint) for taint in taints])}", edit=spec_edit(edit))
 
 
 def _toleration(taint: Taint) -> dict[str, Any]:
@@ -141,12 +141,12 @@ def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
         toleration, taint = replaced[0]
         return FoundCause(
             "TolerationMismatch",
-            f"the pod tolerates `{_said(toleration)}`, but the taint on {counted(len(pool.nodes), 'node')} is "
-            f"`{said(taint)}`",
+            f"the pod tolerates `{_toleration_text(toleration)}`, but the taint on "
+            f"{counted(len(pool.nodes), 'node')} is `{taint_text(taint)}`",
             [ObjectNamed("Node", "", name) for name in pool.nodes[:3]],
             ["spec.tolerations"],
             [f"nodes with the taint: {some(pool.nodes)}"],
-            [RemedyOption(f"tolerate {said(taint)} instead", edit=spec_edit(_replacing(replaced)))],
+            [RemedyOption(f"tolerate {taint_text(taint)} instead", edit=spec_edit(_replacing(replaced)))],
         )
     return None
 
@@ -163,7 +163,7 @@ def _meant(taint: Taint, tolerations: Sequence[Toleration]) -> Toleration | None
     return None
 
 
-def _said(toleration: Toleration) -> str:
+def _toleration_text(toleration: Toleration) -> str:
     value = f"={toleration.value}" if toleration.value else ""
     return f"{toleration.key}{value}{f':{toleration.effect}' if toleration.effect else ''}"
 
@@ -184,7 +184,7 @@ def _replacing(pairs: Sequence[tuple[Toleration, Taint]]) -> Any:
 
 def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCause:
     first = pools[0]
-    taints = f"`{'`, `'.join(map(said, first.taints))}`"
+    taints = f"`{'`, `'.join(map(taint_text, first.taints))}`"
     if narrowed or len(pools) == 1:
         nodes = counted(len(first.nodes), "node")
         whole = (
@@ -196,14 +196,16 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
             whole = f"all nodes that the pod selects are tainted: {nodes} have"
         message = f"{whole} the taint {taints}, which it does not tolerate"
     else:
-        parts = [f"`{'`, `'.join(map(said, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]]
+        parts = [
+            f"`{'`, `'.join(map(taint_text, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]
+        ]
         message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {joined(parts)}"
     return FoundCause(
         "TolerationMissing",
         message,
         [ObjectNamed("Node", "", name) for name in first.nodes[:3]],
         ["spec.tolerations"],
-        [f"{', '.join(map(said, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]],
+        [f"{', '.join(map(taint_text, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]],
         [tolerating(pool.dedicated) for pool in pools[:3] if pool.dedicated and not (pool.cordoned or pool.leaving)],
         certain=narrowed or len(pools) == 1,
     )
@@ -240,7 +242,7 @@ def uncordoning(names: Sequence[str], waiting: int = 1) -> list[RemedyOption]:
 
 def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
     names = sorted(name for pool in pools for name in pool.nodes)
-    taints = sorted({said(taint) for pool in pools for taint in pool.taints})
+    taints = sorted({taint_text(taint) for pool in pools for taint in pool.taints})
     rest = "" if len(names) == len(case.nodes) else " that the pod may use"
     return FoundCause(
         "NodesNotReady",

@@ -100,29 +100,29 @@ def _amounts(text: str) -> dict[str, str]:
 
 
 def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
-    told = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
+    quota = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
     if workload.missing:
-        return told
+        return quota
     # Of a dump it is not known how many are missing.
-    options = [*in_place(workload), *told.options[:1]] if workload.outdated else []
-    return attrs.evolve(told, options=options)
+    options = [*in_place(workload), *quota.options[:1]] if workload.outdated else []
+    return attrs.evolve(quota, options=options)
 
 
 def over_quota(
     store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str], missing: int, fits: int
 ) -> FoundCause:
     """`missing`: objects that are to be created; `fits`: replicas that there may be as things are."""
-    name, asked, used, hard = found[1], _amounts(found[2]), _amounts(found[3]), _amounts(found[4])
+    name, requested, used, hard = found[1], _amounts(found[2]), _amounts(found[3]), _amounts(found[4])
     parts = [
-        f"{resource} {used.get(resource, '0')} of {hard[resource]} used, {asked[resource]} more requested"
-        for resource in asked
+        f"{resource} {used.get(resource, '0')} of {hard[resource]} used, {requested[resource]} more requested"
+        for resource in requested
     ]
     namespace = workload.obj.namespace
     quota = store.find("ResourceQuota", namespace, name)
     options: list[RemedyOption] = []
     if quota is not None:
         # A rollout makes one pod more than are wanted, for a while.
-        wanted = {resource: _sum(used.get(resource, "0"), asked[resource], missing) for resource in asked}
+        wanted = {resource: _sum(used.get(resource, "0"), requested[resource], missing) for resource in requested}
         operations = [
             {"op": "replace", "path": f"/spec/hard/{escaped(resource)}", "value": value}
             for resource, value in wanted.items()
@@ -152,24 +152,24 @@ def _sum(used: str, each: str, count: int) -> str:
 
 def _unstated(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     name, what = found[1], found[2]
-    asked: dict[tuple[str, str], None] = {}
+    unstated: dict[tuple[str, str], None] = {}
     for each in what.split(";"):
         for resource in each.partition(" for: ")[0].split(","):
             which, dot, of = resource.strip().partition(".")
-            asked[(which, of) if dot and which in ("requests", "limits") else ("requests", resource.strip())] = None
+            unstated[(which, of) if dot and which in ("requests", "limits") else ("requests", resource.strip())] = None
 
     def edit(spec: Spec) -> None:
         for container in spec.get("containers") or ():
             held = container.setdefault("resources", {})
-            for which, resource in asked:
+            for which, resource in unstated:
                 stated = held.get("limits" if which == "requests" else "requests") or {}
                 text = stated.get(resource) or ("128Mi" if resource == "memory" else "100m")
                 held.setdefault(which, {}).setdefault(resource, text)
 
     return FoundCause(
         "QuotaNeedsRequests",
-        f"ResourceQuota {name} counts {joined([f'{which}.{resource}' for which, resource in asked])}, and the pod does "
-        f"not state {'it' if len(asked) == 1 else 'them'}: {rest}",
+        f"ResourceQuota {name} counts {joined([f'{which}.{resource}' for which, resource in unstated])}, and the pod "
+        f"does not state {'it' if len(unstated) == 1 else 'them'}: {rest}",
         [ObjectNamed("ResourceQuota", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
         options=[RemedyOption("state small requests and limits in the template", edit=spec_edit(edit))],

@@ -43,7 +43,7 @@ def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
     olds, held = ("the old pod", "it") if len(old) == 1 else (every(len(old), "old pod"), "one")
     message = (
         f"the rollout keeps {olds} until a new one is ready, and the new pod needs what {held} holds "
-        f"(maxSurge {_told(stated[0], surge)}, maxUnavailable {_told(stated[1], unavailable)})"
+        f"(maxSurge {_with_share(stated[0], surge)}, maxUnavailable {_with_share(stated[1], unavailable)})"
     )
     first = findings[0]
     return FoundCause(
@@ -68,7 +68,7 @@ def _fits_without(case: Case, old: Pod) -> bool:
     return not isinstance(outcome, FitError) or bool(outcome.post_filter and outcome.post_filter.nominated_node)
 
 
-def _told(stated: object, number: int) -> str:
+def _with_share(stated: object, number: int) -> str:
     return f"{stated}, which is {number}" if isinstance(stated, str) else str(number)
 
 
@@ -86,14 +86,14 @@ def outdated(case: Case) -> FoundCause | None:
     raw = {**pod.raw, "spec": {**made.raw["spec"], "volumes": pod.raw["spec"].get("volumes") or []}}
     if not case_of(case.engine, workload, Pod.from_raw(raw)).judgment.fits:
         return None
-    asked = joined([f"{_amount(container)} for {container['name']}" for container in pod.raw["spec"]["containers"]])
+    requested = joined([f"{_amount(container)} for {container['name']}" for container in pod.raw["spec"]["containers"]])
     return FoundCause(
         "StatefulSetPodOutdated",
         f"{pod.name} is of an earlier template ({own}) and fits on no node; the StatefulSet waits for it to be ready "
         f"before it makes one of the present template ({update}), which would fit",
         [named(pod)],
         ["spec.updateStrategy"],
-        [f"{pod.name} requests {asked}"],
+        [f"{pod.name} requests {requested}"],
         [
             RemedyOption(
                 f"delete {pod.name}: its StatefulSet makes one of the present template",

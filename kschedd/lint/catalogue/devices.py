@@ -200,10 +200,10 @@ def _capacities(known: KnownObjects) -> set[str]:
 )
 def capacity_both_names(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
-        asked = as_map(at(request, "capacity", "requests"))
-        for name in asked:
+        requested = as_map(at(request, "capacity", "requests"))
+        for name in requested:
             short = str(name).rpartition("/")[2]
-            if short != name and short in asked:
+            if short != name and short in requested:
                 yield Hit((*path, "capacity", "requests", name), f"{short} and {name}")
 
 
@@ -306,7 +306,7 @@ _RESOURCE_KINDS: Final = (*CLAIMS, "DeviceClass", "ResourceSlice")
     ("", "fine", "{} is served"),
     ("1.35", "note", "{} is deprecated"),
     ("1.38", "error", "{} is not served"),
-    fix="Use resource.k8s.io/v1.",
+    fix="Use resource.k8s.io/v1; there a request has its device class, selectors and count under `exactly`.",
     source="kubernetes#129970",
 )
 def resource_v1beta1(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

@@ -114,10 +114,10 @@ def requests_above_every_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit
     if not known.nodes:
         return
     try:
-        asked = pod_requests(pod.spec)
+        requested = pod_requests(pod.spec)
     except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
         return  # validation reports invalid quantities
-    for name, units in asked.items():
+    for name, units in requested.items():
         wanted = Fraction(units, 1000) if name == "cpu" else Fraction(units)
         most, shown = known.largest.get(name, (Fraction(0), "0"))
         if wanted > most and not name.startswith("deviceclass.resource.kubernetes.io/") and not _by_class(known, name):

@@ -578,11 +578,11 @@ def limitrange_exact(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     limits = known.once("limits of containers", partial(_container_limits, known)).get(pod.namespace)
     for path, container in pod.containers if limits else ():
         for side, name, bound in (("requests", "min", 1), ("limits", "max", -1)):
-            for resource, asked in as_map(at(container, "resources", side)).items():
+            for resource, requested in as_map(at(container, "resources", side)).items():
                 for limit in limits or ():
                     least = as_map(limit.get(name)).get(resource)
-                    if least is not None and _only_rounded(asked, least, str(resource) == "cpu", bound):
-                        text = f"{asked} of {resource} is within the LimitRange's {name} of {least}"
+                    if least is not None and _only_rounded(requested, least, str(resource) == "cpu", bound):
+                        text = f"{requested} of {resource} is within the LimitRange's {name} of {least}"
                         yield Hit((*path, "resources", side, resource), text)
 
 
@@ -595,10 +595,10 @@ def _container_limits(known: KnownObjects) -> dict[str, list[Raw]]:
     return found
 
 
-def _only_rounded(asked: object, bound: object, milli: bool, sign: int) -> bool:
+def _only_rounded(requested: object, bound: object, milli: bool, sign: int) -> bool:
     """Return whether `asked` is within the bound (sign 1: at least, -1: at most) after rounding up, and not exactly."""
     try:
-        exact, limit = parse(asked), parse(bound)  # type: ignore[arg-type]
+        exact, limit = parse(requested), parse(bound)  # type: ignore[arg-type]
     except (QuantityError, TypeError, ValueError):
         return False
     unit = 1000 if milli else 1

@@ -341,20 +341,34 @@ _GONE_VERSIONS: Final = {
     (version, kind): (since, instead) for since, instead, version, kinds in _ENDED for kind in kinds.split()
 }
 _GONE_KINDS: Final = frozenset(kind for _, kind in _GONE_VERSIONS)
+# Fields that the later version requires, or has in another form.
+_SELECTOR: Final = "spec.selector"
+_CHANGED_FIELDS: Final = {
+    **dict.fromkeys(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"), _SELECTOR),
+    "CustomResourceDefinition": "spec.versions[].schema.openAPIV3Schema",
+    "Ingress": "spec.rules[].http.paths[].pathType and backend.service",
+    "CertificateSigningRequest": "spec.signerName and spec.usages",
+    "MutatingWebhookConfiguration": "webhooks[].sideEffects and admissionReviewVersions",
+    "ValidatingWebhookConfiguration": "webhooks[].sideEffects and admissionReviewVersions",
+}
 
 
 @RULES.add(
     "version-gone",
     sorted(_GONE_KINDS),
     ("", "error", "{}"),
-    fix="Use what the message names.",
+    fix="Change the object to the version that the message names.",
     source="deprecated API migration guide",
 )
 def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     gone = _GONE_VERSIONS.get((found.api_version, found.kind))
     if gone is not None:
         since, instead = gone
-        yield Hit(("apiVersion",), f"{found.api_version} of {found.kind} is not served since {since}; use {instead}")
+        message = f"{found.api_version} of {found.kind} is not served since {since}; use {instead}"
+        changed = _CHANGED_FIELDS.get(found.kind)
+        if changed is not None and not (changed is _SELECTOR and found.spec.get("selector")):
+            message += f", which requires {changed}"
+        yield Hit(("apiVersion",), message)
 
 
 @RULES.add(
