@@ -98,7 +98,7 @@ def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
             if has and case.free(name, resource) + wished - has >= case.pod.requests[resource]:
                 more = amount(resource, wished - has)
                 text = f"pod {pod.key}'s deferred resize holds {more} {resource} on {name}"
-                return f"{text}: it wishes {amount(resource, wished)} and has {amount(resource, has)}"
+                return f"{text}: it requests {amount(resource, wished)} and has {amount(resource, has)}"
     return ""
 
 

@@ -30,10 +30,11 @@ def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespac
         kind = lookup(word)
         if not kind.known or kind.name in ("Pod", *WORKLOADS):
             return error
-        told = f"{name} names a {kind.name}, and a pod, a workload or a node is expected"
         place = f" -n {namespace}" if kind.namespaced and namespace else ""
         return RpcError(
-            error.code, f"{told}: `describe {word} {own}{place}` shows it, and `explain --pending` what waits"
+            error.code,
+            f"{name} is a {kind.name}; allowed: a pod, a workload or a node. `describe {word} {own}{place}` shows it, "
+            "`explain --pending` explains all pending pods",
         )
     for kind in map(lookup, WORKLOADS):
         listed = call("objects.list", kind=kind.name, namespace=namespace or "default")["items"]
