@@ -142,8 +142,15 @@ def test_a_mapping_that_is_wrong_is_refused(tmp_path: Path, text: str, fault: st
         ("a.csv", f"{SPOT}1,1,A10,1,1,1,0,1,Low\n", "a.csv:2: job_type: 'Low': must be one of HP, Spot"),
         ("a.csv", f"{SPOT}1,1,A10,1,1,0,0,1,HP\n", "a.csv:2: worker_num: '0': must be a whole number, 1 to 100000"),
         ("a.swf", "; x\n1 2 3\n", "a.swf:2: must be 18 numbers; comments begin with ;"),
+        ("a.swf", f"nan{' 1' * 17}\n", "a.swf:1: must be 18 numbers; comments begin with ;"),
+        ("a.swf", f"1 inf{' 1' * 16}\n", "a.swf:1: must be 18 numbers; comments begin with ;"),
         ("a.csv", "x,y\n1,2\n", "a.csv:1: has the columns of no known format (alibaba-gpu-2023, "),
         ("a.jsonl", "{}\n", "a.jsonl:1: must be JSON with created_s, deleted_s and pod"),
+        (
+            "a.jsonl",
+            '{"created_s": 0, "deleted_s": 1, "pod": {"metadata": {"name": "a"}, "spec": {"containers": 4}}}\n',
+            "a.jsonl:1: must be JSON with created_s, deleted_s and pod",
+        ),
         ("a.swf.gz", "no gzip", "a.swf.gz: cannot be read: Not a gzipped file"),
     ],
 )

@@ -8,6 +8,7 @@ A job is one pod with a CPU for each processor. It ends at submit + wait + run t
 unknown run time, have not run; they are left out.
 """
 
+from math import isfinite
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
             fields = [float(each) for each in text.split()]
         except ValueError:
             fields = []
-        if len(fields) != FIELDS:
+        if len(fields) != FIELDS or not all(map(isfinite, fields)):
             faults.append(TraceFault(file, number, "", None, f"must be {FIELDS} numbers; comments begin with ;"))
             continue
         job, submitted, waited, ran = int(fields[0]), fields[1], max(0.0, fields[2]), fields[3]
