@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kschedd.api.selecting.names import label_value
+from kschedd.simulation.formats.making import PodShape, made_node, spec_of
 from kschedd.simulation.formats.tables import TraceFault, TraceRecord, records, unique_name
 from kschedd.simulation.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod
 
@@ -52,11 +53,10 @@ def read_nodes(path: Path, faults: list[TraceFault]) -> list[Raw]:
 
 def _node(record: TraceRecord, seen: dict[str, int]) -> Raw:
     name = unique_name(record, "sn", seen)
-    shape = _shape(record.whole("cpu_milli"), record.whole("memory_mib"), record.whole("gpu", most=1000))
-    labels = {"kubernetes.io/hostname": name}
-    if model := _model(record, "model", record.cells["model"]):
-        labels[GPU_MODEL] = model
-    return {**shape, "metadata": {"name": name, "labels": labels}}
+    cpu, memory, gpus = record.whole("cpu_milli"), record.whole("memory_mib"), record.whole("gpu", most=1000)
+    has = _requests(cpu, memory, gpus * 1000)
+    model = _model(record, "model", record.cells["model"])
+    return made_node(name, has, {GPU_MODEL: model} if model else {})
 
 
 def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
@@ -103,7 +103,7 @@ def _spec_of(record: TraceRecord) -> Raw:
     """Return the pod spec of the row; faults are recorded if the row is wrong."""
     cpu, memory = record.whole("cpu_milli"), record.whole("memory_mib")
     gpus = record.whole("num_gpu", most=MOST_GPUS)
-    return _spec(cpu, memory, gpus * _share(record, gpus), _models(record))
+    return spec_of(PodShape(_requests(cpu, memory, gpus * _share(record, gpus)), gpu_models=_models(record)))
 
 
 def _share(record: TraceRecord, gpus: int) -> int:
@@ -132,38 +132,13 @@ def _model(record: TraceRecord, column: str, model: str) -> str:
     return model
 
 
-@lru_cache(1024)
-def _shape(cpu_milli: int, memory_mib: int, gpus: int) -> Raw:
-    """Return a node without metadata. Nodes of one shape share it: manifests are not modified after creation."""
-    resources = {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi", "pods": "110"}
-    if gpus:
-        resources[GPU_MILLI] = str(gpus * 1000)
-    ready = [{"type": "Ready", "status": "True"}]
-    status = {"capacity": resources, "allocatable": resources, "conditions": ready}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": {}, "status": status}
-
-
 @lru_cache(16)
 def _labels(qos: str) -> Raw:
     """Shared by the pods of that class, as are specs."""
     return {"qos": qos}
 
 
-@lru_cache(4096)
-def _spec(cpu_milli: int, memory_mib: int, gpu_milli: int, models: tuple[str, ...]) -> Raw:
-    """Pods with equal requests share one spec object: manifests are not modified once they are made."""
-    resources: Raw = {"requests": {"cpu": f"{cpu_milli}m", "memory": f"{memory_mib}Mi"}}
-    if gpu_milli:
-        resources["requests"][GPU_MILLI] = str(gpu_milli)
-        resources["limits"] = {GPU_MILLI: str(gpu_milli)}
-    spec: Raw = {
-        "containers": [{"name": "task", "image": "registry.k8s.io/pause:3.10", "resources": resources}],
-        "terminationGracePeriodSeconds": 0,
-    }
-    if models:
-        expression = {"key": GPU_MODEL, "operator": "In", "values": list(models)}
-        term = {"matchExpressions": [expression]}
-        spec["affinity"] = {
-            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-        }
-    return spec
+def _requests(cpu_milli: int, memory_mib: int, gpu_milli: int) -> tuple[tuple[str, str], ...]:
+    """Return the quantities of a pod or a node. CPU and memory are stated even if 0."""
+    found = (("cpu", f"{cpu_milli}m"), ("memory", f"{memory_mib}Mi"))
+    return (*found, (GPU_MILLI, str(gpu_milli))) if gpu_milli else found

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.selecting.names import label_value
-from kschedd.simulation.trace import GPU_MILLI, NAMESPACE, TracePod, priority_name
+from kschedd.simulation.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod, priority_name
 
 Raw = dict[str, Any]
 
@@ -18,11 +18,15 @@ _UNLIMITED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all oth
 
 @attrs.frozen
 class PodShape:
-    """Requests, priority, and labels that a node must have. Pods of a trace have few different ones."""
+    """Requests, priority, and labels that a node must have. Pods of a trace have few different ones.
+
+    `gpu_models`: the node must have one of these; empty: any.
+    """
 
     requests: tuple[tuple[str, str], ...]
     priority: int = 0
     node_labels: tuple[tuple[str, str], ...] = ()
+    gpu_models: tuple[str, ...] = ()
 
 
 def requests(cpu: float = 0, memory: float = 0, gpus: float = 0, **more: str) -> tuple[tuple[str, str], ...]:
@@ -43,13 +47,14 @@ def made_pod(
     """Return a pod. Labels whose value is none that Kubernetes accepts are left out."""
     kept = {key: value for key, value in labels.items() if value and not any(label_value(value))}
     meta = {"name": name, "namespace": NAMESPACE, "labels": kept}
-    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": _spec(shape)}
+    raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec_of(shape)}
     phase = "Running" if deleted_s is None else "Succeeded"
     return TracePod(f"{NAMESPACE}/{name}", raw, created_s, deleted_s, scheduled_s, phase)
 
 
 @lru_cache(65536)
-def _spec(shape: PodShape) -> Raw:
+def spec_of(shape: PodShape) -> Raw:
+    """Return the spec of pods of this shape, which share it: manifests are not modified after their creation."""
     resources: Raw = {"requests": dict(shape.requests)}
     if limits := {name: amount for name, amount in shape.requests if name not in _UNLIMITED}:
         resources["limits"] = limits
@@ -61,16 +66,23 @@ def _spec(shape: PodShape) -> Raw:
         spec["priorityClassName"] = priority_name(shape.priority)
     if shape.node_labels:
         spec["nodeSelector"] = dict(shape.node_labels)
+    if shape.gpu_models:
+        term = {"matchExpressions": [{"key": GPU_MODEL, "operator": "In", "values": list(shape.gpu_models)}]}
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        }
     return spec
 
 
 def made_node(name: str, has: tuple[tuple[str, str], ...], labels: dict[str, str]) -> Raw:
     """Return a node that is ready."""
-    resources = {"pods": "110", **dict(has)}
-    status = {
-        "capacity": resources,
-        "allocatable": resources,
-        "conditions": [{"type": "Ready", "status": "True"}],
-    }
     meta = {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}
-    return {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": {}, "status": status}
+    return {**_node_of(has), "metadata": meta}
+
+
+@lru_cache(1024)
+def _node_of(has: tuple[tuple[str, str], ...]) -> Raw:
+    """Return a node without metadata; nodes with equal resources share its parts."""
+    resources = {"pods": "110", **dict(has)}
+    status = {"capacity": resources, "allocatable": resources, "conditions": [{"type": "Ready", "status": "True"}]}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": {}, "status": status}
