@@ -2,8 +2,8 @@
 
     python -m tests.sentences --seed 46 --count 100
 
-The sentences come from pages, docstrings, comments, and help texts and messages of the command line, in proportion to
-their number. The aim is that a native-speaking engineer marks at most 3 of 100 as "I had to read this twice".
+The sentences come from pages, docstrings, comments, help texts and raised errors, in proportion to their number. The
+aim is that a native-speaking engineer marks at most 3 of 100 as "I had to read this twice".
 """
 
 import argparse
@@ -45,9 +45,40 @@ def of_module(text: str) -> Iterator[str]:
         elif isinstance(each, ast.keyword) and each.arg in ("help", "description", "doc"):
             if isinstance(each.value, ast.Constant) and isinstance(each.value.value, str):
                 yield from of_text(each.value.value)
+        elif isinstance(each, ast.Raise) and isinstance(each.exc, ast.Call):
+            for argument in each.exc.args:
+                yield from of_text(of_message(argument))
+    for comment in comments(text):
+        yield from of_text(comment)
+
+
+def of_message(value: ast.expr) -> str:
+    """Return the text of a string, with `{…}` for each value in it; empty for other expressions."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        return value.value
+    if isinstance(value, ast.JoinedStr):
+        return "".join(of_message(part) if isinstance(part, ast.Constant) else "{…}" for part in value.values)
+    return ""
+
+
+def comments(text: str) -> Iterator[str]:
+    """Yield the comments of a module; the lines of a comment of several lines are joined."""
+    joined, last = "", (0, 0)
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT and not re.match(r"# (noqa|type:|--|--- )", token.string):
-            yield from of_text(token.string.lstrip("# "))
+        if token.type != tokenize.COMMENT or re.match(r"# (noqa|type:|--|--- )", token.string):
+            continue
+        line, column = token.start
+        piece = token.string.lstrip("# ")
+        alone = not token.line[:column].strip()
+        if joined and alone and (line - 1, column) == last:
+            joined = f"{joined} {piece}"
+        else:
+            if joined:
+                yield joined
+            joined = piece
+        last = (line, column)
+    if joined:
+        yield joined
 
 
 def sentences() -> Iterator[tuple[str, str]]:
