@@ -18,16 +18,18 @@ from random import Random
 
 ROOT = Path(__file__).parents[1]
 _SENTENCE = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`\"*])")
+_ITEM = re.compile(r"(?:^|\n)\s*(?:[-*]|\d+\.)\s+")
 _SHORTEST = 25  # characters; shorter pieces are headings and fragments
 
 Placed = tuple[str, str]  # the class, function or line of code that a sentence describes; the sentence
 
 
 def of_text(text: str) -> Iterator[str]:
-    """Yield the sentences of a paragraph."""
-    for sentence in _SENTENCE.split(" ".join(text.split())):
-        if len(sentence) >= _SHORTEST:
-            yield sentence
+    """Yield the sentences of a paragraph, or of each item of a list."""
+    for item in _ITEM.split(text):
+        for sentence in _SENTENCE.split(" ".join(item.split())):
+            if len(sentence) >= _SHORTEST:
+                yield sentence
 
 
 def of_page(text: str) -> Iterator[Placed]:
@@ -36,7 +38,7 @@ def of_page(text: str) -> Iterator[Placed]:
     for paragraph in re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE).split("\n\n"):
         if paragraph.startswith("#"):
             heading = paragraph.strip("# \n")
-        if not paragraph.lstrip().startswith(("|", "<", "#", "    ")):
+        if not paragraph.lstrip().startswith(("|", "<", "#", ":::", "    ")):
             for sentence in of_text(paragraph):
                 yield heading, sentence
 
