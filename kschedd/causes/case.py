@@ -12,7 +12,8 @@ import numpy as np
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
-from kschedd.cache.table import Ints, Rows
+from kschedd.cache.table import Ints
+from kschedd.causes.cluster_nodes import ClusterNodes, values_by_key
 from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.explain.explain import begin
 from kschedd.explain.judgment import Judgment
@@ -35,27 +36,40 @@ class Case:
     deviceless: frozenset[str] = frozenset()
     extended: Object | None = None  # the claim for extended resources that stand for devices; `pod` is without these
     extended_names: Sequence[str] = ()
+    cluster: ClusterNodes = attrs.field(kw_only=True)
 
     def after(self, edit: Edit) -> "Case":
         """Return the case with the workload, and so the pod, changed by these edits."""
         manifest = self.workload.edited(edit)
         raw = copy.deepcopy(dict(self.pod.raw))
         edit(copy.deepcopy(manifest), raw["spec"])
-        workload = attrs.evolve(self.workload, obj=parse(manifest))
-        return case_of(self.engine, workload, Pod.from_raw(raw), self.preempted)
+        return self.with_pod(Pod.from_raw(raw), attrs.evolve(self.workload, obj=parse(manifest)))
+
+    def with_pod(self, pod: Pod, workload: ExaminedWorkload | None = None) -> "Case":
+        """Return the case with another spec of the pod."""
+        judgment = self.judgment.of_changed(pod)
+        return Case(self.engine, workload or self.workload, pod, judgment, self.preempted, cluster=self.cluster)
 
     @property
     def store(self) -> ClusterReader:
         return self.engine.store
 
-    @cached_property
+    @property
     def nodes(self) -> Mapping[str, Node]:
-        return {node.name: node for node in self.engine.machine.cluster.table.nodes if node is not None}
+        return self.cluster.by_name
 
     @cached_property
     def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
         """Return the plugins that reject each node, with their reasons, by node."""
         return {node: plugins for plugins, nodes in self.judgment.alike for node in nodes}
+
+    def rejected_only_by(self, *plugins: str) -> set[str]:
+        """Return the nodes that no plugin rejects but these."""
+        found = set(self.cluster.names)
+        for verdicts, nodes in self.judgment.alike:
+            if not verdicts.keys() <= {*plugins}:
+                found.difference_update(nodes)
+        return found
 
     def rejected_by(self, *plugins: str) -> set[str]:
         """Return the nodes that one of these plugins rejects."""
@@ -68,7 +82,7 @@ class Case:
     @cached_property
     def selected(self) -> set[str]:
         """The nodes that the pod's selector and node affinity allow."""
-        return set(self.nodes) - self.rejected_by("NodeAffinity", "NodeName")
+        return set(self.cluster.names - self.rejected_by("NodeAffinity", "NodeName"))
 
     @cached_property
     def reachable(self) -> set[str]:
@@ -81,6 +95,18 @@ class Case:
         return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
 
     @cached_property
+    def open_names(self) -> list[str]:
+        """Return these nodes by name."""
+        return sorted(self.open)
+
+    @cached_property
+    def open_labels(self) -> Mapping[str, Counter[str]]:
+        """Return the values of each label key of these nodes, with the number of nodes of each value."""
+        if self.open == self.cluster.names:
+            return self.cluster.labels
+        return values_by_key(self.nodes[name].labels for name in self.open)
+
+    @cached_property
     def requested(self) -> Mapping[str, int]:
         """The amounts that the pod requests, without those of 0."""
         return {name: amount for name, amount in self.pod.requests.items() if amount}
@@ -88,10 +114,12 @@ class Case:
     @cached_property
     def large_enough(self) -> set[str]:
         """Return the nodes of these that would have room for the pod if they were empty."""
-        names = sorted(self.open)
+        names = self.open_names
         enough = np.ones(len(names), dtype=bool)
         for resource, amount in self.requested.items():
             enough &= self.there(names, resource) >= amount
+        if enough.all():
+            return set(names)
         return {name for name, holds in zip(names, enough.tolist(), strict=True) if holds}
 
     def holds(self, node: Node) -> bool:
@@ -99,13 +127,7 @@ class Case:
 
     def there(self, names: Sequence[str], resource: str) -> Ints:
         """Return the allocatable amounts of a resource on these nodes, in their order."""
-        table = self.engine.machine.cluster.table
-        number = table.resources.get(resource)
-        if number is None and resource != "pods":
-            return np.array([self.nodes[name].allocatable.get(resource, 0) for name in names], dtype=np.int64)
-        column: Ints = table.allowed_pods if number is None else table.allocatable[number]
-        found: Ints = column.take(self._rows(names))
-        return found
+        return self.cluster.there(names, resource)
 
     def most(self, names: Sequence[str], resource: str, *, free: bool = False) -> tuple[int, str]:
         """Return the largest amount on these sorted nodes, or the largest free one, and the last node that has it."""
@@ -115,23 +137,16 @@ class Case:
 
     def frees(self, names: Sequence[str], resource: str) -> Ints:
         """Return the free amounts of a resource on these nodes, in their order: millicores or whole units."""
-        table = self.engine.machine.cluster.table
-        number = table.resources.get(resource)
-        there = self.there(names, resource)
-        return there if number is None else there - table.requested[number].take(self._rows(names))
-
-    def _rows(self, names: Sequence[str]) -> Rows:
-        row_of = self.engine.machine.cluster.table.row_of
-        return np.fromiter((row_of[name] for name in names), dtype=np.int64, count=len(names))
+        return self.cluster.frees(names, resource)
 
     def free(self, node: str, resource: str) -> int:
         """Return the free amount of a resource on a node, in millicores or whole units."""
         return int(self.frees([node], resource)[0])
 
-    @cached_property
+    @property
     def labels(self) -> Mapping[str, Counter[str]]:
         """Return the values of each label key of the nodes, with the number of nodes of each value."""
-        return values_by_key(node.labels for node in self.nodes.values())
+        return self.cluster.labels
 
     @cached_property
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
@@ -145,15 +160,4 @@ class Case:
 def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
     """Return the case of a pod whose profile exists."""
     judgment = Judgment(begin(engine.machine, pod, engine.driver.nominator.by_node()))
-    return Case(engine, workload, pod, judgment, preempted)
-
-
-def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
-    found: dict[str, list[str]] = {}
-    for each in labels:
-        for key, value in each.items():
-            if key in found:
-                found[key].append(value)
-            else:
-                found[key] = [value]
-    return {key: Counter(values) for key, values in found.items()}
+    return Case(engine, workload, pod, judgment, preempted, cluster=ClusterNodes(engine.machine.cluster.table))

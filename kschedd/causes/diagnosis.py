@@ -287,7 +287,7 @@ def _pending(
     yield from claims
     if claims or claimless:
         # What else is wrong shows once the claims are left out.
-        case = case_of(engine, workload, _without_claims(case.pod))
+        case = case.with_pod(_without_claims(case.pod))
     gate = group_waits(case) or gated(case)
     if gate is not None:
         yield gate
@@ -301,7 +301,8 @@ def _pending(
     reported: set[tuple[str, ...]] = set()
     for _ in range(_MOST_CAUSES):
         case = by_claims(case)
-        case = attrs.evolve(case, deviceless=frozenset(set(case.nodes) - devices_reach(case)))
+        deviceless = case.cluster.names - devices_reach(case)
+        case = attrs.evolve(case, deviceless=deviceless) if deviceless else case
         finding = _unmet_demand(case)
         if finding is None:
             yield from _busy(case)

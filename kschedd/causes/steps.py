@@ -58,21 +58,21 @@ _SHOWN_LINES: Final = 3  # around a difference
 
 @attrs.frozen(eq=False)
 class RemedyStep:
-    """`words`: the command without the program; `given`: what it reads from `-f -`; `calls`: what the verb calls.
+    """`words`: the command without the program; `given`: the manifest for `-f -`; `calls`: what the verb calls.
 
     `then_s`: how long it takes until the command has ended, where it waits for something. `own`: kubectl has no such
     command."""
 
     words: tuple[str, ...]
     calls: Sequence[tuple[str, Raw]]
-    given: str = ""
+    given: Raw | None = None
     then_s: float = 0.0
     own: bool = False
 
     def shell(self, program: str) -> str:
         """Return the command for a shell; `program` is kschedd or kubectl."""
         line = f"{'kschedd' if self.own else program} {shlex.join(self.words)}"
-        return f"{line} <<'EOF'\n{self.given.rstrip()}\nEOF" if self.given else line
+        return line if self.given is None else f"{line} <<'EOF'\n{documents.as_yaml(self.given).rstrip()}\nEOF"
 
     def run(self, call: CallDaemon) -> None:
         """Make the calls. Raises RpcError where one is refused."""
@@ -92,9 +92,7 @@ def patched(raw: Raw, operations: Sequence[Raw], subresource: str = "") -> Remed
 
 
 def created(raw: Raw) -> RemedyStep:
-    return RemedyStep(
-        ("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], documents.as_yaml(dict(raw))
-    )
+    return RemedyStep(("create", "-f", "-"), [("objects.create", {"manifest": dict(raw)})], dict(raw))
 
 
 def resumed() -> RemedyStep:
@@ -124,7 +122,7 @@ def replaced(raw: Raw) -> RemedyStep:
     return RemedyStep(
         ("replace", "--force", "-f", "-"),
         [gone, ("objects.create", {"manifest": dict(raw)})],
-        documents.as_yaml(dict(raw)),
+        dict(raw),
     )
 
 

@@ -5,7 +5,7 @@ a workload of its own. A PodGroup is one where its pods wait for each other.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import attrs
@@ -40,7 +40,7 @@ class ExaminedWorkload:
     @property
     def label(self) -> str:
         """`deployment/web`."""
-        return f"{lookup(self.kind).singular.partition('.')[0]}/{self.obj.name}"
+        return label_of(self.obj)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -124,13 +124,38 @@ class ExaminedWorkload:
         return [pod for pod in self.pods if not pod.node_name and not pod.deleting]
 
 
-def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
-    """Return the workload that this object is or belongs to."""
+def root_of(store: ClusterReader, obj: Object) -> Object:
+    """Return the outermost owner of an object that is known here; the object itself if it has none."""
     for _ in range(_DEEPEST):
         owner = _owner(store, obj)
         if owner is None:
             break
         obj = owner
+    return obj
+
+
+def roots_of(store: ClusterReader, pods: Iterable[Pod]) -> list[Object]:
+    """Return the outermost owners of these pods, each once, in the order of the pods."""
+    found: dict[str, Object] = {}
+    seen: set[str] = set()
+    for pod in pods:
+        owner = pod.owner
+        own = pod.uid if owner is None else owner.uid
+        if own not in seen:
+            seen.add(own)
+            root = root_of(store, pod)
+            found.setdefault(root.uid, root)
+    return [*found.values()]
+
+
+def label_of(obj: Object) -> str:
+    """Return `deployment/web`."""
+    return f"{lookup(obj.kind).singular.partition('.')[0]}/{obj.name}"
+
+
+def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
+    """Return the workload that this object is or belongs to."""
+    obj = root_of(store, obj)
     if isinstance(obj, Pod):
         pods = [obj]
     elif obj.kind == POD_GROUP:

@@ -58,6 +58,26 @@ def judge(
     return verdicts
 
 
+def any_passes(filters: Filters, state: CycleState, pod: Pod, rows: Rows) -> bool:
+    """Return whether every filter passes on one of these rows; nominated pods are not counted."""
+    table = filters.cluster.table
+    called = [filter_ for filter_ in filters.profile.filters if filter_.name not in state.skip_filter]
+    per_node = [filter_ for filter_ in called if filter_.style is EvaluationStyle.PER_NODE]
+    for filter_ in called:
+        if filter_ in per_node:
+            continue
+        try:
+            codes = filter_.vector.filter_rows(state, pod, table, rows)
+        except Exception:  # a plugin's fault is an error on every node
+            return False
+        if codes is not None:
+            rows = rows[codes == 0]
+    return any(
+        all(plain_shard(filter_, state, pod, table, [row])()[0] is None for filter_ in per_node)
+        for row in rows.tolist()
+    )
+
+
 def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status, ...]]:
     """Return the statuses of each row; equal rows share one object."""
     known: dict[tuple[int, ...], tuple[Status, ...]] = {}

@@ -4,14 +4,17 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
+import attrs
 import numpy as np
 
+from kschedd.api.pods import Pod
+from kschedd.cache.counts import PodCounts
 from kschedd.cache.table import Rows
 from kschedd.explain import preempting
 from kschedd.explain.answers import PreemptionAnswer
 from kschedd.explain.extenders import CalledExtenders
-from kschedd.explain.fork import Fork, scheduler_on
-from kschedd.explain.judging import NodeVerdict, Tick, judge
+from kschedd.explain.fork import Fork, scheduler_on, without_node
+from kschedd.explain.judging import NodeVerdict, Tick, any_passes, judge
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.postfilter import Preemption
@@ -31,12 +34,22 @@ class Judgment:
     """See the module. It uses up the fork; `scheduler` is on it."""
 
     def __init__(self, fork: Fork, scheduler: Scheduler | None = None, tick: Tick = _UNTIMED) -> None:
+        self._fork = fork
         self._scheduler = scheduler or scheduler_on(fork)
         self._profile = self._scheduler.profile
         self._table = self._scheduler.cluster.table
         self._pod = fork.judged
         self._nominated = fork.nominated
         self._tick = tick
+
+    def of_changed(self, pod: Pod) -> "Judgment":
+        """Return the judgment of the same pod with another spec, on the same fork."""
+        return Judgment(attrs.evolve(self._fork, judged=without_node(pod)), self._scheduler)
+
+    @property
+    def counts(self) -> PodCounts:
+        """The counts of the fork's pods, some of which the filters have requested already."""
+        return self._scheduler.cluster.counts
 
     # -- the attempt ----------------------------------------------------------------------------------------------
 
@@ -127,7 +140,13 @@ class Judgment:
         """Return whether the pod would get a node."""
         if self._scheduler.extenders:  # the last of which may reject the last node
             return not self.message
-        return any(not verdict.rejections for verdict in self.verdicts)
+        if "verdicts" in vars(self):
+            return any(not verdict.rejections for verdict in self.verdicts)
+        if self.pre_filtered.status is not None:
+            return False
+        if self.pre_filtered.narrowed is not None or self._nominated:
+            return any(not verdict.rejections for verdict in self.verdicts)
+        return any_passes(self._scheduler.filters, self.state, self._pod, self._visiting())
 
     def _verdicts(self) -> list[NodeVerdict]:
         pre_filtered, order = self.pre_filtered, self._visiting()

@@ -60,7 +60,7 @@ def by_claims(case: Case) -> Case:
     if requested is None:
         return case
     classes = manager.resolver.classes()
-    offered = {name for node in case.nodes.values() for name, amount in node.allocatable.items() if amount}
+    offered = case.cluster.resources
     resources = [name for name in requested.resources if name in classes and name not in offered]
     if not resources:
         return case
@@ -82,7 +82,7 @@ def no_such_device_resource(case: Case) -> FoundCause | None:
         return None
     classes = handle.shared(DRAManager).resolver.classes()
     for resource in case.pod.requests:
-        if any(node.allocatable.get(resource, 0) for node in case.nodes.values()) or resource in classes:
+        if resource in classes or case.cluster.offering(resource):
             continue
         likely = nearest(resource, classes)
         if likely is None or not may_be_devices(resource):

@@ -14,7 +14,7 @@ from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_
 from kschedd.causes.steps import as_new, created
 from kschedd.causes.strategies import in_place
 from kschedd.causes.words import counted, every, joined, some
-from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.causes.workload import ExaminedWorkload, label_of, root_of, roots_of
 from kschedd.controllers.workloads.pod_state import ready
 from kschedd.plugins.volumes.volumerestrictions import conflict, disks
 from kschedd.storage.attachable import Attachable, Storage, limits
@@ -58,7 +58,7 @@ def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
     volume = next(each for each in ours if conflict([each], users[0].signature.spec.volumes))
     source = next(key for key in volume if key != "name")
     nodes = {pod.node_name for pod in users}
-    holders = sorted({workload_of(case.store, pod).label for pod in users})
+    holders = sorted({label_of(root) for root in roots_of(case.store, users)})
     return FoundCause(
         "DiskInUse",
         f"the {source} of volume {volume['name']} serves one pod on a node, and {joined(holders)} "
@@ -136,10 +136,10 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
     fields = ["spec.accessModes of the claim"]
     text = f"{use} has the access mode ReadWriteOncePod, and pod {user.key} on {user.node_name} uses it"
     if user.uid not in mine:
-        owner = workload_of(case.store, user)
+        owner = root_of(case.store, user)
         return FoundCause(
             "ClaimInUse",
-            f"{text}{'' if owner.kind == 'Pod' else f' (of {owner.label})'}: one pod at a time may",
+            f"{text}{'' if owner.kind == 'Pod' else f' (of {label_of(owner)})'}: one pod at a time may",
             objects,
             fields,
             ["it has to wait until that pod ends, or to use a claim of its own"],

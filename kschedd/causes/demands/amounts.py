@@ -48,7 +48,7 @@ def no_such_resource(case: Case) -> FoundCause | None:
     for resource, number in case.pod.requests.items():
         if not number or resource in _USUAL:
             continue
-        offering = {name for name, node in case.nodes.items() if node.allocatable.get(resource, 0) > 0}
+        offering = case.cluster.offering(resource)
         if offering & case.open:
             continue
         if offering & case.selected:
@@ -67,7 +67,7 @@ def no_such_resource(case: Case) -> FoundCause | None:
 
 
 def _unknown(case: Case, resource: str, number: int) -> FoundCause:
-    offered = {name for node in case.nodes.values() for name, there in node.allocatable.items() if there > 0}
+    offered = case.cluster.resources
     likely = nearest(resource, offered - {*_USUAL, "pods"})
     text = f"no node offers the resource `{resource}` ({shown(resource, number)} requested)"
     fields = [field for _, field in asking(case.workload.pod_spec, resource)]
@@ -81,7 +81,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
             fields=fields,
             evidence=evidence,
         )
-    with_it = [name for name, node in case.nodes.items() if node.allocatable.get(likely, 0) > 0]
+    with_it = case.cluster.offering(likely)
 
     def renamed(spec: Spec) -> None:
         for holder, _ in asking(spec, resource):
@@ -116,19 +116,19 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
     """Find a request that exceeds every node that the pod may use, even when the node is empty."""
     if not case.open or case.large_enough:
         return None
-    most = {resource: case.most(sorted(case.open), resource) for resource in case.requested}
+    most = {resource: case.most(case.open_names, resource) for resource in case.requested}
     beyond = [resource for resource, (there, _) in most.items() if there < case.pod.requests[resource]]
     if not beyond:
         return _no_node_has_all(case)
     resource = beyond[0]
     largest, name = most[resource]
     requested = case.pod.requests[resource]
-    which = "the largest node" if case.open == set(case.nodes) else "the largest node that the pod may use"
+    which = "the largest node" if case.open == case.cluster.names else "the largest node that the pod may use"
     message = f"{shown(resource, requested)} {resource} requested, {which} ({name}) has {shown(resource, largest)}"
     slip = _slip(case, resource)
     code = "RequestAboveEveryNode" if slip is None else "QuantityUnit"
     evidence = []
-    elsewhere = {name for name in set(case.nodes) - case.open if case.holds(case.nodes[name])}
+    elsewhere = {name for name in case.cluster.names - case.open if case.holds(case.nodes[name])}
     near = meant_for(case, elsewhere & case.selected)
     if near is not None:
         return near
@@ -179,7 +179,7 @@ def _no_node_has_all(case: Case) -> FoundCause:
 
 def _slip(case: Case, resource: str) -> tuple[str, str] | None:
     """Return the written amount and the one that may be meant: with a forgotten or another unit."""
-    largest = int(case.there(sorted(case.open), resource).max(initial=0))
+    largest = int(case.there(case.open_names, resource).max(initial=0))
     for holder, _ in asking(case.workload.pod_spec, resource):
         written = str(holder[resource])
         number = read_amount(resource, written)
@@ -249,8 +249,7 @@ def _largest_for_all(case: Case, resource: str) -> int:
     if case.workload.kind == "DaemonSet":  # each pod is for one node
         waiting = 1
     others = {name: number for name, number in case.pod.requests.items() if number and name != resource}
-    usable = [name for name in case.open if case.rejections.get(name, {}).keys() <= {"NodeResourcesFit"}]
-    names = sorted(usable or case.open)
+    names = sorted(case.open & case.rejected_only_by("NodeResourcesFit")) or case.open_names
     enough = np.ones(len(names), dtype=bool)
     for other, number in others.items():
         offered = case.there(names, other) > 0
@@ -258,7 +257,7 @@ def _largest_for_all(case: Case, resource: str) -> int:
     roomy = [name for name, roomy in zip(names, enough.tolist(), strict=True) if roomy] or names
     frees = sorted(case.frees(roomy, resource).tolist(), reverse=True)
     best = 0
-    for taken, free in enumerate(frees, 1):
+    for taken, free in enumerate(frees[:waiting], 1):
         each = -(-waiting // taken)  # pods on one node
         best = max(best, free // each)
     return _round(resource, best)

@@ -1,19 +1,22 @@
 """Causes in other pods: affinity and anti-affinity between pods."""
 
 import copy
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kschedd.api.nodes import HOSTNAME_LABEL
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import PodAffinityTerm
-from kschedd.causes.case import Case, values_by_key
+from kschedd.cache.counts import pod_matcher
+from kschedd.causes.case import Case
+from kschedd.causes.cluster_nodes import values_by_key
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
 from kschedd.causes.strategies import beside_missing
 from kschedd.causes.words import counted, every, joined, some
-from kschedd.causes.workload import ExaminedWorkload, workload_of
+from kschedd.causes.workload import ExaminedWorkload, label_of, root_of, roots_of, workload_of
 
 Spec = dict[str, Any]
 _PLUGIN: Final = "InterPodAffinity"
@@ -39,24 +42,42 @@ def apart_or_together(case: Case, among: Collection[str]) -> Iterator[FoundCause
 
 
 def _matching(case: Case, term: PodAffinityTerm) -> list[Pod]:
-    """Pods on nodes that the term means."""
-    return [
-        pod
-        for pods in case.engine.machine.cluster.table.pods
-        for pod in pods
-        if term.matches(pod.namespace, pod.labels, case.namespaces.get(pod.namespace, {}))
-    ]
+    """Return the pods on nodes that the term selects."""
+    selected: dict[int, bool] = {}  # by signature
+    found = []
+    table = case.engine.machine.cluster.table
+    for row in sorted(case.judgment.counts.matching(pod_matcher((term,))).by_row):
+        for pod in table.pods[row]:
+            number = pod.signature.id
+            if number not in selected:
+                selected[number] = term.matches(pod.namespace, pod.labels, case.namespaces.get(pod.namespace, {}))
+            if selected[number]:
+                found.append(pod)
+    return found
+
+
+def _alike(case: Case) -> list[list[Pod]]:
+    """Return the pods on nodes in groups; those of one group have the same namespace and labels."""
+    found: dict[int, list[Pod]] = {}
+    for pods in case.engine.machine.cluster.table.pods:
+        for pod in pods:
+            key = pod.signature.id
+            if key in found:
+                found[key].append(pod)
+            else:
+                found[key] = [pod]
+    return [*found.values()]
 
 
 def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
     return term.matches(case.pod.namespace, case.pod.labels, case.namespaces.get(case.pod.namespace, {}))
 
 
-def owner_label(case: Case, pod: Pod) -> str:
-    """Return the pod's workload, with its namespace if that is another one."""
-    workload = workload_of(case.store, pod)
-    return (
-        workload.label if workload.obj.namespace == case.pod.namespace else f"{workload.obj.namespace}/{workload.label}"
+def owner_labels(case: Case, pods: Iterable[Pod]) -> list[str]:
+    """Return the workloads of these pods, sorted; each with its namespace if that is another one than the pod's."""
+    return sorted(
+        label_of(root) if root.namespace == case.pod.namespace else f"{root.namespace}/{label_of(root)}"
+        for root in roots_of(case.store, pods)
     )
 
 
@@ -113,7 +134,7 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
 
 
 def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]) -> FoundCause:
-    owners = sorted({owner_label(case, pod) for pod in others})
+    owners = owner_labels(case, others)
     word = _domain_word(term.topology_key)
     return FoundCause(
         "AntiAffinityOfOthers",
@@ -128,25 +149,21 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
 
 def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     """Return the cause if the required anti-affinity of existing pods excludes this pod, else None."""
-    labels = case.namespaces.get(case.pod.namespace, {})
-    by_owner: dict[str, tuple[ExaminedWorkload, PodAffinityTerm, int, set[str]]] = {}
-    for name in case.nodes:
-        table = case.engine.machine.cluster.table
-        for pod in table.pods[table.row_of[name]]:
-            for place, term in enumerate(pod.signature.required_anti_affinity):
-                if term.matches(case.pod.namespace, case.pod.labels, labels):
-                    workload = workload_of(case.store, pod)
-                    known = by_owner.setdefault(workload.obj.uid, (workload, term, place, set()))
-                    known[3].add(name)
+    by_owner: dict[str, tuple[Object, PodAffinityTerm, int, set[str]]] = {}
+    for pod, place, term in _keeping_off(case):
+        root = root_of(case.store, pod)
+        known = by_owner.setdefault(root.uid, (root, term, place, set()))
+        known[3].add(pod.node_name)
     if not by_owner:
         return None
     if case.workload.obj.uid in by_owner:
         _, term, place, _ = by_owner[case.workload.obj.uid]
         return _too_many_replicas(case, place, term, case.workload.scheduled)
-    workload, term, place, nodes = max(by_owner.values(), key=lambda each: len(each[3]))
+    root, term, place, nodes = max(by_owner.values(), key=lambda each: len(each[3]))
+    workload = ExaminedWorkload(root, ())
     word = _domain_word(term.topology_key)
     where = f"{workload.obj.namespace}/" if workload.obj.namespace != case.pod.namespace else ""
-    after = _relaxed_anti_affinity(workload, place)
+    after = [] if workload.kind == "Pod" else _relaxed_anti_affinity(workload, place)  # a pod's cannot be changed
     relaxed = RemedyOption(
         f"have {where}{workload.label} prefer to be apart",
         CHANGE_OTHER,
@@ -162,9 +179,21 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
         [f"they are on {some(nodes)}"],
         [
             *_other_labels(case, term),
-            *([] if workload.kind == "Pod" else [relaxed]),  # the affinity of a pod cannot be changed
+            *([relaxed] if after else []),
         ],
     )
+
+
+def _keeping_off(case: Case) -> Iterator[tuple[Pod, int, PodAffinityTerm]]:
+    """Yield the pods on nodes with a required anti-affinity to this pod, with the place of the term, and the term."""
+    labels = case.namespaces.get(case.pod.namespace, {})
+    terms = case.judgment.counts.existing_terms_matching("required-anti", case.pod.signature)
+    table = case.engine.machine.cluster.table
+    for row in sorted({row for each in terms for row in each.count.by_row}):
+        for pod in table.pods[row]:
+            for place, term in enumerate(pod.signature.required_anti_affinity):
+                if term.matches(case.pod.namespace, case.pod.labels, labels):
+                    yield pod, place, term
 
 
 def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
@@ -187,9 +216,14 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
 
 
 def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
-    """Return the JSON patch that turns a requirement of another workload into a preference."""
+    """Return the JSON patch that turns a requirement of another workload into a preference.
+
+    It is empty if the template has fewer requirements: pods of an earlier template may have them still.
+    """
     path = "/" + "/".join(workload.path) + "/affinity/podAntiAffinity"
     held = (workload.pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}
+    if len(held.get(_REQUIRED) or ()) <= place:
+        return []
     changed = copy.deepcopy(dict(held))
     _prefer(changed, place)
     return [{"op": "replace", "path": path, "value": changed}]
@@ -215,7 +249,7 @@ def _together(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
 
 
 def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
-    there = values_by_key(case.nodes[name].labels for name in case.open)
+    there = case.open_labels
     likely = nearest_key(term.topology_key, there)
     text = f"the pod is to share a `{term.topology_key}`, and no node that it may use has that label"
     options = [_preferred("podAffinity", place)]
@@ -241,23 +275,31 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     """No pod is what the term means: misspelled, in another namespace, or not there."""
     raw = case.workload.pod_spec["affinity"]["podAffinity"][_REQUIRED][place]
     wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
-    everyone = [pod for pods in case.engine.machine.cluster.table.pods for pod in pods]
+    everyone = _alike(case)
     spaces = sorted(term.namespaces)
     where = f"in namespace {joined(spaces)}" if spaces else _selected_spaces(case, term)
     text = f"the pod must run beside a pod with `{term.selector}` {where}, and there is none"
     field = _field("podAffinity", place)
-    elsewhere = [pod for pod in everyone if term.selector.matches(pod.labels) and pod.namespace not in term.namespaces]
+    elsewhere = [
+        pod
+        for pods in everyone
+        if term.selector.matches(pods[0].labels) and pods[0].namespace not in term.namespaces
+        for pod in pods
+    ]
     waiting = [
         pod
-        for pod in case.store.list("Pod")
-        if isinstance(pod, Pod) and not pod.node_name and term.selector.matches(pod.labels) and pod.namespace in spaces
+        for space in spaces
+        for pods in case.store.present("Pod", space)
+        for pod in pods
+        if isinstance(pod, Pod) and not pod.node_name and term.selector.matches(pod.labels)
     ]
     if waiting:
-        owner = owner_label(case, waiting[0])
+        waiting.sort(key=lambda pod: pod.key)
+        (owner,) = owner_labels(case, waiting[:1])
         return FoundCause(
             "PodAffinityPending",
             f"the pod must run beside a pod with `{term.selector}`, and the pods of {owner} are pending themselves",
-            [named(workload_of(case.store, waiting[0]).obj)],
+            [named(root_of(case.store, waiting[0]))],
             [field],
             options=[_preferred("podAffinity", place)],
             waits_for=waiting[0],
@@ -289,7 +331,8 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
                 )
             ],
         )
-    found = _near_labels(wanted, [pod for pod in everyone if pod.namespace in spaces]) or _near_labels(wanted, everyone)
+    near_by = [pods for pods in everyone if pods[0].namespace in spaces]
+    found = _near_labels(wanted, near_by) or _near_labels(wanted, everyone)
     if found is not None:
         labels, pods = found
         others = [] if any(pod.namespace in spaces for pod in pods) else sorted({pod.namespace for pod in pods})
@@ -347,9 +390,15 @@ def _written(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels.items())
 
 
-def _near_labels(wanted: Mapping[str, str], pods: Sequence[Pod]) -> tuple[dict[str, str], list[Pod]] | None:
-    changed = _near(wanted, [pod.labels for pod in pods])
-    those = [] if changed is None else [pod for pod in pods if changed.items() <= dict(pod.labels).items()]
+def _near_labels(wanted: Mapping[str, str], groups: Sequence[list[Pod]]) -> tuple[dict[str, str], list[Pod]] | None:
+    """Return labels that are nearly these, and the pods that have them; `groups` are of equal labels each."""
+    changed = _near(wanted, [pods[0].labels for pods in groups])
+    those = [
+        pod
+        for pods in groups
+        if changed is not None and changed.items() <= dict(pods[0].labels).items()
+        for pod in pods
+    ]
     return None if changed is None or not those or changed == dict(wanted) else (changed, those)
 
 
@@ -377,7 +426,7 @@ def _full_there(
     there = [n for n in case.nodes if case.nodes[n].labels.get(term.topology_key) in domains]
     plugins = sorted({plugin for name in there for plugin in case.rejections.get(name, {}) if plugin != _PLUGIN})
     why = f": {joined(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
-    owners = sorted({owner_label(case, pod) for pod in others})
+    owners = owner_labels(case, others)
     return FoundCause(
         "PodAffinityDomainFull",
         f"the pod must share a {word} with pods of {some(owners)}, which are in "

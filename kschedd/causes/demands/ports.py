@@ -5,12 +5,13 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.pods import Pod
 from kschedd.causes.case import Case
-from kschedd.causes.demands.neighbors import owner_label
+from kschedd.causes.demands.neighbors import owner_labels
 from kschedd.causes.demands.new_nodes import more_nodes
 from kschedd.causes.findings import WORKAROUND, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.words import counted, every, some
-from kschedd.causes.workload import workload_of
+from kschedd.causes.workload import root_of
 
 Spec = dict[str, Any]
 
@@ -20,23 +21,17 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
     taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
     if not taken:
         return None
-    table = case.engine.machine.cluster.table
     for ip, protocol, port in case.pod.pod_spec.host_ports:
-        holders = [
-            pod
-            for name in taken
-            for pod in table.pods[table.row_of[name]]
-            if any(_clash(one, (ip, protocol, port)) for one in pod.pod_spec.host_ports)
-        ]
+        holders = _holders(case, taken, (ip, protocol, port))
         if not holders:
             continue
         mine = {pod.uid for pod in case.workload.pods}
         if all(pod.uid in mine for pod in holders):
             return _port_of_own(case, taken, port)
-        owners = sorted({owner_label(case, pod) for pod in holders if pod.uid not in mine})
+        owners = owner_labels(case, [pod for pod in holders if pod.uid not in mine])
         free = _free_port(case, taken, protocol, port)
         where = f"{every(len(taken))} that would do" if len(taken) > 1 else taken[0]
-        first = workload_of(case.store, next(pod for pod in holders if pod.uid not in mine)).obj
+        first = root_of(case.store, next(pod for pod in holders if pod.uid not in mine))
         return FoundCause(
             "HostPortTaken",
             f"host port {port} ({protocol}) is held on {where} by {some(owners)}",
@@ -49,6 +44,21 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
             ],
         )
     return None
+
+
+def _holders(case: Case, nodes: Sequence[str], port: tuple[str, str, int]) -> list[Pod]:
+    """Return the pods that hold the port on these nodes."""
+    holds: dict[int, bool] = {}  # by signature
+    found = []
+    table = case.engine.machine.cluster.table
+    for name in nodes:
+        for pod in table.pods[table.row_of[name]]:
+            number = pod.signature.id
+            if number not in holds:
+                holds[number] = any(_clash(one, port) for one in pod.pod_spec.host_ports)
+            if holds[number]:
+                found.append(pod)
+    return found
 
 
 def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
@@ -84,13 +94,8 @@ def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
 def _free_port(case: Case, nodes: Sequence[str], protocol: str, port: int) -> int:
     """Return the next port that is free on these nodes."""
     table = case.engine.machine.cluster.table
-    used = {
-        number
-        for name in nodes
-        for pod in table.pods[table.row_of[name]]
-        for _, kind, number in pod.pod_spec.host_ports
-        if kind == protocol
-    }
+    there = set().union(*(table.ports.get(row, ()) for row in case.cluster.rows(nodes).tolist()))
+    used = {number for _, kind, number in there if kind == protocol}
     own = {number for _, _, number in case.pod.pod_spec.host_ports}
     found: int = next(number for number in (*range(port + 1, 65_536), *range(1_024, port)) if number not in used | own)
     return found

@@ -12,7 +12,7 @@ from kschedd.causes.demands.amounts import amount, asking, by_default, read_amou
 from kschedd.causes.demands.new_nodes import MOST_NODES, more_nodes, nodes_needed
 from kschedd.causes.findings import FoundCause
 from kschedd.causes.words import counted, every, joined, some
-from kschedd.causes.workload import workload_of
+from kschedd.causes.workload import label_of, root_of, roots_of
 
 _MOST_SEARCHED: Final = 256  # nodes, those with the most room, in which a resize is looked for
 _NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
@@ -111,7 +111,7 @@ def _preempted(case: Case) -> str:
     """Return the pods that preempted pods of the workload; "" if none did."""
     begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
     by = {
-        f"{workload_of(case.store, each.preemptor).label} (priority {each.preemptor.priority})"
+        f"{label_of(root_of(case.store, each.preemptor))} (priority {each.preemptor.priority})"
         for each in case.preempted
         if each.pod == begin or each.pod.startswith(f"{begin}-")
     }
@@ -134,7 +134,7 @@ def _preempts_never(case: Case, full: Sequence[str]) -> str:
         ):
             of = case.pod.pod_spec.raw.get("priorityClassName")
             whose = f"PriorityClass {of}" if of else "the pod"
-            gives = some(sorted({workload_of(case.store, pod).label for pod in lower}))
+            gives = some({label_of(root) for root in roots_of(case.store, lower)})
             return (
                 f"its priority ({case.pod.priority}) is above that of {gives} on {name}, but {whose} has "
                 "preemptionPolicy Never, so it preempts nothing"
@@ -147,8 +147,8 @@ def _as_high(case: Case, full: Sequence[str]) -> list[str]:
     if case.pod.priority <= 0:
         return []
     table = case.engine.machine.cluster.table
-    least = min((pod.priority for name in full for pod in table.pods[table.row_of[name]]), default=0)
-    if least < case.pod.priority:
+    own = case.pod.priority
+    if any(pod.priority < own for name in full for pod in table.pods[table.row_of[name]]):
         return []
     return [f"no pod there has a priority below {case.pod.priority}, that of the pod, so it preempts none"]
 
@@ -204,7 +204,7 @@ def _more(case: Case, full: Sequence[str]) -> list[str]:
     if case.workload.kind == "DaemonSet":  # each pod is for one node
         return found
     for what, (by, plugins) in _KEPT_OUT.items():
-        roomy = {name for name in case.rejected_by(by) if case.rejections[name].keys() <= plugins}
+        roomy = case.rejected_by(by) & case.rejected_only_by(*plugins)
         if roomy:
             found.append(f"{what}, with room: {some(roomy)}")
     return found

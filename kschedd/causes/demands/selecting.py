@@ -1,6 +1,5 @@
 """Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -212,7 +211,7 @@ def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
 def _met_by_some(case: Case, demand: Demand) -> bool:
     if demand.of_fields:
         return bool(_met(case, demand))
-    values = case.labels.get(demand.key) or Counter()
+    values = case.cluster.values(demand.key)
     return any(demand.matches({demand.key: value}, "") for value in values) or (
         sum(values.values()) < len(case.nodes) and demand.matches({}, "")
     )
@@ -264,7 +263,7 @@ def _option(summary: str, edits: Sequence[Callable[[Spec], None]]) -> RemedyOpti
 def _guess(case: Case, demand: Demand) -> _Guess:
     if demand.of_fields or demand.key == HOSTNAME_LABEL:
         return _guess_node(case, demand)
-    values = case.labels.get(demand.key)
+    values = case.cluster.values(demand.key) or None
     if values is not None and demand.operator == IN:
         platforms = _PLATFORMS.get(demand.key, ())
         near = [nearest(wanted, values) for wanted in demand.values if wanted not in platforms]
@@ -297,7 +296,7 @@ def _guess(case: Case, demand: Demand) -> _Guess:
 
 
 def _guess_node(case: Case, demand: Demand) -> _Guess:
-    names = set(case.labels.get(HOSTNAME_LABEL, ())) | set(case.nodes)
+    names = set(case.cluster.values(HOSTNAME_LABEL)) | case.cluster.names
     wanted = demand.values[0] if demand.values else ""
     likely = nearest(wanted, names)
     message = f"the node {_quoted(wanted)} that is required does not exist"
@@ -309,7 +308,7 @@ def _guess_node(case: Case, demand: Demand) -> _Guess:
 
 
 def _values_there(case: Case, demand: Demand) -> Iterator[str]:
-    values = case.labels.get(demand.key)
+    values = case.cluster.values(demand.key)
     if values:
         yield f"values of {demand.key}: {_shown(values)}"
 

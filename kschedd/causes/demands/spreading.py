@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import SpreadConstraint
-from kschedd.causes.case import Case, values_by_key
+from kschedd.cache.counts import spread_matcher
+from kschedd.causes.case import Case
 from kschedd.causes.demands.tainted import taint_text, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import LIKELY_LABELS, nearest, nearest_key
@@ -25,9 +26,9 @@ def missing_key(case: Case) -> FoundCause | None:
         key = constraint.topology_key
         if not case.open or any(key in case.nodes[name].labels for name in case.open):
             continue
-        there = values_by_key(case.nodes[name].labels for name in case.open)
+        there = case.open_labels
         likely = nearest_key(key, there)
-        which = "no node" if case.open == set(case.nodes) else "no node that the pod may use"
+        which = "no node" if case.open == case.cluster.names else "no node that the pod may use"
         text = f"the pod is to be spread over `{key}`, and {which} has that label"
         if likely is None:
             return FoundCause(
@@ -58,12 +59,13 @@ def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
     for place, constraint in _hard(case.pod):
         if not constraint.selector.matches(case.pod.labels):
             return _selects_others(case, place, constraint)
+    counts_of = {place: _counts(case, constraint) for place, constraint in _hard(case.pod)}
     for place, constraint in _hard(case.pod):
-        counts = _counts(case, constraint)
+        counts = counts_of[place]
         if counts and constraint.min_domains > len(counts):
             return _too_few_domains(case, place, constraint, counts)
     for place, constraint in _hard(case.pod):
-        counts = _counts(case, constraint)
+        counts = counts_of[place]
         least = min(counts.values(), default=0)
         over = [
             name
@@ -80,7 +82,7 @@ def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
                 f"the pod is to be spread over `{key}`, and {every(len(turned_away))} that would do otherwise "
                 f"{'lacks' if len(turned_away) == 1 else 'lack'} that label",
                 fields=[_field(place)],
-                evidence=[f"without the label: {some(turned_away)}", _counts_text(key, _counts(case, constraint))],
+                evidence=[f"without the label: {some(turned_away)}", _counts_text(key, counts_of[place])],
                 options=[_relaxed([place])],
             )
     places = [place for place, _ in _hard(case.pod)]
@@ -103,20 +105,19 @@ def _field(place: int) -> str:
 
 
 def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
-    """Return the pods that the plugin counts in each domain of nodes that its policies include."""
+    """Return the number of pods that the plugin counts in each domain of nodes that its policies include."""
     key = constraint.topology_key
     counts: dict[str, int] = {}
     tainted = case.rejected_by("TaintToleration", "NodeUnschedulable") if constraint.honor_taints else set()
-    table = case.engine.machine.cluster.table
+    row_of = case.engine.machine.cluster.table.row_of
+    selector = constraint.selector
+    by_row: Mapping[int, int] = {}
+    if not selector.empty:  # the plugin counts no pods for an empty selector
+        by_row = case.judgment.counts.matching(spread_matcher(case.pod.namespace, selector)).by_row
     for name, node in case.nodes.items():
         if key not in node.labels or (constraint.honor_affinity and name not in case.selected) or name in tainted:
             continue
-        those = table.pods[table.row_of[name]]
-        matching = sum(
-            pod.namespace == case.pod.namespace and not pod.deleting and constraint.selector.matches(pod.labels)
-            for pod in those
-        )
-        counts[node.labels[key]] = counts.get(node.labels[key], 0) + matching
+        counts[node.labels[key]] = counts.get(node.labels[key], 0) + by_row.get(row_of[name], 0)
     return counts
 
 

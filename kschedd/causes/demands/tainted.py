@@ -1,7 +1,7 @@
 """Causes in taints and cordons: every node that the pod selects turns it away."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, Final
 
 import attrs
@@ -57,7 +57,7 @@ class _Pool:
         return tuple(t for t in self.taints if not t.key.startswith((_CONDITIONS, _OF_CLOUD)))
 
 
-def all_tainted(case: Case, among: set[str] | None = None) -> FoundCause | None:
+def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
     """Why the nodes that the pod selects turn it away; None if one of them does not.
 
     `among`: of these only, which have what the pod asks for.
@@ -69,7 +69,7 @@ def all_tainted(case: Case, among: set[str] | None = None) -> FoundCause | None:
     near = near_toleration(case, pools)
     if near is not None:
         return near
-    narrowed = chosen < set(case.nodes)
+    narrowed = chosen < case.cluster.names
     usual = [pool for pool in pools if not pool.control_plane] or pools
     cordoned = [pool for pool in usual if pool.cordoned and not pool.dedicated and not pool.broken]
     broken = [pool for pool in usual if pool.broken and not pool.dedicated]
@@ -83,9 +83,13 @@ def all_tainted(case: Case, among: set[str] | None = None) -> FoundCause | None:
 
 
 def _pools(case: Case, names: Iterable[str]) -> list[_Pool]:
-    by_taints: dict[tuple[Taint, ...], list[str]] = {}
+    by_state: dict[tuple[tuple[Taint, ...], bool], list[str]] = {}
     for name in names:
-        by_taints.setdefault(tuple(untolerated(case, name)), []).append(name)
+        node = case.nodes[name]
+        by_state.setdefault((node.taints, node.unschedulable), []).append(name)
+    by_taints: dict[tuple[Taint, ...], list[str]] = {}
+    for nodes in by_state.values():
+        by_taints.setdefault(tuple(untolerated(case, nodes[0])), []).extend(nodes)
     pools = [_Pool(taints, tuple(sorted(nodes))) for taints, nodes in by_taints.items()]
     return sorted(pools, key=lambda pool: (-len(pool.nodes), pool.nodes))
 
@@ -132,7 +136,9 @@ def meant_for(case: Case, names: Iterable[str]) -> FoundCause | None:
 def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
     """Return a toleration that misses a taint by its spelling, value or effect."""
     own = [each for each in case.pod.pod_spec.tolerations if each.key and not each.key.startswith(_CONDITIONS)]
-    used = [each for each in own if any(each.tolerates(taint) for node in case.nodes.values() for taint in node.taints)]
+    sets = {node.taints for node in case.nodes.values()} if own else ()
+    there = {taint for taints in sets for taint in taints}
+    used = [each for each in own if any(each.tolerates(taint) for taint in there)]
     for pool in pools:
         pairs = [(taint, _meant(taint, [each for each in own if each not in used])) for taint in pool.taints]
         if not pairs or any(toleration is None for _, toleration in pairs):
