@@ -56,6 +56,11 @@ def add_parser(subparsers: Any) -> None:
         metavar="CODE,...",
         help="codes to ignore; in a file, `# kschedd: ignore=CODE`",
     )
+    parser.add_argument(
+        "--kept",
+        action="store_true",
+        help="also look at files in folders of archives, older versions, versions that are gone, and test data",
+    )
     parser.add_argument("--level", choices=_LEVELS, default="note", help="show findings of this level and above (note)")
     parser.add_argument("--rules", action="store_true", help="list the rules")
     parser.add_argument("-o", "--output", choices=_FORMS, default="text")
@@ -72,10 +77,11 @@ def _release(text: str) -> Any:
 
 
 def main(options: argparse.Namespace) -> int:
-    from kschedd.config.versions.kube_versions import DEFAULT
+    import attrs
+
     from kschedd.lint import reports
-    from kschedd.lint.linting import lint, release_of, unknown_codes
-    from kschedd.lint.reading import read_dump_objects, read_files, release_of_nodes
+    from kschedd.lint.linting import lint, unknown_codes
+    from kschedd.lint.reading import read_dump_objects, read_files
     from kschedd.printing.terminal.safe import exact, safe
 
     def refuse(text: str) -> int:
@@ -90,10 +96,15 @@ def main(options: argparse.Namespace) -> int:
     ignored = [code for text in options.ignore for code in text.split(",") if code]
     if wrong := unknown_codes(ignored):
         return refuse(f"--ignore: there is no rule {wrong[0]!r}; `kschedd lint --rules` lists them")
-    files = read_files(options.filename, sys.stdin.buffer)
     dump = read_dump_objects(options.origin, sys.stdin.buffer)
+    release = options.kube_version or _release_of_dump(dump.objects)
+    files = read_files(options.filename, sys.stdin.buffer, None if options.kept else release)
     for text in (*files.errors, *dump.errors):
         print(safe(f"error: {text}"), file=sys.stderr)
+    if files.templates:
+        count = f"{len(files.templates):,} template{'' if len(files.templates) == 1 else 's'}"
+        how = "render a chart first: helm template CHART | kschedd lint -f -"
+        print(safe(f"passed over {count}, such as {files.templates[0]} ({how})"), file=sys.stderr)
     if files.passed_over:
         first, *more = files.passed_over.values()
         also = f", and parts of {len(more):,} more files" if more else ""
@@ -102,12 +113,6 @@ def main(options: argparse.Namespace) -> int:
         return refuse("no Kubernetes objects found") if not files.errors and not dump.errors else BAD_INPUT
     if options.origin and not dump.objects:
         return BAD_INPUT if dump.errors else refuse(f"{', '.join(options.origin)}: no Kubernetes objects found")
-    minor = release_of_nodes(dump.objects)
-    release = options.kube_version
-    if release is None:
-        release = release_of(DEFAULT.name)
-        if minor is not None and minor != release.minor:
-            release = _of_nodes(minor, release)
     judged, beside = (files.objects, dump.objects) if options.filename else (dump.objects, [])
     result = lint(
         judged,
@@ -116,7 +121,9 @@ def main(options: argparse.Namespace) -> int:
         beside=beside,
         complete=bool(options.origin),
         ignored=ignored,
-    ).at_least(options.level)
+        all_files=options.kept,
+    )
+    result = attrs.evolve(result, kept={**files.kept, **result.kept}).at_least(options.level)
     for text in result.faults:
         print(safe(f"error: {text}"), file=sys.stderr)
     forms = {"json": reports.as_json, "sarif": reports.as_sarif, "markdown": reports.as_markdown}
@@ -127,9 +134,16 @@ def main(options: argparse.Namespace) -> int:
     return CLEAN if result.passes else FOUND
 
 
-def _of_nodes(minor: int, default: Any) -> Any:
+def _release_of_dump(objects: Any) -> Any:
+    """Return the release of the dump's nodes; the default one if they show none, or one that lint does not know."""
+    from kschedd.config.versions.kube_versions import DEFAULT
     from kschedd.lint.linting import LintReleaseError, release_of
+    from kschedd.lint.reading import release_of_nodes
 
+    default = release_of(DEFAULT.name)
+    minor = release_of_nodes(objects)
+    if minor is None or minor == default.minor:
+        return default
     try:
         return release_of(f"1.{minor}")
     except LintReleaseError:

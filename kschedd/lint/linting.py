@@ -1,7 +1,7 @@
 """A run of `kschedd lint`: all rules on all objects, without the findings that a comment ignores."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from os.path import dirname
 from typing import Final
 
@@ -11,11 +11,10 @@ from kschedd.config.versions.kube_releases import Release
 from kschedd.errors import KscheddError
 from kschedd.lint.catalogue.all import BY_CODE, BY_KIND
 from kschedd.lint.catalogue.texts import SCRIPT
-from kschedd.lint.rules import ALL, LEVELS, PODS, Hit, Level, LintFinding, LintRule, sentence
+from kschedd.lint.kept import OLD_CLUSTERS, names_version
+from kschedd.lint.rules import ALL, LEVELS, NEWEST, OLDEST, PODS, Hit, Level, LintFinding, LintRule, sentence
 from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart
 
-OLDEST: Final = Release(29)
-NEWEST: Final = Release(38)
 _RELEASE: Final = re.compile(r"v?1\.(\d{1,3})(?:\.(\d{1,3}))?")
 _IGNORE: Final = re.compile(r"#.*?\bkschedd:\s*ignore=([\w,-]+)")
 
@@ -43,6 +42,7 @@ class LintResult:
     """The findings, in the order of the objects.
 
     `scripts`: the number of files without objects. `ignored`: the number of findings that comments or flags ignore.
+    `kept`: the files with objects that are passed over since they are kept for other clusters, each with the reason.
     """
 
     release: Release
@@ -52,6 +52,7 @@ class LintResult:
     findings: Sequence[LintFinding]
     ignored: int
     faults: Sequence[str] = ()
+    kept: Mapping[str, str] = attrs.field(factory=dict)
 
     def count(self, level: Level) -> int:
         return sum(finding.level == level for finding in self.findings)
@@ -75,26 +76,42 @@ def lint(
     beside: Sequence[LintedObject] = (),
     complete: bool = False,
     ignored: Collection[str] = (),
+    all_files: bool = False,
 ) -> LintResult:
     """Return what the rules find in the objects.
 
     `target`: the release of an upgrade, whose differences are findings as well. `beside`: further objects of the
     cluster, which are looked up and not judged. `complete`: objects and `beside` are a whole cluster; otherwise the
-    objects of a folder belong together, and nodes only to the objects of their own file.
+    objects of a folder belong together, and nodes only to the objects of their own file. `all_files`: objects of a
+    version that is gone are judged even if the name of their file has this version.
     """
     findings: list[LintFinding] = []
     faults: list[str] = []
+    kept: dict[str, str] = {}
     skipped = 0
     for cluster in [list(objects)] if complete else _clusters(objects):
         known = KnownObjects([*cluster, *beside], complete=complete)
         for each in cluster:
-            for found in _findings(each, known, release, target, faults) if not known.is_made(each) else ():
+            if known.is_made(each):
+                continue
+            of_object = list(_findings(each, known, release, target, faults))
+            if not all_files and _is_for_old_clusters(each, of_object):
+                kept[each.source] = OLD_CLUSTERS
+                continue
+            for found in of_object:
                 if found.rule.code in ignored or found.rule.code in _ignored_by_comment(found, known):
                     skipped += 1
                 else:
                     findings.append(found)
     scripts = sum(each.kind == SCRIPT for each in objects)
-    return LintResult(release, target, len(objects) - scripts, scripts, findings, skipped, faults)
+    return LintResult(release, target, len(objects) - scripts, scripts, findings, skipped, faults, kept)
+
+
+def _is_for_old_clusters(each: LintedObject, findings: Sequence[LintFinding]) -> bool:
+    """Return whether the object has a version that is gone or deprecated, and its file is named for this version."""
+    _, _, version = each.api_version.rpartition("/")
+    is_old = any(found.object is each and found.path == ("apiVersion",) for found in findings)
+    return is_old and each.below is not None and names_version(each.below, version)
 
 
 def _findings(

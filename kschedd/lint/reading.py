@@ -1,12 +1,11 @@
 """The input of `kschedd lint`: manifests, scripts, and the objects of a dump.
 
 Helm values, kustomizations and other YAML files without a kind are not Kubernetes objects and are passed over, as are
-templates that are no YAML, and the patches of a kustomization in the same folders. A file that is named itself must be
-readable.
+templates, the patches of a kustomization, and files that `kept` finds. A file that is named itself must be readable.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO, Final
 
 import attrs
@@ -15,32 +14,44 @@ from kschedd.api.manifests import SUFFIXES, read_bytes
 from kschedd.api.text import text_files
 from kschedd.api.text.documents import read_documents
 from kschedd.api.text.text_files import NotText
+from kschedd.config.versions.kube_releases import Release
 from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
 from kschedd.dumps.sources import STDIN, read_sources
 from kschedd.input_files import open_input
 from kschedd.lint.catalogue.texts import SCRIPT
+from kschedd.lint.kept import KeptFiles
 from kschedd.lint.subjects import LintedObject, at, entries, strings, text_of
 
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml")
 _SCRIPTS: Final = (".sh", ".bash", ".py", ".promql", ".rules", ".tf", ".go", ".md")
+_CHART: Final = "Chart.yaml"
+_PATCHES: Final = "patches"
 _MOST_BYTES: Final = 64 << 20  # of one file
 
 
 @attrs.define
 class LintInput:
-    """The objects, the files with parts that are no objects, and the errors in files that were named."""
+    """The objects, the files with parts that are no objects, and the errors in files that were named.
+
+    `kept`: the files that `KeptFiles` finds, each with the reason. `templates`: files that have to be rendered first.
+    """
 
     objects: list[LintedObject] = attrs.field(factory=list)
     passed_over: dict[str, str] = attrs.field(factory=dict)  # by file, the first error
+    kept: dict[str, str] = attrs.field(factory=dict)
+    templates: list[str] = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)
 
 
-def read_files(paths: Iterable[str], stdin: BinaryIO) -> LintInput:
-    """Read files, folders with all below them, and `-` for standard input."""
+def read_files(paths: Iterable[str], stdin: BinaryIO, release: Release | None = None) -> LintInput:
+    """Read files, folders with all below them, and `-` for standard input.
+
+    `release`: that of the cluster; files that are kept for others are passed over. None: no file is.
+    """
     read = LintInput()
     for name in paths:
         if name == STDIN:
-            _take(read, stdin.read(), "<stdin>", is_named=True)
+            _take(read, stdin.read(), _FileName("<stdin>"))
             continue
         path = Path(name)
         try:
@@ -48,11 +59,27 @@ def read_files(paths: Iterable[str], stdin: BinaryIO) -> LintInput:
         except OSError as wrong:
             read.errors.append(f"{name}: cannot be read: {wrong.strerror or wrong}")
             continue
-        patches = {patch for file in files if file.name in _KUSTOMIZATIONS for patch in _patches(file)}
-        for file in files:
-            if file.resolve() not in patches:
-                _read_file(read, file, is_named=file == path)
+        if path.is_dir():
+            _read_folder(read, path, files, release)
+        else:
+            _read_file(read, path, _FileName(name))
     return read
+
+
+def _read_folder(read: LintInput, folder: Path, files: Sequence[Path], release: Release | None) -> None:
+    patches = {patch for file in files if file.name in _KUSTOMIZATIONS for patch in _patches(file)}
+    charts = {file.parent for file in files if file.name == _CHART}
+    kept = KeptFiles([file.relative_to(folder) for file in files], release) if release is not None else None
+    for file in files:
+        below = file.relative_to(folder)
+        if file.resolve() in patches or file.parent.name == _PATCHES:
+            continue
+        if kept is not None and (reason := kept.reason(below)):
+            if file.suffix in SUFFIXES:
+                read.kept[str(file)] = reason
+            continue
+        in_chart = any(parent.name == "templates" and parent.parent in charts for parent in file.parents)
+        _read_file(read, file, _FileName(str(file), below, in_chart=in_chart))
 
 
 def _patches(kustomization: Path) -> Iterator[Path]:
@@ -72,7 +99,19 @@ def _is_read(path: Path) -> bool:
     return path.suffix in (*SUFFIXES, *_SCRIPTS) and path.is_file() and not any(part == ".git" for part in path.parts)
 
 
-def _read_file(read: LintInput, file: Path, *, is_named: bool) -> None:
+@attrs.frozen
+class _FileName:
+    """The name of a file in messages. `below`: its path below the folder that was named; None if it was named itself.
+
+    `in_chart`: it is a template of a Helm chart.
+    """
+
+    source: str
+    below: PurePath | None = None
+    in_chart: bool = False
+
+
+def _read_file(read: LintInput, file: Path, name: _FileName) -> None:
     try:
         with open_input(file, pipes=True) as opened:
             data = opened.read(_MOST_BYTES + 1)
@@ -83,16 +122,23 @@ def _read_file(read: LintInput, file: Path, *, is_named: bool) -> None:
         read.errors.append(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; use --from for the dump of a cluster")
         return
     if file.suffix in SUFFIXES:
-        _take(read, data, str(file), is_named=is_named)
+        _take(read, data, name)
     else:
-        _take_script(read, data, str(file))
+        _take_script(read, data, name.source)
 
 
-def _take(read: LintInput, data: bytes, source: str, *, is_named: bool) -> None:
+def _take(read: LintInput, data: bytes, name: _FileName) -> None:
+    source = name.source
+    if b"{{" in data and name.in_chart:
+        read.templates.append(source)
+        _take_script(read, data, source)
+        return
     reading = read_bytes(data, source)
-    read.objects += [LintedObject.of(manifest) for manifest in reading.manifests]
+    read.objects += [attrs.evolve(LintedObject.of(manifest), below=name.below) for manifest in reading.manifests]
     faults = [str(error) for error in reading.errors]
-    if is_named and not reading.manifests:
+    if b"{{" in data and name.below is not None and any("not YAML" in fault for fault in faults):
+        read.templates.append(source)
+    elif name.below is None and not reading.manifests:
         read.errors += faults
     elif faults:
         read.passed_over.setdefault(source, faults[0])

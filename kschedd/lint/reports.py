@@ -1,6 +1,7 @@
 """The results of `kschedd lint` as text, Markdown, JSON and SARIF."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Final
@@ -24,7 +25,15 @@ def summary(result: LintResult) -> str:
     ignored = f"; {result.ignored:,} ignored" if result.ignored else ""
     where = _count(result.objects, "object") or "0 objects"
     where += f" and {_count(result.scripts, 'other file')}" if result.scripts else ""
-    return f"{found} in {where} ({release}){ignored}"
+    return f"{found} in {where} ({release}){ignored}{_kept(result)}"
+
+
+def _kept(result: LintResult) -> str:
+    if not result.kept:
+        return ""
+    reasons = Counter(result.kept.values())
+    counted = ", ".join(f"{count:,} {reason}" for reason, count in reasons.most_common())
+    return f"; {_count(len(result.kept), 'file')} passed over (--kept includes them): {counted}"
 
 
 def _count(number: int, what: str) -> str:
@@ -78,6 +87,7 @@ def as_json(result: LintResult) -> str:
         "warnings": result.count("warning"),
         "notes": result.count("note"),
         "ignored": result.ignored,
+        "passedOver": [{"file": file, "reason": reason} for file, reason in result.kept.items()],
         "findings": [
             {
                 "code": finding.rule.code,

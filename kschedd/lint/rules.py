@@ -19,6 +19,8 @@ Level = Literal["error", "warning", "note", "fine"]
 `note`: advice. `fine`: the release does what the object says; only an upgrade to or from it is worth a word."""
 
 LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "note", "fine")
+OLDEST: Final = Release(29)
+NEWEST: Final = Release(38)
 PODS: Final = "the pods of all kinds"
 ALL: Final = "all kinds"
 

@@ -3,9 +3,11 @@
 Objects come from files and dumps unchecked: any field may have any type.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any, Final, TypeVar
 
 import attrs
@@ -21,6 +23,10 @@ Raw = Mapping[str, Any]
 Steps = tuple[str | int, ...]
 _MOST_DEPTH: Final = 50
 _OWNERS: Final = frozenset(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod"))
+
+_COMPONENTS: Final = r"(?:kube-(?:apiserver|controller-manager|scheduler|proxy)|kubelet|hyperkube)"
+_COMMAND: Final = re.compile(rf"(?:^|[\s/]){_COMPONENTS}(?:$|\s)")
+_IMAGE: Final = re.compile(rf"(?:.*/)?{_COMPONENTS}(?:-\w+)?(?:[:@].*)?")
 
 # Labels that controllers add to the pods of a template.
 GENERATED_LABELS: Final = frozenset(
@@ -101,13 +107,17 @@ def _texts(value: Any, path: Steps, depth: int = 0) -> Iterator[tuple[Steps, str
 
 @attrs.frozen(eq=False, slots=False)
 class LintedObject:
-    """An object and its source. `line_of` gives the line of a field, 0 if the source has no lines."""
+    """An object and its source. `line_of` gives the line of a field, 0 if the source has no lines.
+
+    `below`: the path of its file below the folder that was named; None if the file was named, or is a dump.
+    """
 
     raw: Raw
     source: str
     line_of: Callable[[str], int] = attrs.field(default=lambda path: 0, repr=False)
     text: str = attrs.field(default="", repr=False)  # of its document, with comments
     first_line: int = 1  # of that text
+    below: PurePath | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> "LintedObject":
@@ -230,15 +240,23 @@ class PodPart:
         return [*entries(self.spec, "containers"), *entries(self.spec, "initContainers")]
 
     @cached_property
-    def words(self) -> Sequence[tuple[Steps, str]]:
-        """The words of the containers' commands and arguments, each with its path from the pod's spec."""
+    def component_words(self) -> Sequence[tuple[Steps, str]]:
+        """The words of commands and arguments of Kubernetes components, each with its path from the pod's spec."""
         return [
             ((*path, field, place), word)
             for path, container in self.containers
+            if _runs_component(container)
             for field in ("command", "args")
             for place, word in enumerate(items(container.get(field)))
             if isinstance(word, str)
         ]
+
+
+def _runs_component(container: Raw) -> bool:
+    """Return whether a container runs a component of Kubernetes. Others have feature gates and flags of their own."""
+    command = [*strings(container.get("command")), *strings(container.get("args"))]
+    names = (text_of(container.get("image")), text_of(container.get("name")))
+    return any(map(_COMMAND.search, command)) or any(map(_IMAGE.fullmatch, names))
 
 
 class KnownObjects:

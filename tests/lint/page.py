@@ -25,7 +25,7 @@ it seems to.
 
 Files say more than dumps: a field that the API server drops is in no dump. Scripts and dashboards (`.sh`, `.py`, `.md`,
 ConfigMaps, PrometheusRules) are looked at for metrics and messages that a release renames. Helm values and other YAML
-without a kind are passed over; render a chart first (`helm template CHART | kschedd lint -f -`).
+without a kind are passed over, and so are templates: render a chart first (`helm template CHART | kschedd lint -f -`).
 
 | level | meaning |
 |---|---|
@@ -39,6 +39,23 @@ pre-commit hook. `--level warning` leaves the notes out.
 
 A comment ignores a finding: `# kschedd: ignore=CODE` on its line, in the lines above it, or above the object's first
 field for the whole object. `--ignore CODE,CODE` ignores codes everywhere.
+
+## Files that are kept beside the current ones
+
+Repositories keep files for old clusters. Below a folder that `-f` names, these are passed over. The summary counts them
+by reason, and `--kept` includes them. A file that `-f` names itself is always linted.
+
+- **in archives**: a folder `archive`, `archived`, `attic`, `deprecated`, `legacy`, `obsolete` or `old`, also as
+  `_archived`, or such an end of the name: `crds-legacy/`, `install-deprecated.yaml`.
+- **of older versions**: a folder that is named for a version and has a newer version beside it, such as `v4.8.0/`
+  beside `v4.13.1/`. A name such as `1.30` or `kubernetes-1.30` may be a Kubernetes release; one after `--kube-version`
+  does not replace an older one. `kubernetes-1.14/` is passed over even if it is the only one (all before {OLDEST} are),
+  and `kubernetes-1.14+/` is not.
+- **for old clusters**: the name has the version of an object, and the release does not serve this version any more or
+  deprecates it, such as `crds-v1beta1/` or `hpa-v2beta2.yaml`.
+- **of test data**: a folder `testdata` or `fixtures`.
+
+Files in a folder `patches` are parts of objects, as the patches of a kustomization are, and are no input.
 
 ## Without nodes, and with them
 

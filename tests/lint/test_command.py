@@ -318,3 +318,85 @@ def test_unusable_input_is_named(
 def test_the_rules_are_listed(capsys: Any) -> None:
     assert main(["lint", "--rules"]) == 0
     assert "spread-empty-selector  " in capsys.readouterr().out
+
+
+def test_a_version_that_is_gone_names_the_fields_that_the_object_lacks(tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "old.yaml"
+    file.write_text(
+        "{kind: HorizontalPodAutoscaler, apiVersion: autoscaling/v2beta1, metadata: {name: a}, spec: {metrics: [{}]}}\n"
+        "---\n{kind: HorizontalPodAutoscaler, apiVersion: autoscaling/v2beta2, metadata: {name: b}, "
+        "spec: {metrics: [{}]}}\n"
+    )
+    first, second = answer(capsys, "-f", str(file))["findings"]
+    assert "which requires spec.metrics[].resource.target" in first["message"]
+    assert "which requires" not in second["message"]
+
+
+def test_gates_and_flags_of_other_programs_are_their_own(tmp_path: Path, capsys: Any) -> None:
+    flag = "--feature-gates=HonorPVReclaimPolicy=true"
+    for image, found in (("sig-storage/csi-provisioner:v5", []), ("kube-controller-manager", ["gates-gone-136"])):
+        pod = f'{{containers: [{{name: c, image: "registry.k8s.io/{image}", args: ["{flag}"]}}]}}'
+        (tmp_path / "pod.yaml").write_text(f"{{kind: Pod, apiVersion: v1, metadata: {{name: p}}, spec: {pod}}}")
+        assert codes(answer(capsys, "-f", str(tmp_path))) == found
+
+
+OLD_BUDGET = (
+    "{kind: PodDisruptionBudget, apiVersion: policy/v1beta1, "
+    "metadata: {name: b}, spec: {selector: {matchLabels: {a: b}}}}"
+)
+
+
+@pytest.mark.parametrize(
+    ("files", "passed_over"),
+    [
+        (["a.yaml", "_archived/web/a.yaml", "deprecated/a.yaml", "install-legacy.yaml"], {1, 2, 3}),
+        (["old-browser/a.yaml", "legacy.yaml", "archive.yaml"], set()),
+        (["deploy/v4.8.0/a.yaml", "deploy/v4.13.1/a.yaml", "deploy/v4.9.2/a.yaml"], {0, 2}),
+        (["postgres-13.1/a.yaml", "postgres-14.2/a.yaml", "v1/a.yaml", "v2/a.yaml"], set()),
+        (["kubernetes-1.14/a.yaml", "k8s-1.16+/a.yaml", "1.20/a.yaml"], {0}),
+        (["1.30/a.yaml", "1.36/a.yaml", "1.38/a.yaml"], {0}),
+        (["deploy-k8s-1.20.yaml", "deploy-k8s-1.31.yaml"], {0}),
+        (["crds-v1beta1/a.yaml", "crds/a.yaml", "pdb-v1beta1.yaml"], {0, 2}),
+        (["pkg/testdata/a.yaml", "tests/a.yaml"], {0}),
+    ],
+)
+def test_files_that_are_kept_beside_the_current_ones_are_passed_over(
+    tmp_path: Path, capsys: Any, files: list[str], passed_over: set[int]
+) -> None:
+    for file in files:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(OLD_BUDGET)
+    found = answer(capsys, "-f", str(tmp_path))
+    expected = [str(tmp_path / file) for place, file in enumerate(files) if place in passed_over]
+    assert sorted(each["file"] for each in found["passedOver"]) == sorted(expected)
+    assert len(found["findings"]) == len(files) - len(passed_over)
+    assert len(answer(capsys, "-f", str(tmp_path), "--kept")["findings"]) == len(files)
+    assert len(answer(capsys, *(word for file in files for word in ("-f", str(tmp_path / file))))["findings"]) == len(
+        files
+    )
+
+
+def test_the_summary_counts_the_kept_files_by_reason(tmp_path: Path, capsys: Any) -> None:
+    for file in ("_archived/a.yaml", "_archived/b.yaml", "pdb-v1beta1.yaml"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(OLD_BUDGET)
+    assert main(["lint", "-f", str(tmp_path)]) == 0
+    assert "3 files passed over (--kept includes them): 2 in archives, 1 for old clusters" in capsys.readouterr().out
+
+
+def test_templates_are_passed_over_in_one_line(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "web" / "templates").mkdir(parents=True)
+    (tmp_path / "web" / "Chart.yaml").write_text("name: web\n")
+    (tmp_path / "web" / "templates" / "a.yaml").write_text(
+        "{kind: Pod, apiVersion: v1, metadata: {name: '{{ .Values.name }}'}}"
+    )
+    (tmp_path / "b.yaml").write_text("kind: Pod\n{{ if .Values.web }}\napiVersion: v1\n{{ end }}\n")
+    (tmp_path / "c.yaml").write_text("{kind: Pod, apiVersion: v1, metadata: {name: c}}")
+    assert main(["lint", "-f", str(tmp_path)]) == 0
+    shown = capsys.readouterr()
+    assert "nothing found in 1 object" in shown.out
+    assert shown.err == (
+        f"passed over 2 templates, such as {tmp_path}/b.yaml "
+        "(render a chart first: helm template CHART | kschedd lint -f -)\n"
+        f"passed over what is no Kubernetes object: {tmp_path}/web/Chart.yaml:1: apiVersion: Required value\n"
+    )

@@ -183,7 +183,7 @@ def _flags(found: "LintedObject | PodPart") -> Iterator[tuple[Steps, str]]:
     They are in the command and the arguments of containers, and in the extraArgs of kubeadm's configuration.
     """
     if isinstance(found, PodPart):
-        yield from found.words
+        yield from found.component_words
         return
     for component in ("scheduler", "apiServer", "controllerManager", "nodeRegistration"):
         extra = at(found.raw, component, "extraArgs") or at(found.raw, component, "kubeletExtraArgs")

@@ -439,7 +439,7 @@ def topology_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "critical-pod",
     PODS,
     ("", "warning", "the annotation {} is ignored since 1.16"),
-    fix="Use `priorityClassName: system-cluster-critical`.",
+    fix="Use `priorityClassName: system-cluster-critical`, and remove the annotation.",
     source="notes of 1.16",
 )
 def critical_pod(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:

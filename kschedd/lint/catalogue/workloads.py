@@ -341,23 +341,38 @@ _GONE_VERSIONS: Final = {
     (version, kind): (since, instead) for since, instead, version, kinds in _ENDED for kind in kinds.split()
 }
 _GONE_KINDS: Final = frozenset(kind for _, kind in _GONE_VERSIONS)
-# Fields that the later version requires, or has in another form.
-_SELECTOR: Final = "spec.selector"
+# Fields that the later version requires, or has in another form, by version ("": of all) and kind.
 _CHANGED_FIELDS: Final = {
-    **dict.fromkeys(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"), _SELECTOR),
-    "CustomResourceDefinition": "spec.versions[].schema.openAPIV3Schema",
-    "Ingress": "spec.rules[].http.paths[].pathType and backend.service",
-    "CertificateSigningRequest": "spec.signerName and spec.usages",
-    "MutatingWebhookConfiguration": "webhooks[].sideEffects and admissionReviewVersions",
-    "ValidatingWebhookConfiguration": "webhooks[].sideEffects and admissionReviewVersions",
+    ("", "CustomResourceDefinition"): "spec.versions[].schema.openAPIV3Schema",
+    ("", "CertificateSigningRequest"): "spec.signerName and spec.usages",
+    ("", "Ingress"): "spec.rules[].http.paths[].pathType and backend.service",
+    ("", "MutatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
+    ("", "ValidatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
+    ("autoscaling/v2beta1", "HorizontalPodAutoscaler"): "spec.metrics[].resource.target in place of targetAverage...",
+    ("discovery.k8s.io/v1beta1", "EndpointSlice"): "endpoints[].zone and nodeName in place of topology",
 }
+_WITH_SELECTOR: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
+
+
+def _changed_fields(found: LintedObject) -> str:
+    """Return the fields that the later version of the object's kind requires, and that the object does not have."""
+    if found.kind in _WITH_SELECTOR:
+        return "" if found.spec.get("selector") else "spec.selector"
+    if found.kind == "HorizontalPodAutoscaler" and not found.spec.get("metrics"):
+        return ""
+    if found.kind == "CustomResourceDefinition":
+        versions = [version for _, version in entries(found.spec, "versions")]
+        if versions and all(at(version, "schema", "openAPIV3Schema") for version in versions):
+            return ""
+    of_version = _CHANGED_FIELDS.get((found.api_version, found.kind), "")
+    return of_version or _CHANGED_FIELDS.get(("", found.kind), "")
 
 
 @RULES.add(
     "version-gone",
     sorted(_GONE_KINDS),
     ("", "error", "{}"),
-    fix="Change the object to the version that the message names.",
+    fix="Change the object to the version that the message names; a PodSecurityPolicy has none and is removed.",
     source="deprecated API migration guide",
 )
 def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -365,10 +380,25 @@ def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     if gone is not None:
         since, instead = gone
         message = f"{found.api_version} of {found.kind} is not served since {since}; use {instead}"
-        changed = _CHANGED_FIELDS.get(found.kind)
-        if changed is not None and not (changed is _SELECTOR and found.spec.get("selector")):
+        if changed := _changed_fields(found):
             message += f", which requires {changed}"
         yield Hit(("apiVersion",), message)
+
+
+@RULES.add(
+    "hpa-target-gone",
+    "HorizontalPodAutoscaler",
+    ("", "error", "no {} is served, so the autoscaler does not find its target"),
+    fix="Write the apiVersion of the target, such as apps/v1, in scaleTargetRef.",
+    source="controller/podautoscaler (RESTMappings of the target's group and kind)",
+)
+def hpa_target_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    kind, version = at(found.spec, "scaleTargetRef", "kind"), at(found.spec, "scaleTargetRef", "apiVersion")
+    # The controller looks at the group only: apps/v1beta1 finds a Deployment of apps/v1.
+    if kind in ("Deployment", "ReplicaSet", "StatefulSet") and version in (None, "", "v1"):
+        yield Hit(("spec", "scaleTargetRef"), f"{kind} of the core group")
+    elif kind in ("Deployment", "ReplicaSet") and text_of(version).startswith("extensions/"):
+        yield Hit(("spec", "scaleTargetRef", "apiVersion"), f"{kind} of {version}")
 
 
 @RULES.add(
