@@ -9,6 +9,7 @@ Owns: its threads' slots.  Ends: with the daemon, which does not wait for abando
 
 import math
 from collections.abc import Callable
+from time import perf_counter, sleep
 from typing import Protocol, TypeVar
 
 import attrs
@@ -20,6 +21,8 @@ from kschedd.threads import in_thread
 T = TypeVar("T")
 
 THREADS = 2
+_PAUSE_EVERY_S = 0.004
+_PAUSE_S = 0.0001
 
 
 class GivenUpError(Exception):
@@ -28,13 +31,22 @@ class GivenUpError(Exception):
 
 @attrs.define(eq=False)
 class GivenUp:
-    """The cancellation token of a piece of work; its thread checks the token regularly."""
+    """The cancellation token of a piece of work; its thread checks the token regularly.
+
+    With `pausing` a check also pauses the thread for a moment, once in a while. A thread that calls numpy often
+    releases the interpreter lock for too short a time for the event loop to take it, and resets the switch interval.
+    """
 
     is_so: bool = False
+    pausing: bool = False
+    _paused_s: float = 0.0  # end of the last pause
 
     def check(self) -> None:
         if self.is_so:
             raise GivenUpError
+        if self.pausing and perf_counter() - self._paused_s > _PAUSE_EVERY_S:
+            sleep(_PAUSE_S)
+            self._paused_s = perf_counter()
 
 
 class Workers(Protocol):
@@ -65,7 +77,7 @@ class WorkerPool:
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         """Run `work` in a thread once this client has a slot; return its result or raise its exception."""
         await self.slots.acquire(client)
-        given_up = GivenUp()
+        given_up = GivenUp(pausing=True)
         slot = _Slot(self.slots, client)
         loop = trio.lowlevel.current_trio_token()
 

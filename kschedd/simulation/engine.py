@@ -282,9 +282,9 @@ class Engine:
         """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way.
 
         Where the debugger stops scheduling on the way, time advances no further; nor where `check`, which is called
-        between two moments, raises.
+        between two moments and after each decision, raises.
         """
-        self.run_until_idle()
+        self.run_until_idle(check)
         stops = self.driver.debugger.stops
         while True:
             check()
@@ -293,11 +293,11 @@ class Engine:
                 break
             self._set_time(max(self.now_s, moment))
             self._ring()
-            self.run_until_idle()
+            self.run_until_idle(check)
             if self.driver.debugger.stops != stops:
                 return
         self._set_time(max(self.now_s, until_s))
-        self.run_until_idle()
+        self.run_until_idle(check)
 
     def run_to_rest(
         self, limit_s: float = 3600.0, check: Callable[[], None] = lambda: None, *, cron_jobs: bool = False
@@ -308,7 +308,7 @@ class Engine:
         takes more than `limit_s` virtual seconds. `check` is as for `advance`.
         """
         end = self.now_s + limit_s
-        self.run_until_idle()
+        self.run_until_idle(check)
         while True:
             check()
             busy = self.next_moment(retries=False, cron_jobs=cron_jobs)
@@ -321,7 +321,7 @@ class Engine:
                 return False
             self._set_time(max(self.now_s, moment))
             self._ring()
-            self.run_until_idle()
+            self.run_until_idle(check)
 
     def _ring(self) -> None:
         """Process the deadlines that are due now: backoffs, unschedulable leftovers, Permit timeouts."""
@@ -339,8 +339,11 @@ class Engine:
         if self._runner is not None:
             self._runner.run_until_idle()
 
-    def run_until_idle(self) -> None:
-        """Process all pending work without advancing time. Raises EndlessMoment at a livelock."""
+    def run_until_idle(self, check: Callable[[], None] = lambda: None) -> None:
+        """Process all pending work without advancing time. Raises EndlessMoment at a livelock.
+
+        `check` is called after each decision.
+        """
         before = self.decisions
         while True:
             if self._stopped is not None:
@@ -356,6 +359,7 @@ class Engine:
             entry = self.loop.pop()
             if entry is not None:
                 self.cycle(entry)
+                check()
                 many = self.decisions - before - _FEWEST_AT_ONCE
                 if many > 0 and many > _TIMES_EACH * self.store.count("Pod"):  # which controllers make meanwhile
                     raise LivelockError(self.elapsed, entry.key)

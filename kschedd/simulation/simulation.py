@@ -87,8 +87,8 @@ class Simulation(Engine):
         self._gone: list[Pending] = []
         self._utilisation = Utilisation(self.machine.cluster.table)
 
-    def run_until_idle(self) -> None:
-        super().run_until_idle()
+    def run_until_idle(self, check: Callable[[], None] = lambda: None) -> None:
+        super().run_until_idle(check)
         self._utilisation.sample(self.now_s - self.start_s)
 
     def hear(self, decided: Callable[[LoggedAttempt], None]) -> None:

@@ -113,3 +113,12 @@ def test_a_snapshot_for_reading_gives_the_same_diagnosis_and_counts_no_pod(
     obj = engine.store.get("Deployment", "default", "web")
     answers = [plain(diagnosis(each, obj, daemon_methods, trying=False)) for each in (engine, read)]
     assert answers[0] == answers[1]
+
+
+def test_a_trial_checks_after_each_decision(cluster: ScenarioCluster) -> None:
+    engine = cluster.cluster.engine
+    obj = engine.store.get("Deployment", "default", "web")
+    checks: list[None] = []
+    found = diagnosis(engine, obj, daemon_methods, most=1, check=lambda: checks.append(None))
+    assert found.remedies[0].scheduled == "10 of 10"
+    assert len(checks) >= 10

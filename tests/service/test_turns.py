@@ -3,9 +3,11 @@
 import threading
 from collections.abc import Generator
 
+import pytest
 import trio
 import trio.testing
 
+from kschedd.service import workers
 from kschedd.service.turns import FairLimiter, Turns
 from kschedd.service.workers import GivenUp, GivenUpError, WorkerPool
 
@@ -149,3 +151,15 @@ async def test_work_whose_client_has_left_is_told_where_it_looks() -> None:
         await running.wait()
         nursery.cancel_scope.cancel()
     assert await pool.run("b", lambda given_up: ended.is_set())
+
+
+def test_a_thread_pauses_once_in_a_while_and_other_callers_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, pauses = [100.0], list[float]()
+    monkeypatch.setattr(workers, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(workers, "sleep", pauses.append)
+    thread, caller = GivenUp(pausing=True), GivenUp()
+    for _ in range(10):
+        thread.check()
+        caller.check()
+        now[0] += 0.002
+    assert len(pauses) == 4
