@@ -33,12 +33,14 @@ from kschedd.queue.scheduling_queue import LEFTOVER_FLUSH, Recorder, SchedulingQ
 from kschedd.queue.snapshot import EntryCopies
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ties import Choose
+from kschedd.scheduling.binding.cycle import AssumedPod
 from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.effects import Effects
 from kschedd.scheduling.inputs import PodsPopped, Tick
 from kschedd.scheduling.loop import SchedulingLoop
 from kschedd.scheduling.machine import SchedulingMachine
+from kschedd.scheduling.popped import MOST_POPPED
 from kschedd.scheduling.records import AttemptRecord, Happened
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot, earliest
 from kschedd.scheduling.snapshots.fork import DriverSnapshot
@@ -358,8 +360,7 @@ class Engine:
                 continue
             entry = self.loop.pop()
             if entry is not None:
-                self.cycle(entry)
-                check()
+                self._cycles(entry, check)
                 many = self.decisions - before - _FEWEST_AT_ONCE
                 if many > 0 and many > _TIMES_EACH * self.store.count("Pod"):  # which controllers make meanwhile
                     raise LivelockError(self.elapsed, entry.key)
@@ -385,24 +386,41 @@ class Engine:
             self.loop.observe_all((event,))
         self.driver.observed = self._cursor.version
 
-    def cycle(self, entry: QueuedPod) -> None:
-        """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result."""
+    def _cycles(self, entry: QueuedPod, check: Callable[[], None]) -> None:
+        """Run the cycles of the popped pod and of the next active pods, as many as the daemon pops together.
+
+        `check` is called after each cycle. Controllers and watches run after the last of these cycles: once for all pods. A pod that got no node, or whose
+        binding waits, ends the sequence.
+        """
+        for left in reversed(range(MOST_POPPED)):
+            placed = self.cycle(entry)
+            check()
+            following = self.loop.pop() if placed and left and not self.driver.bindings.cycles else None
+            if following is None:
+                return
+            entry = following
+
+    def cycle(self, entry: QueuedPod) -> bool:
+        """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result.
+
+        Return whether a pod without a PodGroup was assumed on a node in one step.
+        """
         if self.driver.popped.in_group(entry):
             if self.driver.debugger.engaged:
                 self._stopped = self.loop.stepped_group(entry, self._attempted)
                 self._go_on()
             else:
                 self.loop.group_cycle(entry, self._attempted)
-            return
+            return False
         if self.driver.debugger.engaged:
             self._stopped = self.loop.stepped_cycle(entry, partial(self._attempted, entry))
             self._go_on()
-            return
+            return False
         result = self.loop.decide(entry)
         if result is None:
-            return
+            return True
         self._attempted(entry, result)
-        self.loop.complete(entry, result)
+        return isinstance(self.loop.complete(entry, result), AssumedPod)
 
     def _attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
         self.decisions += 1
