@@ -389,8 +389,8 @@ class Engine:
     def _cycles(self, entry: QueuedPod, check: Callable[[], None]) -> None:
         """Run the cycles of the popped pod and of the next active pods, as many as the daemon pops together.
 
-        `check` is called after each cycle. Controllers and watches run after the last of these cycles: once for all pods. A pod that got no node, or whose
-        binding waits, ends the sequence.
+        `check` is called after each cycle. Controllers and watches run after the last of these cycles: once for all
+        pods. A pod that got no node, or whose binding waits, ends the sequence.
         """
         for left in reversed(range(MOST_POPPED)):
             placed = self.cycle(entry)
