@@ -45,6 +45,7 @@ from kschedd.causes.demands.spreading import missing_key, not_spread
 from kschedd.causes.demands.tainted import all_tainted
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, named
 from kschedd.causes.lifecycle.creating import held, not_created, not_created_yet, selected_nothing, template_pod
+from kschedd.causes.lifecycle.endings import awaited_end
 from kschedd.causes.lifecycle.groups import group_waits, member_to_examine, with_siblings
 from kschedd.causes.lifecycle.rollouts import needs_room, outdated, stuck
 from kschedd.causes.lifecycle.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
@@ -243,12 +244,13 @@ def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
         return
     yield (
         stuck(engine, workload)
+        or awaited_end(engine, workload)
         or evicted_soon(engine, workload)
         or on_two_nodes(engine.store, workload)
         or not_created_yet(workload)
         or unscheduled_claims(engine.store, workload)
         or unscheduled_devices(engine.store, workload)
-        or nothing_wrong(workload)
+        or nothing_wrong(engine, workload)
     )
 
 

@@ -11,10 +11,13 @@ _ALIKE: Final = 0.7  # similarity of two names, from 0 to 1 (equal)
 _ALIKE_KEYS: Final = 0.6  # of label keys that have the wanted value
 _LONG: Final = 4  # letters
 
-#: labels that were renamed, and wrong forms. Source: kubernetes.io/docs/reference/labels-annotations-taints
+#: labels that were renamed, and wrong forms. Sources: kubernetes.io/docs/reference/labels-annotations-taints,
+#: karpenter.sh/docs/upgrading/v1beta1-migration, cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
 LIKELY_LABELS: Final = {
     **RENAMED_LABELS,
     "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
+    "karpenter.sh/provisioner-name": "karpenter.sh/nodepool",
+    "cloud.google.com/gke-preemptible": "cloud.google.com/gke-spot",
     "kubernetes.io/zone": "topology.kubernetes.io/zone",
     "topology.kubernetes.io/hostname": "kubernetes.io/hostname",
 }
@@ -71,8 +74,16 @@ def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> st
         return renamed
     if key in _NAMES and (named := next((each for each in _NAMES if each in wanted), None)) is not None:
         return named
-    with_value = nearest(key, wanted, _ALIKE_KEYS) or _same_name(key, wanted)
+    with_value = nearest(key, wanted, _ALIKE_KEYS) or _same_name(key, wanted) or _same_words(key, wanted)
     return with_value or nearest(key, known) or _same_name(key, known)
+
+
+def _same_words(key: str, keys: set[str]) -> str | None:
+    """Return the only key whose name begins with the name of this one, as nodegroup-name begins with nodegroup."""
+    name = _plain(key.rpartition("/")[2])
+    names = {other: _plain(other.rpartition("/")[2]) for other in keys}
+    found = [other for other, own in names.items() if len(name) >= _LONG and own.startswith(name)]
+    return found[0] if len(found) == 1 else None
 
 
 def _same_name(key: str, keys: set[str]) -> str | None:

@@ -2,21 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 
-from kschedd.api.conditions import condition, is_true
+from kschedd.api.conditions import condition
 from kschedd.api.nodes import Node
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE
-from kschedd.api.text.times import seconds
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import case_of
 from kschedd.causes.demands.tainted import taint_text
 from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, named
+from kschedd.causes.lifecycle.endings import held_by_finalizers, why_not_ended
 from kschedd.causes.steps import RemedyStep, patched, uncordoned
 from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.controllers.workloads.pod_state import DELETION_COST
-from kschedd.printing.columns.ages import span
 from kschedd.simulation.engine import Engine
 from kschedd.store.errors import ApiError, MultipleBudgets
 from kschedd.store.eviction import BUDGET, guarding, spent
@@ -111,20 +110,10 @@ def _ending(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | N
     ending = [pod for pod in moving if pod.deleting]
     if not ending:
         return None
-    held = [pod for pod in ending if pod.metadata.get("finalizers")]
-    if held:
-        finalizers = sorted({str(each) for pod in held for each in pod.metadata["finalizers"]})
-        why = f"{joined(finalizers)} {'keeps' if len(finalizers) == 1 else 'keep'} {some([p.key for p in held])} there"
-    elif not is_true(node.status, "Ready"):
-        why = f"its kubelet does not answer, and {some([pod.key for pod in ending])} cannot end"
-    else:
-        left = max(seconds(pod.deletion_timestamp) or engine.now for pod in ending) - engine.now
-        why = f"{some([pod.key for pod in ending])} {'is' if len(ending) == 1 else 'are'} to end" + (
-            f" ({span(left)} left)" if left > 0 else ""
-        )
+    held = held_by_finalizers(ending)
     return FoundCause(
         "DrainWaitsForPods",
-        f"a drain of {node.name} does not end yet: {why}",
+        f"a drain of {node.name} does not end yet: {why_not_ended(engine, ending)}",
         [named(node), *(named(pod) for pod in (held or ending)[:3])],
         ["metadata.finalizers"] if held else [],
         [f"on the node: {some([each.key for each in moving])}"],

@@ -32,7 +32,6 @@ OTHERS = {
     "PodGroupLacksPods": "A PodGroup needs more pods at once than there are.",
     "PodGroupLacksRoom": "By itself the pod would fit; not as many pods of its PodGroup do as this needs at once.",
     "PodGroupMissing": "The pods name a PodGroup that does not exist.",
-    "VolumeOnTwoNodes": "A ReadWriteOnce claim is used on one node, so a pod on another one cannot start.",
     "WebhookRefuses": "An admission webhook refuses the pods.",
 }
 KINDS = {

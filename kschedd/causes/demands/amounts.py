@@ -74,7 +74,12 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
     if likely is None:
         listed_ = sorted(name for name in offered if name not in (*_USUAL, "pods"))
         evidence = [f"resources that nodes offer beside cpu and memory: {joined(listed_) if listed_ else 'none'}"]
-
+        idle = [name for name, node in case.nodes.items() if resource in (node.status.get("allocatable") or {})]
+        if idle:
+            evidence = [
+                f"{some(idle)} state 0 of it, as when their device plugin does not run",
+                f"next: check the pods of the device plugin on {min(idle)}; no change of the workload helps",
+            ]
         return FoundCause(
             "ResourceOnNoNode",
             text,
@@ -99,7 +104,11 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
 
 def asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
     """Return the maps of the spec that name the resource, with their fields."""
-    found = []
+    found = [
+        (holder, f"spec.resources.{which}[{resource}]")
+        for which in ("requests", "limits")
+        if resource in (holder := (spec.get("resources") or {}).get(which) or {})
+    ]
     for part in ("containers", "initContainers"):
         for place, container in enumerate(spec.get(part) or ()):
             for which in ("requests", "limits"):
@@ -141,7 +150,8 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         for each in case.workload.pod_spec.get("initContainers") or ()
         if each.get("restartPolicy") != "Always" and _request_of(each, resource) > largest
     ]
-    evidence += [*initial, *by_default(case, resource)]
+    evidence += [*initial, *_summed(case, resource, initial), *by_default(case, resource)]
+    evidence += _reserved(case, name, resource, requested)
     if elsewhere and case.workload.kind != "DaemonSet":
         taints = sorted({taint_text(taint) for name in elsewhere for taint in untolerated(case, name)})
         why = f"tainted ({', '.join(taints)})" if taints else "not selected by the pod"
@@ -159,6 +169,30 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
         [*evidence, *(f"{shown(other, case.pod.requests[other])} {other} is too much as well" for other in beyond[1:])],
         options,
     )
+
+
+def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
+    """Return the requests of the containers that run together, if there are several."""
+    spec = case.workload.pod_spec
+    if initial or resource in ((spec.get("resources") or {}).get("requests") or {}):
+        return []
+    sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+    parts = [
+        f"{shown(resource, number)} of {'sidecar' if container in sidecars else 'container'} {container['name']}"
+        for container in (*(spec.get("containers") or ()), *sidecars)
+        if (number := _request_of(container, resource))
+    ]
+    return [f"{resource} requested together: {joined(parts)}"] if len(parts) > 1 else []
+
+
+def _reserved(case: Case, node: str, resource: str, requested: int) -> list[str]:
+    """Return that the machine would hold the pod if nothing of it were reserved."""
+    stated = (case.nodes[node].status.get("capacity") or {}).get(resource)
+    whole = 0 if stated is None else read_amount(resource, str(stated))
+    if whole < requested:
+        return []
+    left = shown(resource, whole - case.nodes[node].allocatable.get(resource, 0))
+    return [f"{node} has a capacity of {shown(resource, whole)} {resource}, of which {left} is not allocatable to pods"]
 
 
 def _no_node_has_all(case: Case) -> FoundCause:
@@ -304,11 +338,15 @@ def _lowered(resource: str, requested: int, excess: int) -> Callable[[Spec], Non
         sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
         running = [c for c in (*sidecars, *(spec.get("containers") or ())) if _request_of(c, resource)]
         together = sum(_request_of(container, resource) for container in running)
-        fits = max([together, *(_request_of(container, resource) for container in initial)]) - excess
+        level = (spec.get("resources") or {}).get("requests") or {}
+        whole = _request_of(spec, resource) if resource in level else together
+        fits = max([whole, *(_request_of(container, resource) for container in initial)]) - excess
+        if resource in level:
+            _state(spec, resource, fits)
         for container in initial:
             if _request_of(container, resource) > fits:
                 _state(container, resource, fits)
-        if not running and not initial:  # a LimitRange requests it
+        if not running and not initial and resource not in level:  # a LimitRange requests it
             containers = spec.get("containers") or ()
             for container in containers:
                 container.setdefault("resources", {}).setdefault("requests", {})[resource] = amount(

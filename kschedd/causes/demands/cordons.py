@@ -11,9 +11,9 @@ from kschedd.causes.demands.tainted import CORDON, uncordoning, untolerated
 from kschedd.causes.findings import WORKAROUND, FoundCause
 from kschedd.causes.words import every, some
 
-#: causes that name too few nodes or domains, of which a cordon takes some away
+#: causes that name nodes or domains of which a cordon takes some away
 _OF_DOMAINS: Final = frozenset(
-    ("MoreReplicasThanDomains", "PodAffinityDomainFull", "SpreadCountsUnusableDomain", "SpreadSkewed")
+    ("HostPortTaken", "MoreReplicasThanDomains", "PodAffinityDomainFull", "SpreadCountsUnusableDomain", "SpreadSkewed")
 )
 
 

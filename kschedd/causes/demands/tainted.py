@@ -23,6 +23,8 @@ _LEAVING: Final = re.compile(
     r"maintenance|drain|upgrad|repair|decommission|quarantine|out-of-service|ToBeDeleted|DeletionCandidate|disrupt",
     re.I,
 )
+#: taints that an agent or controller removes once the node is ready for pods
+_STARTUP: Final = re.compile(r"(not-?ready|uninitiali[sz]ed|unregistered|startup)$", re.I)
 _CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
@@ -40,7 +42,7 @@ class _Pool:
     @property
     def broken(self) -> bool:
         """Return whether the taints stand for a node condition, which no workload should tolerate."""
-        return any(taint.key.startswith((_CONDITIONS, _OF_CLOUD)) and taint.key != CORDON for taint in self.taints)
+        return any(_of_condition(taint) and taint.key != CORDON for taint in self.taints)
 
     @property
     def control_plane(self) -> bool:
@@ -54,7 +56,12 @@ class _Pool:
     @property
     def dedicated(self) -> tuple[Taint, ...]:
         """Taints that an administrator put on the nodes."""
-        return tuple(t for t in self.taints if not t.key.startswith((_CONDITIONS, _OF_CLOUD)))
+        return tuple(taint for taint in self.taints if not _of_condition(taint))
+
+
+def _of_condition(taint: Taint) -> bool:
+    """Return whether the taint stands for the state of the node, and not for its purpose."""
+    return taint.key.startswith((_CONDITIONS, _OF_CLOUD)) or bool(_STARTUP.search(taint.key))
 
 
 def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
@@ -259,9 +266,23 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
         [],
         [
             some(names, 5),
-            *(f"{text}: the taint goes when the node's condition does" for text in taints),
-            f"next: check the kubelet of {names[0]} and its network to the API server (`describe node {names[0]}`); no "
-            "change of the workload helps",
+            *_next(names[0], pools),
         ],
         certain=True,
     )
+
+
+def _next(name: str, pools: Sequence[_Pool]) -> Iterator[str]:
+    """Yield for each kind of taint what removes it, and where to look; no change of the workload helps."""
+    taints = {taint for pool in pools for taint in pool.taints if taint.key != CORDON}
+    agents = sorted(taint_text(taint) for taint in taints if not taint.key.startswith(_CONDITIONS))
+    yield from (f"{text}: an agent or controller removes the taint once the node is ready for pods" for text in agents)
+    if agents:
+        yield f"next: check the pods of that agent or controller (on {name}); no change of the workload helps"
+    conditions = sorted(taint_text(taint) for taint in taints if taint.key.startswith(_CONDITIONS))
+    yield from (f"{text}: the taint goes when the node's condition does" for text in conditions)
+    if conditions:
+        yield (
+            f"next: check the kubelet of {name} and its network to the API server (`describe node {name}`); no change "
+            "of the workload helps"
+        )

@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.quantity import format_nanos, nanos, style
+from kschedd.api.schemas.kinds import lookup
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.demands.amounts import amount, read_amount, rounded_down
 from kschedd.causes.findings import (
@@ -18,6 +19,7 @@ from kschedd.causes.findings import (
     FoundCause,
     RemedyOption,
     fewer_replicas,
+    named,
     spec_edit,
 )
 from kschedd.causes.near import nearest
@@ -29,6 +31,7 @@ from kschedd.dumps.dumped_condition import dumped_refusal
 from kschedd.store.cluster_api import ClusterWriter
 
 Spec = dict[str, Any]
+_SHOWN: Final = 3
 QUOTA: Final = re.compile(r"exceeded quota: ([^,]+), requested: (\S+), used: (\S+), limited: (\S+)")
 _UNSTATED: Final = re.compile(r"failed quota: ([^:]+): must specify (.+)$")
 _BOUND: Final = re.compile(
@@ -43,6 +46,7 @@ _ACCOUNT: Final = re.compile(r'error looking up service account [^:]+: serviceac
 _CLASS_CONFLICT: Final = re.compile(
     r"conflict: runtimeClass\.scheduling\.nodeSelector\[(\S+)\] = (\S*); pod\.spec\.nodeSelector\[\S+\] = (\S*)"
 )
+_TERMINATING: Final = re.compile(r"unable to create new content in namespace (\S+) because it is being terminated")
 _WEBHOOK: Final = re.compile(r'admission webhook "([^"]+)"')
 _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\S* "([^"]+)" not found', re.IGNORECASE)
 
@@ -72,6 +76,7 @@ def _refused(store: ClusterWriter, workload: ExaminedWorkload, rest: str, why: s
         (_RUNTIME, _no_runtime_class),
         (_ACCOUNT, _no_such_account),
         (_CLASS_CONFLICT, _against_runtime_class),
+        (_TERMINATING, _terminating),
     ):
         found = pattern.search(why)
         if found is not None:
@@ -90,6 +95,23 @@ def _refused(store: ClusterWriter, workload: ExaminedWorkload, rest: str, why: s
 
 def _path(workload: ExaminedWorkload) -> str:
     return ".".join(workload.path)
+
+
+def _terminating(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
+    name = found[1]
+    kept = [each for each in store.in_namespace(name) if each.metadata.get("finalizers")]
+    kept.sort(key=lambda each: (each.kind, each.name))
+    evidence = [
+        f"{lookup(each.kind).singular}/{each.name} is kept by the finalizers {joined(each.metadata['finalizers'])}"
+        for each in kept[:_SHOWN]
+    ]
+    return FoundCause(
+        "NamespaceTerminating",
+        f"namespace {name} is terminating, so nothing is created in it: {rest}",
+        [ObjectNamed("Namespace", "", name), *map(named, kept[:_SHOWN])],
+        ["metadata.namespace"],
+        [*evidence, "next: create the workload in another namespace; a deletion cannot be taken back"],
+    )
 
 
 # -- quotas -----------------------------------------------------------------------------------------------------------

@@ -26,9 +26,11 @@ _MOST_TRIED: Final = 3  # old pods
 
 
 def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
-    """Find a Deployment whose strategy keeps the old pods that occupy the room of a new one."""
+    """Find a rollout whose strategy keeps the old pods that occupy the room of a new one."""
     workload = case.workload
     owner = case.pod.owner
+    if workload.kind == "DaemonSet" and findings:
+        return _surging(case, findings[0])
     if workload.kind != "Deployment" or owner is None or not findings:
         return None
     strategy = workload.spec.get("strategy") or {}
@@ -57,6 +59,29 @@ def needs_room(case: Case, findings: Sequence[FoundCause]) -> FoundCause | None:
             "strategy Recreate, or maxSurge 0, removes an old pod before a new one is made",
         ],
         in_place(workload),
+    )
+
+
+def _surging(case: Case, first: FoundCause) -> FoundCause | None:
+    """Find a DaemonSet that starts a new pod beside the old one on the same node."""
+    rolling = (case.workload.spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    revision = case.pod.labels.get(_REVISION)
+    old = [pod for pod in case.workload.scheduled if pod.labels.get(_REVISION) != revision]
+    there = [pod for pod in old if pod.node_name in case.selected]
+    if not rolling.get("maxSurge") or len(there) != 1 or not _fits_without(case, there[0]):
+        return None
+
+    def after_the_old(manifest: dict[str, Any], spec: Spec) -> None:
+        manifest["spec"]["updateStrategy"]["rollingUpdate"] = {"maxSurge": 0, "maxUnavailable": 1}
+
+    return FoundCause(
+        "RolloutNeedsRoom",
+        f"the rollout starts each new pod beside the old one of its node, and the new pod needs what the old one holds "
+        f"(maxSurge {rolling['maxSurge']}, maxUnavailable {rolling.get('maxUnavailable', 0)})",
+        [named(case.workload.obj), *first.objects],
+        ["spec.updateStrategy", *first.fields],
+        [first.message, *first.evidence],
+        [RemedyOption("end each old pod before the new one is created (maxSurge 0)", edit=after_the_old)],
     )
 
 

@@ -11,6 +11,7 @@ from kschedd.causes.case import Case
 from kschedd.causes.demands.selecting import node_named
 from kschedd.causes.demands.tainted import taint_text
 from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.lifecycle.daemon_nodes import left_out
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import resumed
 from kschedd.causes.words import counted, some
@@ -210,8 +211,8 @@ def _missing_node(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> Found
     )
 
 
-def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:
-    """All is as it is to be."""
+def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
+    """Return that every pod has a node."""
     if not workload.pods:
         return FoundCause(
             "NoPods", f"{workload.label} has no pods, and wants none now", [named(workload.obj)], passing=True
@@ -224,6 +225,9 @@ def nothing_wrong(workload: ExaminedWorkload) -> FoundCause:
         "NothingIsWrong",
         f"nothing is wrong with its scheduling: {text}",
         [named(workload.obj)],
-        evidence=[f"{counted(waiting, 'pod')} not ready yet"] if waiting and count else [],
+        evidence=[
+            *([f"{counted(waiting, 'pod')} not ready yet"] if waiting and count else []),
+            *(left_out(engine, workload) if workload.kind == "DaemonSet" else []),
+        ],
         passing=True,
     )
