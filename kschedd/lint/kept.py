@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Final
 
+import attrs
+
 from kschedd.config.versions.kube_releases import Release
 from kschedd.lint.rules import OLDEST
 
@@ -19,11 +21,26 @@ TEST_DATA: Final = "of test data"
 _ARCHIVES: Final = frozenset(("archive", "archived", "archives", "attic", "deprecated", "legacy", "obsolete", "old"))
 _ARCHIVED_END: Final = re.compile(r".*[-_.](archived|deprecated|legacy|obsolete|old)")
 _TEST_DATA: Final = frozenset(("testdata", "fixtures"))
-_VERSION: Final = re.compile(r"(.*?)v?(\d+(?:\.\d+)+)(.*)")
+_POLICIES: Final = frozenset(("psp", "podsecuritypolicy", "podsecuritypolicies"))
+_VERSION: Final = re.compile(r"(.*?)(v?)(\d+(?:[._]\d+)+)(?:[-_.]?(alpha|beta|rc)[-_.]?(\d*))?(.*)")
 _OF_KUBERNETES: Final = re.compile(r"(.*[-_.])?(kubernetes|k8s|kube)[-_.]?")
 _WORDS: Final = re.compile(r"(release|version)?[-_.]?")
 _AND_LATER: Final = ("+", "-plus", "-and-later")
-_Siblings = dict[tuple[PurePath, str, str], set[tuple[int, ...]]]
+_FINAL: Final = ("~",)  # after each pre-release
+_Version = tuple[tuple[int, ...], tuple[str | int, ...]]
+
+
+@attrs.frozen
+class _Series:
+    """The names that differ in their versions only."""
+
+    folder: PurePath
+    before: str
+    after: str
+
+    @property
+    def of_kubernetes(self) -> bool:
+        return _OF_KUBERNETES.fullmatch(self.before) is not None
 
 
 class KeptFiles:
@@ -32,12 +49,12 @@ class KeptFiles:
     def __init__(self, files: Sequence[PurePath], release: Release) -> None:
         """Compare the names of all files. `files`: their paths below the folder. `release`: that of the cluster."""
         self._release = release
-        self._siblings: _Siblings = {}
+        self._versions: dict[_Series, set[_Version]] = {}
         leaves = set(files)
         for path in {path for file in files for path in _names(file)}:
-            if version := _version(path, is_file=path in leaves):
-                key, number = version
-                self._siblings.setdefault(key, set()).add(number)
+            if named := _version(path, is_file=path in leaves):
+                series, version = named
+                self._versions.setdefault(series, set()).add(version)
 
     def reason(self, file: PurePath) -> str:
         """Return why the file is kept; "" if it is a current one."""
@@ -47,27 +64,29 @@ class KeptFiles:
                 return ARCHIVED
             if path != file and name.lower().strip("_") in _TEST_DATA:
                 return TEST_DATA
-            if (version := _version(path, is_file=path == file)) and self._is_older(*version):
+            if (named := _version(path, is_file=path == file)) and self._is_older(*named):
                 return OLDER
         return ""
 
-    def _is_older(self, key: tuple[PurePath, str, str], number: tuple[int, ...]) -> bool:
+    def _is_older(self, series: _Series, version: _Version) -> bool:
         """Return whether a newer version is beside this one, or this one is a release that lint does not know."""
-        _, prefix, suffix = key
-        of_kubernetes = bool(_OF_KUBERNETES.fullmatch(prefix)) or (number[0] == 1 and len(number) == 2)
-        usable = self._siblings[key]
-        if of_kubernetes:
+        newer = {each for each in self._versions[series] if each > version}
+        number, _ = version
+        if series.of_kubernetes or (number[0] == 1 and len(number) == 2):
             # A release newer than the cluster's does not replace this one.
-            usable = {each for each in usable if each <= (1, self._release.minor, 99)}
-        if any(each > number for each in usable):
-            return True
-        too_old = number < (1, OLDEST.minor) and not suffix.startswith(_AND_LATER)
-        return bool(_OF_KUBERNETES.fullmatch(prefix)) and too_old
+            newer = {each for each in newer if each[0] <= (1, self._release.minor, 99)}
+        too_old = number < (1, OLDEST.minor) and not series.after.startswith(_AND_LATER)
+        return bool(newer) or (series.of_kubernetes and too_old)
 
 
-def names_version(file: PurePath, version: str) -> bool:
-    """Return whether a folder or the file has this version of an API in its name, such as `crds-v1beta1/`."""
-    return any(version in re.split(r"[^a-z0-9]+", part.lower()) for part in file.parts)
+def is_named_for(file: PurePath, api_version: str, kind: str) -> bool:
+    """Return whether a folder or the file has this version of an API in its name, such as `crds-v1beta1/`.
+
+    A PodSecurityPolicy has no later version: its kind counts.
+    """
+    _, _, version = api_version.rpartition("/")
+    words = {word for part in file.parts for word in re.split(r"[^a-z0-9]+", part.lower())}
+    return version in words or (kind == "PodSecurityPolicy" and not words.isdisjoint(_POLICIES))
 
 
 def _names(file: PurePath) -> Iterator[PurePath]:
@@ -76,9 +95,14 @@ def _names(file: PurePath) -> Iterator[PurePath]:
     yield file
 
 
-def _version(path: PurePath, *, is_file: bool) -> tuple[tuple[PurePath, str, str], tuple[int, ...]] | None:
-    """Return the version in a name, with what the names of its siblings have in common; None if there is none."""
+def _version(path: PurePath, *, is_file: bool) -> tuple[_Series, _Version] | None:
+    """Return the version in a name, and the names that it is compared with; None if there is none."""
     match = _VERSION.fullmatch((path.stem if is_file else path.name).lower())
-    if match is None or not (_OF_KUBERNETES.fullmatch(match[1]) or (not is_file and _WORDS.fullmatch(match[1]))):
+    if match is None:
         return None
-    return (path.parent, match[1], match[3]), tuple(map(int, match[2].split(".")))
+    series = _Series(path.parent, match[1], match[6])
+    # `postgres-13.1` and `postgres-14.2` may be in use at once, `v2.1` and `v2.2` are versions of one thing.
+    if not (series.of_kubernetes or match[2] or (_WORDS.fullmatch(match[1]) and not is_file)):
+        return None
+    pre_release = (match[4], int(match[5] or 0)) if match[4] else _FINAL
+    return series, (tuple(map(int, re.split("[._]", match[3]))), pre_release)

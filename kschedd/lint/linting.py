@@ -11,7 +11,7 @@ from kschedd.config.versions.kube_releases import Release
 from kschedd.errors import KscheddError
 from kschedd.lint.catalogue.all import BY_CODE, BY_KIND
 from kschedd.lint.catalogue.texts import SCRIPT
-from kschedd.lint.kept import OLD_CLUSTERS, names_version
+from kschedd.lint.kept import OLD_CLUSTERS, is_named_for
 from kschedd.lint.rules import ALL, LEVELS, NEWEST, OLDEST, PODS, Hit, Level, LintFinding, LintRule, sentence
 from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart
 
@@ -109,9 +109,8 @@ def lint(
 
 def _is_for_old_clusters(each: LintedObject, findings: Sequence[LintFinding]) -> bool:
     """Return whether the object has a version that is gone or deprecated, and its file is named for this version."""
-    _, _, version = each.api_version.rpartition("/")
     is_old = any(found.object is each and found.path == ("apiVersion",) for found in findings)
-    return is_old and each.below is not None and names_version(each.below, version)
+    return is_old and each.below is not None and is_named_for(each.below, each.api_version, each.kind)
 
 
 def _findings(

@@ -48,11 +48,11 @@ by reason, and `--kept` includes them. A file that `-f` names itself is always l
 - **in archives**: a folder `archive`, `archived`, `attic`, `deprecated`, `legacy`, `obsolete` or `old`, also as
   `_archived`, or such an end of the name: `crds-legacy/`, `install-deprecated.yaml`.
 - **of older versions**: a folder that is named for a version and has a newer version beside it, such as `v4.8.0/`
-  beside `v4.13.1/`. A name such as `1.30` or `kubernetes-1.30` may be a Kubernetes release; one after `--kube-version`
-  does not replace an older one. `kubernetes-1.14/` is passed over even if it is the only one (all before {OLDEST} are),
-  and `kubernetes-1.14+/` is not.
+  beside `v4.13.1/`, and likewise files: `v2_0_0_full.yaml` beside `v2_1_0_full.yaml`. Names such as `1.30` or
+  `kubernetes-1.30` may be Kubernetes releases; one after `--kube-version` does not replace an older one.
+  `kubernetes-1.14/` is passed over even if it is the only one, as all before {OLDEST} are; `kubernetes-1.14+/` is not.
 - **for old clusters**: the name has the version of an object, and the release does not serve this version any more or
-  deprecates it, such as `crds-v1beta1/` or `hpa-v2beta2.yaml`.
+  deprecates it, such as `crds-v1beta1/` or `hpa-v2beta2.yaml`; or it names PodSecurityPolicies, such as `psp.yaml`.
 - **of test data**: a folder `testdata` or `fixtures`.
 
 Files in a folder `patches` are parts of objects, as the patches of a kustomization are, and are no input.

@@ -140,7 +140,7 @@ def test_a_pod_is_judged_by_the_template_that_made_it(tmp_path: Path, capsys: An
 @pytest.mark.parametrize(
     ("kind", "version", "said"),
     [
-        ("PodSecurityPolicy", "policy/v1beta1", "is not served since 1.25; use Pod Security admission"),
+        ("PodSecurityPolicy", "policy/v1beta1", "are not served since 1.25"),
         ("PodDisruptionBudget", "policy/v1beta1", "is not served since 1.25; use policy/v1"),
         ("DaemonSet", "extensions/v1beta1", "is not served since 1.16; use apps/v1"),
         ("KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/v1beta2", "is not read since 1.28"),
@@ -357,6 +357,8 @@ OLD_BUDGET = (
         (["1.30/a.yaml", "1.36/a.yaml", "1.38/a.yaml"], {0}),
         (["deploy-k8s-1.20.yaml", "deploy-k8s-1.31.yaml"], {0}),
         (["crds-v1beta1/a.yaml", "crds/a.yaml", "pdb-v1beta1.yaml"], {0, 2}),
+        (["v2_0_0_full.yaml", "v2_10_0_full.yaml", "v2_1_0_other.yaml", "mysql-5.7.yaml", "mysql-8.0.yaml"], {0}),
+        (["install-v1.0.0-rc1.yaml", "install-v1.0.0-rc10.yaml", "x-v1.0.0-rc1.yaml", "x-v1.0.0.yaml"], {0, 2}),
         (["pkg/testdata/a.yaml", "tests/a.yaml"], {0}),
     ],
 )

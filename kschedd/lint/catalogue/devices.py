@@ -151,7 +151,8 @@ def _classes_by_resource(known: KnownObjects) -> dict[str, list[LintedObject]]:
 )
 def all_incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
-        if request.get("allocationMode") == "All":
+        # Administrators look at all devices on purpose.
+        if request.get("allocationMode") == "All" and request.get("adminAccess") is not True:
             yield Hit((*path, "allocationMode"))
 
 

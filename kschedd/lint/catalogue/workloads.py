@@ -233,7 +233,7 @@ _versions(
         ("1.36", "note", "scheduling.k8s.io/v1alpha2 is served in this release only"),
         ("1.37", "error", "scheduling.k8s.io/v1alpha2 is not served"),
     ),
-    "Delete these objects before the upgrade, and create them again as v1alpha3 or v1beta1.",
+    "Write v1alpha3 or v1beta1; delete stored objects before the upgrade, and create them again.",
     "kubernetes#138572, kubernetes#140184",
 )
 
@@ -303,7 +303,6 @@ def flow_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 
 # Other versions that no listed release serves: the release that ended them, what replaces them, version and kinds.
 # Source: kubernetes.io/docs/reference/using-api/deprecation-guide
-_NO_POLICIES: Final = "Pod Security admission: the label pod-security.kubernetes.io/enforce of the namespace"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ENDED: Final = (
@@ -311,7 +310,6 @@ _ENDED: Final = (
     ("1.16", "apps/v1", "apps/v1beta1", "Deployment StatefulSet"),
     ("1.16", "apps/v1", "apps/v1beta2", "DaemonSet Deployment ReplicaSet StatefulSet"),
     ("1.16", "networking.k8s.io/v1", "extensions/v1beta1", "NetworkPolicy"),
-    ("1.16", _NO_POLICIES, "extensions/v1beta1", "PodSecurityPolicy"),
     ("1.21", "batch/v1", "batch/v2alpha1", "CronJob"),
     ("1.22", "networking.k8s.io/v1", "extensions/v1beta1", "Ingress"),
     ("1.22", "networking.k8s.io/v1", "networking.k8s.io/v1beta1", "Ingress IngressClass"),
@@ -333,7 +331,6 @@ _ENDED: Final = (
     ("1.25", "discovery.k8s.io/v1", "discovery.k8s.io/v1beta1", "EndpointSlice"),
     ("1.25", "node.k8s.io/v1", "node.k8s.io/v1beta1", "RuntimeClass"),
     ("1.25", "policy/v1", "policy/v1beta1", _BUDGET),
-    ("1.25", _NO_POLICIES, "policy/v1beta1", "PodSecurityPolicy"),
     ("1.26", "autoscaling/v2", "autoscaling/v2beta2", "HorizontalPodAutoscaler"),
     ("1.27", "storage.k8s.io/v1", "storage.k8s.io/v1beta1", "CSIStorageCapacity"),
 )
@@ -348,7 +345,9 @@ _CHANGED_FIELDS: Final = {
     ("", "Ingress"): "spec.rules[].http.paths[].pathType and backend.service",
     ("", "MutatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
     ("", "ValidatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
-    ("autoscaling/v2beta1", "HorizontalPodAutoscaler"): "spec.metrics[].resource.target in place of targetAverage...",
+    ("autoscaling/v2beta1", "HorizontalPodAutoscaler"): (
+        "spec.metrics[].resource.target in place of targetAverageUtilization and targetAverageValue"
+    ),
     ("discovery.k8s.io/v1beta1", "EndpointSlice"): "endpoints[].zone and nodeName in place of topology",
 }
 _WITH_SELECTOR: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
@@ -372,7 +371,7 @@ def _changed_fields(found: LintedObject) -> str:
     "version-gone",
     sorted(_GONE_KINDS),
     ("", "error", "{}"),
-    fix="Change the object to the version that the message names; a PodSecurityPolicy has none and is removed.",
+    fix="Change the object to the version that the message names.",
     source="deprecated API migration guide",
 )
 def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -383,6 +382,18 @@ def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         if changed := _changed_fields(found):
             message += f", which requires {changed}"
         yield Hit(("apiVersion",), message)
+
+
+@RULES.add(
+    "psp-gone",
+    "PodSecurityPolicy",
+    ("", "error", "PodSecurityPolicies are not served since 1.25, and no later version replaces them"),
+    fix="Remove it, and set the label pod-security.kubernetes.io/enforce on the namespaces (Pod Security admission).",
+    source="deprecated API migration guide",
+)
+def psp_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
+    if found.api_version in ("policy/v1beta1", "extensions/v1beta1"):
+        yield Hit(("apiVersion",))
 
 
 @RULES.add(
