@@ -9,13 +9,14 @@ the present virtual time is done when the call returns; time passes by `advance`
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import attrs
 
 from kschedd.answers import read
+from kschedd.api.schemas.decoding import meant
 from kschedd.api.text.times import LAST_S
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.in_tree import IN_TREE
@@ -127,6 +128,11 @@ class Cluster(ClusterHandle):
         classes = _added(registry, plugins)
         if config is not None and (plugin_args or plugin_weights):
             raise ValueError("plugin_args and plugin_weights: state them in `config`")
+        for argument, named in (("plugin_args", plugin_args), ("plugin_weights", plugin_weights)):
+            _check_names(argument, named or {}, IN_TREE | registry.catalogue())
+        for name, weight in (plugin_weights or {}).items():
+            if checked(f"plugin_weights[{name!r}]", weight, int) < 1:
+                raise ValueError(f"plugin_weights[{name!r}]: {weight}: 1 or more is required")
         given = _enabling(classes, plugin_args or {}, plugin_weights or {}) if config is None else config
         read_config = _config(given, version, registry, feature_gates, ties)
         self._stand_on(
@@ -363,6 +369,13 @@ def _added(
         else:
             raise TypeError(f"plugins: classes or paths of Python files are required, not {plugin!r:.100}")
     return found
+
+
+def _check_names(argument: str, named: Iterable[str], known: Collection[str]) -> None:
+    """Raise ValueError for a name that no plugin has."""
+    for name in named:
+        if name not in known:
+            raise ValueError(f"{argument}: no plugin is named {name!r}{meant(name, known)}")
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:

@@ -13,7 +13,7 @@ from kschedd.api.conditions import condition
 from kschedd.api.schemas.kinds import lookup
 from kschedd.api.text.durations import parse_duration
 from kschedd.api.text.times import LAST_S
-from kschedd.causes.answers import DiagnosisAnswer, PendingGroup
+from kschedd.causes.answers import DiagnosisAnswer, ObjectNamed, PendingGroup
 from kschedd.clusters.answers import FitsAnswer, NeededAnswer
 from kschedd.errors import KscheddError
 from kschedd.explain.answers import DecisionAnswer
@@ -317,14 +317,15 @@ class ClusterHandle(ABC):
         namespace, _, plain_name = checked("name", name, str).rpartition("/")
         return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
-    def explain(self, name: str, *, remedies: bool = True) -> Explanation:
+    def explain(self, name: str | PodRecord | PendingPod | ObjectNamed, *, remedies: bool = True) -> Explanation:
         """Return the cause that keeps a workload, a pod or a node from working, and remedies tried on forks.
 
-        `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`, such as "web-0" or "deployment/web".
+        `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`, such as "web-0" or "deployment/web"; or a
+        record of `pods`, of `pending()` or of an explanation.
         `remedies`: False returns the cause alone, in less time. The result has `cause.code`, `cause.message`, and
         `remedies`, the first to consider first; each has a `summary`, and `commands` for `run`.
         """
-        kind, namespace, plain_name = _reference(checked("name", name, str))
+        kind, namespace, plain_name = _reference(checked("name", name, str, PodRecord, PendingPod, ObjectNamed))
         try:
             found: DiagnosisAnswer = self._call(
                 DiagnosisAnswer, "causes.explain", kind=kind, name=plain_name, namespace=namespace, remedies=remedies
@@ -474,8 +475,10 @@ def seconds(duration: str | float) -> float:
     return found
 
 
-def _reference(name: str) -> tuple[str, str, str]:
-    """Return kind, namespace and name of `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`."""
+def _reference(name: str | PodRecord | PendingPod | ObjectNamed) -> tuple[str, str, str]:
+    """Return kind, namespace and name of a record, `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`."""
+    if not isinstance(name, str):
+        return name.kind if isinstance(name, ObjectNamed) else "Pod", name.namespace, name.name
     match name.split("/"):
         case [pod]:
             return "Pod", DEFAULT_NAMESPACE, pod

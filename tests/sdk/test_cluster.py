@@ -151,6 +151,17 @@ def test_explain_names_the_cause_and_a_tried_remedy() -> None:
     assert (group.code, group.count) == ("NodeLabelMisspelled", 2)
 
 
+def test_explain_takes_records() -> None:
+    cluster = Cluster(nodes=1)
+    cluster.apply(pod("big", cpu="99"), {"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "a"}})
+    cluster.apply(pod("big", cpu="98", namespace="a"))
+    for record in (*cluster.pods, *cluster.pending()):
+        found = cluster.explain(record, remedies=False)
+        assert (found.workload.namespace, found.workload.name) == (record.namespace, "big")
+        (blamed,) = found.cause.objects
+        assert cluster.explain(blamed).workload.kind == "Node"
+
+
 def test_capacity_and_nodes_needed() -> None:
     cluster = Cluster(nodes=[node("n1", cpu="4")])
     (fits,) = cluster.capacity(pod("x", cpu="1"))
