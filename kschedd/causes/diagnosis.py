@@ -60,6 +60,7 @@ from kschedd.simulation.engine import Engine
 
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
+_MOST_NAMED: Final = 16  # causes in an answer
 MOST_TRIED: Final = 2_000  # pods of a workload for which remedies are tried
 
 #: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
@@ -105,7 +106,7 @@ def diagnosis(
     # Of very many pods each trial would take long, and so would a rollout of the remedy.
     small = workload.wanted <= MOST_TRIED
     trials = Trials(engine, workload, methods, check) if trying and small else None
-    answer = _causes_and_remedies(workload, findings, trials, program, most)
+    answer = causes_and_remedies(workload, findings, trials, program, most)
     if trying and not small:
         answer["tried"] = [f"nothing: a remedy is tried for at most {MOST_TRIED:,} pods"]
     return DiagnosisAnswer(
@@ -143,11 +144,11 @@ def node_diagnosis(
         missing=0,
         examined="",
         blocking_nodes=[],
-        **_causes_and_remedies(workload, findings, trials if trying else None, program),
+        **causes_and_remedies(workload, findings, trials if trying else None, program),
     )
 
 
-def _causes_and_remedies(
+def causes_and_remedies(
     workload: ExaminedWorkload,
     findings: Sequence[FoundCause],
     trials: Trials | None,
@@ -162,9 +163,12 @@ def _causes_and_remedies(
             findings = [*findings, *later]
             found, further = remedies(workload, findings, trials, program, most)
             failed += further
+    first, *also = [finding.answer() for finding in findings[:_MOST_NAMED]]
+    if len(findings) > _MOST_NAMED:
+        first = attrs.evolve(first, evidence=[*first.evidence, f"{len(findings) - _MOST_NAMED} further causes"])
     return {
-        "cause": findings[0].answer(),
-        "also": [finding.answer() for finding in findings[1:]],
+        "cause": first,
+        "also": also,
         "confidence": "certain" if all(finding.certain for finding in findings) else "likely",
         "remedies": found,
         "tried": failed,
@@ -182,7 +186,7 @@ def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause
         if other.obj.uid in seen:
             break
         seen.add(other.obj.uid)
-        first, *_ = _causes_of(engine, waits_for)
+        first, *_ = causes_of(engine, waits_for)
         evidence.append(f"{other.label}: {first.message}")
         waits_for = first.waits_for
         if waits_for is None:
@@ -201,7 +205,7 @@ def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: 
     if not steps:
         return []
     known = {finding.code for finding in findings}
-    left = trials.left_after(steps, _causes_of)
+    left = trials.left_after(steps, causes_of)
     return [
         attrs.evolve(each, message=f"after that change: {each.message}")
         for each in left
@@ -209,7 +213,8 @@ def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: 
     ]
 
 
-def _causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
+def causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
+    """Return the causes of the workload that this object is or belongs to, at least one."""
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
     known = examined is not None and examined.scheduler_name in engine.machine.schedulers

@@ -13,7 +13,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.causes.answers import CauseAnswer, ObjectNamed
 from kschedd.causes.steps import RemedyStep
-from kschedd.causes.words import counted
+from kschedd.causes.words import counted, cut
 from kschedd.causes.workload import Edit, ExaminedWorkload
 
 #: kinds of remedies, in the order in which a person would choose
@@ -72,9 +72,8 @@ class FoundCause:
     waits_for: Pod | None = None  # of another workload, whose cause is the cause
 
     def answer(self) -> CauseAnswer:
-        return CauseAnswer(
-            self.code, self.message, list(self.objects), list(self.fields), list(self.evidence), self.passing
-        )
+        message, evidence = cut(self.message), list(map(cut, self.evidence))
+        return CauseAnswer(self.code, message, list(self.objects), list(self.fields), evidence, self.passing)
 
 
 def named(obj: Object) -> ObjectNamed:

@@ -12,6 +12,8 @@ from kschedd.causes.answers import DiagnosisAnswer, PendingGroup, RemedyAnswer
 from kschedd.causes.diagnosis import diagnosis, node_diagnosis
 from kschedd.causes.lifecycle.left import left
 from kschedd.causes.pending import pending_groups
+from kschedd.causes.quota import KIND as QUOTA
+from kschedd.causes.quota import quota_diagnosis
 from kschedd.causes.sampling import sampled
 from kschedd.causes.trial import PATIENCE_S
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
@@ -49,19 +51,26 @@ class CauseMethods(Methods):
             Param(
                 "kind",
                 "string",
-                doc="Pod, PodGroup, Node, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job or CronJob",
+                doc="Pod, PodGroup, Node, ResourceQuota, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob",
             ),
             Param("name", "string"),
             Param("namespace", "string", False, "default"),
-            Param("remedies", "boolean", False, True, "false: the cause alone, which takes less time"),
+            Param(
+                "remedies",
+                "boolean",
+                False,
+                True,
+                "false: the causes alone, which takes less time; a cause that only shows once a remedy is carried out "
+                "is not among them",
+            ),
             _PROGRAM,
             Param("manifests", "string|map|map[]", False, "", "apply these to the fork first; it may be one of them"),
         ),
         reads=True,
         doc="The cause of a workload's trouble, with evidence, and remedies: each was tried with the whole workload on "
         "a fork, where its commands were run and 300 s of virtual time passed. Of a pod that has an owner, the owner "
-        "is examined; of a node, why a drain does not end or why no pods come; of a pod that is gone, why. Nothing is "
-        "changed.",
+        "is examined; of a node, why a drain does not end or why no pods come; of a quota, which pods it refuses; of a "
+        "pod that is gone, why. Nothing is changed.",
         answer=DiagnosisAnswer,
     )
     async def explain(self, call: Call) -> Any:
@@ -81,6 +90,8 @@ class CauseMethods(Methods):
             obj = engine.store.get(kind.name, namespace, name)
             if isinstance(obj, Node):
                 return node_diagnosis(engine, obj, self._methods, check=given_up.check, **how)
+            if obj.kind == QUOTA:
+                return quota_diagnosis(engine, obj, self._methods, check=given_up.check, **how)
             return diagnosis(engine, obj, self._methods, preempted=preempted, check=given_up.check, **how)
 
         return await self._examined(call, diagnosed, manifests=manifests, forking=call["remedies"])

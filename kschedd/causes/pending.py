@@ -100,14 +100,14 @@ def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) ->
         elif owner is None:
             group.objects.append(pod)
         group.count += 1
-    for workload in _short(engine, namespace):
+    for workload in short_workloads(engine, namespace):
         group = by_workload.get(workload.obj.uid) or examined(workload)
         group.missing += workload.missing
     found = [group for group in groups.values() if group.count or not group.cause.passing]
     return sorted(found, key=lambda group: (-group.count - group.missing, group.cause.code, group.cause.message))
 
 
-def _short(engine: Engine, namespace: str | None) -> Iterator[ExaminedWorkload]:
+def short_workloads(engine: Engine, namespace: str | None) -> Iterator[ExaminedWorkload]:
     """Yield the workloads of which pods are not created."""
     for kind in _CREATORS:
         for obj in engine.store.list(kind, namespace):

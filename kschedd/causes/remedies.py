@@ -12,7 +12,7 @@ from kschedd.causes.answers import RemedyAnswer
 from kschedd.causes.findings import KINDS, FoundCause, RemedyOption
 from kschedd.causes.steps import RemedyStep, diff, steps_to
 from kschedd.causes.trial import TrialOutcome, Trials
-from kschedd.causes.words import joined
+from kschedd.causes.words import cut, joined
 from kschedd.causes.workload import ExaminedWorkload
 
 _MOST_TRIED: Final = 6
@@ -33,7 +33,7 @@ def remedies(
         if not steps or any(less <= parts for less in enough):  # a part of these options is enough
             continue
         outcome = trials.run(steps)
-        summary = joined([option.summary for option in options])
+        summary = cut(joined([option.summary for option in options]))
         if not outcome.solves:
             failed.append(f"{summary}: {outcome.why_not}")
             continue

@@ -4,6 +4,12 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 _MOST_JOINED: Final = 8
+_LONGEST: Final = 1_000  # characters of a sentence, in which names of any length may stand
+
+
+def cut(text: str) -> str:
+    """Return the sentence, or the beginning of a very long one."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 def some(names: Collection[str], most: int = 3) -> str:

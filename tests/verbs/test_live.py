@@ -388,9 +388,9 @@ async def test_explain_a_workload_by_one_of_its_pods_that_is_on_no_node(live: Ty
     assert await live("apply -f -") == 0
     assert await live("explain shop") == 1
     assert live.err.endswith("; there is a deployment of that name: deployment/shop\n")
-    assert await live("explain quota/compute -n shop") == 1
-    wrong = "quota/compute is a ResourceQuota; allowed: a pod, a workload or a node"
-    assert f"{wrong}. `describe quota compute -n shop` shows it" in live.err
+    assert await live("explain pdb/shop -n shop") == 1
+    wrong = "pdb/shop is a PodDisruptionBudget; allowed: a pod, a workload, a node or a quota"
+    assert f"{wrong}. `describe pdb shop -n shop` shows it" in live.err
     assert await live("explain deploy shop") == 0
     assert live.out.startswith("deployment/shop: 0 of 1 pod scheduled, 1 not created.\n")
     for name, own in (("shop-1", "nodeName: node-a"), ("shop-2", "nodeSelector: {disk: tape}")):

@@ -156,8 +156,8 @@ def _too_few_domains(case: Case, place: int, constraint: SpreadConstraint, count
     return FoundCause(
         "SpreadTooFewDomains",
         f"minDomains is {constraint.min_domains}, and there {'is' if there == 1 else 'are'} "
-        f"{counted(there, 'value')} of `{key}` ({some(counts, _SHOWN)}): at most {constraint.max_skew} "
-        f"pod{'' if constraint.max_skew == 1 else 's'} may run in each",
+        f"{counted(there, 'value')} of `{key}` ({some(counts, _SHOWN)}), so no pod is scheduled where "
+        f"{constraint.max_skew} or more of them are already",
         fields=[f"{_field(place)}.minDomains"],
         evidence=[_counts_text(key, counts)],
         options=[

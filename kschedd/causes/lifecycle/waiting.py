@@ -14,7 +14,7 @@ from kschedd.causes.findings import CHANGE_OBJECT, FoundCause, RemedyOption, nam
 from kschedd.causes.lifecycle.daemon_nodes import left_out
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import resumed
-from kschedd.causes.words import counted, some
+from kschedd.causes.words import counted, joined, some
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
 from kschedd.printing.columns.ages import span
@@ -65,7 +65,7 @@ def gated(case: Case) -> FoundCause | None:
             certain=False,
         )
     several, them = len(gates) > 1, "them" if len(gates) > 1 else "it"
-    names = f"`{'`, `'.join(gates)}`"
+    names = joined([f"`{gate}`" for gate in gates])
     return FoundCause(
         "SchedulingGated",
         f"the scheduling gate{'s' * several} {names} {'have' if several else 'has'} not been removed: "

@@ -11,6 +11,7 @@ from kschedd.printing.terminal.tables import Table, clean, flowing, render
 _NOTHING_WRONG: Final = "NothingIsWrong"
 _SHOWN: Final = 4
 _DIFF_LINES: Final = 80
+_LONGEST_LINE: Final = 4_000  # of a command or a difference
 
 
 def diagnosis(answer: Raw, style: TerminalStyle) -> str:
@@ -45,6 +46,8 @@ def _counts(answer: Raw) -> str:
     wanted, scheduled = answer["wanted"], answer["scheduled"]
     if not wanted and answer["workload"]["kind"] == "Pod":
         return "it is gone"
+    if answer["workload"]["kind"] == "ResourceQuota" and not wanted:
+        return "no pod is held back"
     text = f"{scheduled} of {wanted} pod{'' if wanted == 1 else 's'} scheduled"
     if answer["pending"]:
         text += f", {answer['pending']} pending"
@@ -67,14 +70,20 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
     text += f"  tried on a copy of the cluster: {remedy['scheduled']} pods scheduled, {effect}\n"
     text = flowing(text, style)
     for command in remedy["commands"]:
-        text += "".join(f"    {clean(line)}\n" for line in str(command).splitlines())
+        text += "".join(f"    {_cut(clean(line))}\n" for line in str(command).splitlines())
     if remedy["manifest_diff"]:
         text += "  in the manifest:\n"
         lines = str(remedy["manifest_diff"]).splitlines()[2:]
-        text += "".join(f"    {clean(line)}\n" for line in lines[:_DIFF_LINES])
+        text += "".join(f"    {_cut(clean(line))}\n" for line in lines[:_DIFF_LINES])
         if len(lines) > _DIFF_LINES:
             text += f"    ... {len(lines) - _DIFF_LINES:,} more lines (-o json has them)\n"
     return text
+
+
+def _cut(line: str) -> str:
+    """Return the line, or the beginning of one that is longer than a terminal shows."""
+    rest = len(line) - _LONGEST_LINE
+    return line if rest <= 0 else f"{line[:_LONGEST_LINE]}... ({rest:,} more characters, which -o json has)"
 
 
 def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, *, searched: int = 0) -> str:
@@ -102,7 +111,7 @@ def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, 
         if group["remedy"] is not None:
             text += f"{group['code']}, {label(group['workloads'][0])}: {clean(str(group['remedy']['summary']))}\n"
             for command in group["remedy"]["commands"]:
-                text += "".join(f"    {clean(line)}\n" for line in str(command).splitlines())
+                text += "".join(f"    {_cut(clean(line))}\n" for line in str(command).splitlines())
     of = "of each group" if len(groups) <= searched else f"of the {searched} largest groups"
     text += f"A remedy was searched for one workload {of}, with at most 200 pods; "
     return text + "`explain KIND/NAME` has more, with their effects.\n"

@@ -33,8 +33,8 @@ def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespac
         place = f" -n {namespace}" if kind.namespaced and namespace else ""
         return RpcError(
             error.code,
-            f"{name} is a {kind.name}; allowed: a pod, a workload or a node. `describe {word} {own}{place}` shows it, "
-            "`explain --pending` explains all pending pods",
+            f"{name} is a {kind.name}; allowed: a pod, a workload, a node or a quota. `describe {word} {own}{place}` "
+            "shows it, `explain --pending` explains all pending pods",
         )
     for kind in map(lookup, WORKLOADS):
         listed = call("objects.list", kind=kind.name, namespace=namespace or "default")["items"]

@@ -119,7 +119,7 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
         if options.attempt is not None:
             raise UsageError("--attempt requires the name of a pod, not -f FILE")
         answers, failed = _of_files(session, options, namespace or "default")
-    elif (workload := workload_named(names, ("CronJob", "Node"))) is not None:
+    elif (workload := workload_named(names, ("CronJob", "Node", "ResourceQuota"))) is not None:
         answers, failed = [_of_workload(session, options, *workload, namespace)], 0
     elif len(names) == 1:
         answers, failed = [_of_pod(session, options, names[0], namespace)], 0
