@@ -205,6 +205,13 @@ INCOMING_PODS: Final = Metric(
     ("queue", "event"),
     stability="STABLE",
 )
+INCOMING_ENTITIES: Final = Metric(
+    "scheduler_queue_incoming_entities_total",
+    "counter",
+    "Entries added to a queue, by queue, event and type: a pod without a PodGroup is one entry, and so is a PodGroup.",
+    ("queue", "event", "type"),
+    stability="ALPHA",
+)
 QUEUED_ENTITIES: Final = Metric(
     "scheduler_queued_entities",
     "gauge",
@@ -349,6 +356,7 @@ UPSTREAM: Final = (
     PENDING_API_CALLS,
     PENDING_PODS,
     INCOMING_PODS,
+    INCOMING_ENTITIES,
     QUEUED_ENTITIES,
     UNSCHEDULABLE_PODS,
     IN_FLIGHT_EVENTS,

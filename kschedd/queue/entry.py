@@ -18,6 +18,7 @@ from kschedd.values import fast_frozen
 
 NO_PLUGINS: frozenset[str] = frozenset()
 SECOND = 1_000_000_000
+POD, POD_GROUP = "pod", "podgroup"  # types of entries
 
 
 class SubQueue(StrEnum):
@@ -92,7 +93,8 @@ class Move:
 
     `event` is upstream's label of the cause (`NodeAdd`, `ScheduleAttemptFailure`, `BackoffComplete`). `plugin` is the
     plugin whose queueing hint returned Queue ("" if no hint was needed), or the gating plugin. `seen` is the event
-    that hint was called for, if it was observed while the pod was in flight.
+    that hint was called for, if it was observed while the pod was in flight. `entity` is the type of the entry that the
+    queue gets, "" if it gets none: one move of those of a PodGroup's pods has it.
     """
 
     when: int
@@ -104,3 +106,4 @@ class Move:
     plugin: str = ""
     seen: str = ""
     stayed: int = attrs.field(default=0, eq=False)  # time spent in `source`, in nanoseconds
+    entity: str = attrs.field(default="", eq=False)

@@ -22,7 +22,7 @@ from kschedd.cache.pod_groups import priority_of
 from kschedd.framework import events
 from kschedd.framework.events import ClusterEvent
 from kschedd.framework.status import Code
-from kschedd.queue.entry import QueuedGroup, QueuedPod, SubQueue
+from kschedd.queue.entry import POD_GROUP, QueuedGroup, QueuedPod, SubQueue
 from kschedd.queue.hints import AFTER_BACKOFF, SKIP, HintTable, RequeueDecision, Strategy
 from kschedd.queue.snapshot import EntryCopies, GroupsSnapshot
 
@@ -50,7 +50,7 @@ class Entries(Protocol):
 
     def saw(self, event: ClusterEvent, old: Any, new: Any, now: int) -> None: ...
 
-    def begin(self, entry: QueuedPod, label: str, now: int) -> bool: ...
+    def begin(self, entry: QueuedPod, label: str, now: int, entity: str) -> bool: ...
 
     def take_out(self, entry: QueuedPod) -> None: ...
 
@@ -155,7 +155,11 @@ class GroupQueue:
         early = group.popped_early
         for member in group.members:
             member.popped_early = early
-        group.members = [member for member in group.members if self._queue.begin(member, label, now)]
+        group.members = [
+            member
+            for place, member in enumerate(group.members)
+            if self._queue.begin(member, label, now, "" if place else POD_GROUP)
+        ]
         group.place = SubQueue.IN_FLIGHT
         if not group.members:
             return None

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final
 
+from kschedd.framework.events import POP_FROM_BACKOFF_Q
 from kschedd.metrics import catalogue
 from kschedd.metrics.instruments import Counter, Histogram, MetricFamily
-from kschedd.queue.entry import SECOND, Move, SubQueue
+from kschedd.queue.entry import POD, POD_GROUP, SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
@@ -31,7 +32,7 @@ _OF_GROUPS: Final = (SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
 _NO_ENTRIES: Final = frozenset(_QUEUES[place] for place in _OF_GROUPS)
 _NOT_ENTERED: Final = (SubQueue.OUTSIDE, SubQueue.IN_FLIGHT)
 _APART: Final = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
-_kind = attrgetter("source", "target", "event")
+_kind = attrgetter("source", "target", "event", "entity")
 
 
 class MoveMetrics:
@@ -39,27 +40,40 @@ class MoveMetrics:
 
     def __init__(self) -> None:
         self._incoming = Counter(catalogue.INCOMING_PODS)
+        self._entities = Counter(catalogue.INCOMING_ENTITIES)
         self._waited = Histogram(catalogue.QUEUE_WAIT)
         self._requeues = RequeueStats()
 
     def moved(self, moves: Sequence[Move]) -> None:
         """Count these moves."""
         kinds = Tally(map(_kind, moves))
-        self._requeues.observe(moves, {(source, event) for source, _, event in kinds})
-        for place in {source for source, _, _ in kinds}.difference(_NOT_ENTERED):
+        self._requeues.observe(moves, {(source, event) for source, _, event, _ in kinds})
+        for place in {source for source, _, _, _ in kinds}.difference(_NOT_ENTERED):
             stayed = [move.stayed / SECOND for move in moves if move.source is place]
             self._waited.series(_QUEUES[place]).observe_all(stayed)
-        for (source, target, event), amount in kinds.items():
-            # Upstream has one place for these two.
-            if target not in _NOT_ENTERED and not (source in _APART and target in _APART):
-                self._incoming.add("unschedulable" if target in _APART else _QUEUES[target], event, amount=amount)
+        for (source, target, event, entity), amount in kinds.items():
+            if (queue := _entered(source, target, event)) is not None:
+                self._incoming.add(queue, event, amount=amount)
+                if entity:
+                    self._entities.add(queue, event, entity, amount=amount)
 
     def families(self) -> list[MetricFamily]:
         requeued: dict[tuple[str, ...], float] = {}
         for (plugin, event), outcome in self._requeues.counts.items():
             requeued[plugin, event, "scheduled"] = outcome.helped
             requeued[plugin, event, "unschedulable"] = outcome.in_vain
-        return [MetricFamily(catalogue.REQUEUED, requeued), self._incoming.family(), self._waited.family()]
+        counted = [self._incoming.family(), self._entities.family(), self._waited.family()]
+        return [MetricFamily(catalogue.REQUEUED, requeued), *counted]
+
+
+def _entered(source: SubQueue, target: SubQueue, event: str) -> str | None:
+    """Return the label of the queue that a move counts for; None if it counts for none."""
+    if event == POP_FROM_BACKOFF_Q:
+        return "active"  # upstream counts a pod that is popped early as if it passed the active queue
+    # Upstream has one place for gated and unschedulable pods, and does not count those that wait for their group.
+    if target in (*_NOT_ENTERED, *_OF_GROUPS) or (source in _APART and target in _APART):
+        return None
+    return "unschedulable" if target in _APART else _QUEUES[target]
 
 
 def queue_metrics(queue: SchedulingQueue) -> list[MetricFamily]:
@@ -70,11 +84,11 @@ def queue_metrics(queue: SchedulingQueue) -> list[MetricFamily]:
         if place in shown:
             pending[_QUEUES[place],] += count
     entities: Tally[tuple[str, ...]] = Tally(
-        {(label, "pod"): count for (label,), count in pending.items() if label not in _NO_ENTRIES}
+        {(label, POD): count for (label,), count in pending.items() if label not in _NO_ENTRIES}
     )
     for group in queue.groups.queued.values():
-        entities[_QUEUES[group.place], "pod"] -= len(group.members)
-        entities[_QUEUES[group.place], "podgroup"] += 1
+        entities[_QUEUES[group.place], POD] -= len(group.members)
+        entities[_QUEUES[group.place], POD_GROUP] += 1
     rejected: Tally[tuple[str, ...]] = Tally()
     for kind in queue.unschedulable_kinds():
         entry = next(iter(kind))

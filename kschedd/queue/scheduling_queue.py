@@ -31,7 +31,7 @@ from kschedd.api.resources import ResizeRules
 from kschedd.framework import events
 from kschedd.framework.events import ClusterEvent
 from kschedd.queue.backoff import BackoffQueue, SortKey
-from kschedd.queue.entry import NO_PLUGINS, SECOND, Move, QueuedGroup, QueuedPod, SubQueue
+from kschedd.queue.entry import NO_PLUGINS, POD, POD_GROUP, SECOND, Move, QueuedGroup, QueuedPod, SubQueue
 from kschedd.queue.gating import Gating, PreEnqueue
 from kschedd.queue.groups import GroupQueue
 from kschedd.queue.hints import SKIP, FaultReport, HintTable, Registrations, RequeueDecision, Strategy
@@ -257,7 +257,7 @@ class SchedulingQueue:
                     taken.append(entry)
         return taken
 
-    def begin(self, entry: QueuedPod, label: str, now: int) -> bool:
+    def begin(self, entry: QueuedPod, label: str, now: int, entity: str = POD) -> bool:
         """Mark an entry that has left its sub-queue as in flight; return False if its pod already is."""
         self._forget(entry)
         source = entry.place
@@ -272,7 +272,7 @@ class SchedulingQueue:
         entry.place = SubQueue.IN_FLIGHT
         entry.unschedulable_plugins = entry.pending_plugins = NO_PLUGINS
         entry.gating_plugin, entry.gating_status = "", None
-        self._record(now, entry, source, SubQueue.IN_FLIGHT, label)
+        self._record(now, entry, source, SubQueue.IN_FLIGHT, label, entity)
         return True
 
     def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int, seen: int = 0) -> SubQueue | None:
@@ -605,13 +605,16 @@ class SchedulingQueue:
     def requeue(self, entry: QueuedPod, decision: RequeueDecision, label: str, now: int, seen: str = "") -> SubQueue:
         """Apply a decision to a pod that is unschedulable or whose attempt has failed."""
         if decision.strategy is Strategy.SKIP:
-            self.put(entry, SubQueue.GATED if entry.gated else SubQueue.UNSCHEDULABLE, label, now)
+            self.put(entry, SubQueue.GATED if entry.gated else SubQueue.UNSCHEDULABLE, label, now, is_new=False)
             return entry.place
         if decision.strategy is Strategy.AFTER_BACKOFF and self._backoff.backing_off(entry, now):
+            is_after_cycle = isinstance(entry, QueuedGroup) and label == events.SCHEDULE_ATTEMPT_FAILURE
             if self.settings.pop_from_backoff_q and not self._gating.passes(entry):
                 self.put(entry, SubQueue.GATED, label, now, entry.gating_plugin, seen)
             else:
-                self.put(entry, self._backoff.place_for(entry), label, now, decision.plugin, seen)
+                self.put(
+                    entry, self._backoff.place_for(entry), label, now, decision.plugin, seen, is_new=is_after_cycle
+                )
             return entry.place
         return self.to_active(entry, label, now, decision, seen=seen)
 
@@ -639,7 +642,8 @@ class SchedulingQueue:
         if present is not None and present is not entry:
             self._forget(present)
             self.take_out(present)
-        self.put(entry, SubQueue.ACTIVE, label, now, decision.plugin, seen)
+        is_new = decision.strategy is not Strategy.IMMEDIATELY
+        self.put(entry, SubQueue.ACTIVE, label, now, decision.plugin, seen, is_new=is_new)
         if not self.settings.gated_nominations_kept:
             self.nominate(entry, label)
         return SubQueue.ACTIVE
@@ -650,12 +654,26 @@ class SchedulingQueue:
             if not isinstance(entry, QueuedGroup):  # a group's pods are reported individually
                 self.on_nominated(entry.pod)
 
-    def put(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
+    def put(
+        self,
+        entry: QueuedPod,
+        place: SubQueue,
+        label: str,
+        now: int,
+        plugin: str = "",
+        seen: str = "",
+        *,
+        is_new: bool = True,
+    ) -> None:
+        """Move an entry to a sub-queue.
+
+        `is_new`: it counts as an incoming entity. Upstream takes the sub-queue for the entry's own if a hint names it.
+        """
         source = entry.place
         if source is not SubQueue.OUTSIDE and source is not SubQueue.IN_FLIGHT:
             self.take_out(entry)
         if isinstance(entry, QueuedGroup):
-            self._put_group(entry, place, label, now, plugin, seen)
+            self._put_group(entry, place, label, now, plugin, seen, is_new=is_new)
             return
         key = entry.key
         entry.place = place
@@ -671,9 +689,12 @@ class SchedulingQueue:
         if source is not place:
             since, entry.since = entry.since, now
             if self.recorder is not None:
-                self.recorder(Move(now, key, entry.pod.uid, source, place, label, plugin, seen, now - since))
+                uid, entity = entry.pod.uid, POD if is_new else ""
+                self.recorder(Move(now, key, uid, source, place, label, plugin, seen, now - since, entity))
 
-    def _put_group(self, group: QueuedGroup, place: SubQueue, label: str, now: int, plugin: str, seen: str) -> None:
+    def _put_group(
+        self, group: QueuedGroup, place: SubQueue, label: str, now: int, plugin: str, seen: str, *, is_new: bool
+    ) -> None:
         group.place = place
         self.groups.queued[group.group] = group
         if place is SubQueue.ACTIVE:
@@ -686,9 +707,20 @@ class SchedulingQueue:
         for member in group.members:
             if place is SubQueue.ACTIVE and member.initial_attempt is None:
                 member.initial_attempt = now
-            self.lodge(member, place, label, now, plugin, seen)
+            moved = member.place is not place
+            self.lodge(member, place, label, now, plugin, seen, POD_GROUP if is_new and moved else "")
+            is_new = is_new and not moved
 
-    def lodge(self, entry: QueuedPod, place: SubQueue, label: str, now: int, plugin: str = "", seen: str = "") -> None:
+    def lodge(
+        self,
+        entry: QueuedPod,
+        place: SubQueue,
+        label: str,
+        now: int,
+        plugin: str = "",
+        seen: str = "",
+        entity: str = "",
+    ) -> None:
         """Record the new place of a pod of a PodGroup: with its group, waiting for it, or in no sub-queue."""
         source, since = entry.place, entry.since
         entry.place = place
@@ -698,7 +730,8 @@ class SchedulingQueue:
         if source is not place:
             entry.since = now
             if self.recorder is not None:
-                self.recorder(Move(now, entry.key, entry.uid, source, place, label, plugin, seen, now - since))
+                stayed = now - since
+                self.recorder(Move(now, entry.key, entry.uid, source, place, label, plugin, seen, stayed, entity))
 
     def _forget(self, entry: QueuedPod) -> None:
         """Remove the entry from the index, because it is in no sub-queue any more."""
@@ -720,10 +753,12 @@ class SchedulingQueue:
                 self._unschedulable.remove(pod.key)
         entry.place = SubQueue.OUTSIDE
 
-    def _record(self, now: int, entry: QueuedPod, source: SubQueue, target: SubQueue, label: str) -> None:
+    def _record(
+        self, now: int, entry: QueuedPod, source: SubQueue, target: SubQueue, label: str, entity: str = ""
+    ) -> None:
         since, entry.since = entry.since, now
         if self.recorder is not None:
-            self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label, "", "", now - since))
+            self.recorder(Move(now, entry.key, entry.pod.uid, source, target, label, "", "", now - since, entity))
 
 
 def _pods_of(entry: QueuedPod) -> Sequence[QueuedPod]:

@@ -52,6 +52,7 @@ KUBE_SCHEDULER = [
     ("scheduler_plugin_execution_duration_seconds", "histogram", "plugin extension_point status", PLUGIN, "ALPHA"),
     ("scheduler_queueing_hint_execution_duration_seconds", "histogram", "plugin event hint", PLUGIN, "ALPHA"),
     ("scheduler_queue_incoming_pods_total", "counter", "queue event", (), "STABLE"),
+    ("scheduler_queue_incoming_entities_total", "counter", "queue event type", (), "ALPHA"),  # since 1.37
     ("scheduler_permit_wait_duration_seconds", "histogram", "result", SECONDS, "ALPHA"),
     ("scheduler_cache_size", "gauge", "type", (), "ALPHA"),
     ("scheduler_unschedulable_pods", "gauge", "plugin profile", (), "ALPHA"),

@@ -3,7 +3,7 @@
 from typing import Any
 
 from kschedd.metrics.instruments import MOST_UNSORTED, Distribution
-from kschedd.queue.entry import SECOND, Move
+from kschedd.queue.entry import SECOND, Move, SubQueue
 from kschedd.queue.metrics import MoveMetrics, queue_metrics
 from kschedd.queue.scheduling_queue import SchedulingQueue
 from tests.queue.conftest import Make
@@ -44,6 +44,8 @@ def test_a_pod_is_counted_on_its_way(make: Make) -> None:
         ("active", "UnschedulablePodAdd"): 2,
         ("unschedulable", "ScheduleAttemptFailure"): 1,
     }
+    # Upstream does not count the entity if the queue is the one that the decision names.
+    assert found["scheduler_queue_incoming_entities_total"] == {("active", "UnschedulablePodAdd", "pod"): 2}
     assert found["scheduler_unschedulable_pods"] == {
         ("NodeResourcesFit", "default-scheduler"): 1,
         ("TaintToleration", "default-scheduler"): 1,
@@ -79,3 +81,11 @@ def test_none_of_many_moves_is_lost(make: Make) -> None:
     found = shown(record, queue)
     assert found["scheduler_queue_incoming_pods_total"] == {("active", "UnschedulablePodAdd"): many}
     assert found["kschedd_queue_wait_seconds"] == {("active",): (many, 2.0 * many)}
+
+
+def test_a_pod_that_is_popped_early_counts_as_active(make: Make) -> None:
+    queue = SchedulingQueue()
+    early = Move(SECOND, "default/p", "u", SubQueue.BACKOFF, SubQueue.IN_FLIGHT, "PopFromBackoffQ", entity="pod")
+    found = shown([early], queue)
+    assert found["scheduler_queue_incoming_pods_total"] == {("active", "PopFromBackoffQ"): 1}
+    assert found["scheduler_queue_incoming_entities_total"] == {("active", "PopFromBackoffQ", "pod"): 1}

@@ -6,8 +6,9 @@ from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_37
-from kschedd.metrics.catalogue import QUEUED_ENTITIES
-from kschedd.queue.metrics import queue_metrics
+from kschedd.metrics.catalogue import INCOMING_ENTITIES, QUEUED_ENTITIES
+from kschedd.queue.entry import Move
+from kschedd.queue.metrics import MoveMetrics, queue_metrics
 
 Raw = dict[str, Any]
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
@@ -78,6 +79,17 @@ def test_a_group_is_one_entity_among_the_metrics_of_the_queue() -> None:
     cluster = Cluster(group(3), pod("a"), pod("b"))
     [queued] = [one for one in queue_metrics(cluster.engine.queue) if one.metric is QUEUED_ENTITIES]
     assert {labels: count for labels, count in queued.samples.items() if count} == {("gated", "podgroup"): 1}
+
+
+def test_a_group_is_one_incoming_entity() -> None:
+    cluster = Cluster()
+    moves: list[Move] = []
+    cluster.engine.queue.recorder = moves.append
+    cluster.add(pod("a"), pod("b"), group(2))
+    counted = MoveMetrics()
+    counted.moved(moves)
+    families = {family.metric: family.samples for family in counted.families()}
+    assert families[INCOMING_ENTITIES] == {("active", "PodGroupAdd", "podgroup"): 1}
 
 
 def test_it_needs_fewer_pods_once_its_min_count_is_less() -> None:
