@@ -33,6 +33,7 @@ from kschedd.simulation.engine import EPOCH
 from kschedd.simulation.fill import Fill, filled
 from kschedd.simulation.fitting import GENERATORS, read_fitted
 from kschedd.simulation.formats.reading import read_trace
+from kschedd.simulation.gangs import in_gangs
 from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -103,6 +104,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RESOURCE=PERCENT",
         help="add the trace's pods in random order (--seed), repeatedly, until they request that share of the nodes' "
         "capacity; recorded times are ignored and no pod ends",
+    )
+    given.add_argument(
+        "--gangs",
+        action="store_true",
+        help="schedule the trace's pods with the same label `job` as a gang: all of them or none (PodGroup; requires "
+        "--feature-gates GenericWorkload=true)",
     )
     generated = parser.add_argument_group("a generated workload")
     generated.add_argument(
@@ -199,6 +206,7 @@ _NOT_WITH_SCENARIOS: Final = {
     "nodes": "--nodes",
     "pods": "--pods",
     "fill": "--fill",
+    "gangs": "--gangs",
     "generate": "--generate",
     "arrival_rate": "--arrival-rate",
     "lifetime": "--lifetime",
@@ -268,6 +276,8 @@ def _simulate(options: argparse.Namespace) -> int:
             raise SimulateUsageError(f"--fill requires the pods of a trace, and {options.pods} is a generator")
         fitted = read_fitted(options.pods)
     trace = read_trace(options.nodes, None if fitted else options.pods)
+    if options.gangs and (not trace.pods or options.fill is not None):
+        raise SimulateUsageError("--gangs requires the pods of a trace (--pods), and excludes --fill")
     if fitted is not None:
         made = () if generated is None else generated.nodes
         arrivals: Arrivals = fitted.generated([*trace.nodes, *made], options.seed or 0)
@@ -276,7 +286,7 @@ def _simulate(options: argparse.Namespace) -> int:
     elif options.fill is not None:
         arrivals = filled(trace, Fill.parse(options.fill), options.seed or 0)
     else:
-        arrivals = trace
+        arrivals = in_gangs(trace, config) if options.gangs else trace
     observed = Observed.of(options)
     limits = without_limits() if options.trust_plugins else nullcontext()
     with DecisionLog(options.decisions) as log, limits:

@@ -47,11 +47,13 @@ class Trace:
     pods: tuple[TracePod, ...]
     priorities: tuple[int, ...] = ()
     """Values of the priority classes that pods name."""
+    groups: tuple[Raw, ...] = ()
+    """PodGroups of the pods."""
 
     @property
     def objects(self) -> tuple[Raw, ...]:
         """Return the objects that exist from the start."""
-        return (*map(priority_class, self.priorities), *self.nodes)
+        return (*map(priority_class, self.priorities), *self.groups, *self.nodes)
 
     @property
     def event_count(self) -> int:

@@ -139,7 +139,9 @@ def read_config(profile: ProfileSpec, version: str) -> tuple[Registry, Config]:
     for plugin in profile.plugins:
         registry.add_file(Path(plugin.path))
     catalogue = IN_TREE | registry.catalogue()
-    return registry, config_from_raw(profile.config, catalogue=catalogue, version=kube_version(version))
+    release = kube_version(version)
+    gates = profile.feature_gates
+    return registry, config_from_raw(profile.config, catalogue=catalogue, version=release, feature_gates=gates)
 
 
 def with_pods_file(profile: ProfileSpec, workload: WorkloadSpec) -> ProfileSpec:

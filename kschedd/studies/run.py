@@ -22,6 +22,7 @@ import attrs
 
 from kschedd.api.manifests import read_paths
 from kschedd.api.nodes import Node
+from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import kube_version
 from kschedd.errors import KscheddError
 from kschedd.framework.guard import without_limits
@@ -35,6 +36,7 @@ from kschedd.simulation.fill import Fill, filled
 from kschedd.simulation.fitting import GENERATORS, read_fitted
 from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.fragmentation import TargetSet
+from kschedd.simulation.gangs import in_gangs
 from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, generated_nodes
 from kschedd.simulation.measures import RunMeasures
 from kschedd.simulation.simulation import Arrivals, Simulation
@@ -124,7 +126,7 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     cluster, workload = planned.cluster, planned.workload
     registry, config = read_config(with_pods_file(planned.profile, workload), planned.version)
     manifests = read_paths([_checked(file) for file in (*cluster.files, *workload.files)])
-    arrivals = _arrivals(planned)
+    arrivals = _arrivals(planned, config)
     dump = _dump(cluster.dump)
     simulation = Simulation(
         config,
@@ -178,7 +180,7 @@ def _dump(files: Sequence[InputFile]) -> Any:
 # -- inputs ---------------------------------------------------------------------------------------------------------
 
 
-def _arrivals(planned: PlannedRun) -> Arrivals:
+def _arrivals(planned: PlannedRun, config: Config) -> Arrivals:
     cluster, workload = planned.cluster, planned.workload
     fitted = workload.pods is not None and Path(workload.pods.path).suffix in GENERATORS
     trace = _trace(cluster.nodes, None if fitted else workload.pods)
@@ -191,6 +193,8 @@ def _arrivals(planned: PlannedRun) -> Arrivals:
     if workload.generate:
         return _generated(nodes, workload, planned.seed)
     whole = attrs.evolve(trace, nodes=tuple(nodes))
+    if workload.gangs:
+        return in_gangs(whole, config)
     return filled(whole, Fill.parse(workload.fill), planned.seed) if workload.fill else whole
 
 

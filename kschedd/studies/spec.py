@@ -82,6 +82,7 @@ class WorkloadSpec:
 
     pods: InputFile | None = None
     fill: str = ""
+    gangs: bool = False
     generate: int = 0
     arrival_rate: float = 10.0
     lifetime_s: float = 600.0
@@ -95,6 +96,7 @@ class ProfileSpec:
 
     config: Raw = EMPTY_CONFIG
     plugins: tuple[InputFile, ...] = ()
+    feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -253,13 +255,16 @@ class _SpecReader:
         return found
 
     def _workload(self, place: ConfigValue) -> tuple[WorkloadSpec, tuple[InputFile, ...]]:
-        fields = place.fields("pods", "fill", "generate", "arrival_rate", "lifetime", "shapes", "files")
+        fields = place.fields("pods", "fill", "gangs", "generate", "arrival_rate", "lifetime", "shapes", "files")
         if fields is None:
             return WorkloadSpec(), ()
         if not any(fields.get(name) for name in ("pods", "generate", "files")):
             place.wrong("pods are required", "pods: FILE.csv, generate: N, files: [PATH]")
         if fields.get("pods") and fields.get("generate"):
             place.wrong("pods and generate exclude each other")
+        gangs = fields.get("gangs")
+        if gangs is not None and gangs.value and (fields.get("fill") or not fields.get("pods")):
+            gangs.wrong("requires pods: FILE of a trace, and excludes fill")
         fill = fields.get("fill")
         if fill is not None and (text := fill.text()) is not None:
             try:
@@ -278,6 +283,7 @@ class _SpecReader:
         made = WorkloadSpec(
             pods=pods[0] if pods else None,
             fill=fields.text("fill"),
+            gangs=fields.boolean("gangs", False),
             generate=fields.integer("generate", 0, (0, _MOST)),
             arrival_rate=rate,
             lifetime_s=fields.duration_s("lifetime", 600.0),
@@ -287,13 +293,18 @@ class _SpecReader:
         return made, pods
 
     def _profile(self, place: ConfigValue) -> ProfileSpec:
-        fields = place.fields("config", "plugins")
+        fields = place.fields("config", "plugins", "feature_gates")
         if fields is None:
             return ProfileSpec()
+        gates = self._named(fields, "feature_gates", ConfigValue.boolean, {})
         given, config = fields.get("config"), EMPTY_CONFIG
         if given is not None:
             config = self._config(given)
-        return ProfileSpec(config=config, plugins=self._files(fields.get("plugins"), self._folder))
+        return ProfileSpec(
+            config=config,
+            plugins=self._files(fields.get("plugins"), self._folder),
+            feature_gates={name: state for name, state in gates.items() if state is not None},
+        )
 
     def _config(self, place: ConfigValue) -> Raw:
         """Return the configuration that is given in place or as a file."""

@@ -276,3 +276,43 @@ def test_pods_that_never_end_cannot_be_fitted() -> None:
     with pytest.raises(Exception, match="a fit requires pods that arrive at two times or more, and one that ends"):
         fit(Trace((), pods))
     assert fmean([pod.created_s for pod in pods]) == 1
+
+
+def gangs_of(folder: Path) -> list[str]:
+    """Write a job of three pods, one of two and one of one for four GPUs; return the flags of a simulation of them."""
+    (folder / "nodes.csv").write_text("gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,2,128,0\nA10,2,128,1\n")
+    jobs = ["1,13,A10,1,1,3,5,100,HP", "2,13,A10,1,1,2,6,50,Spot", "3,13,A10,1,1,1,7,20,Spot"]
+    (folder / "jobs.csv").write_text(SPOT + "\n".join(jobs))
+    return ["--nodes", str(folder / "nodes.csv"), "--pods", str(folder / "jobs.csv"), "--allow-pending", "-o", "json"]
+
+
+@pytest.mark.parametrize(
+    "release", [["GenericWorkload=true"], ["GenericWorkload=true,GangScheduling=true", "--kube-version", "1.36"]]
+)
+def test_gangs_are_placed_as_a_whole(tmp_path: Path, release: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    flags = gangs_of(tmp_path)
+    assert main(["simulate", *flags]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert main(["simulate", *flags, "--gangs", "--feature-gates", *release]) == 0
+    together = json.loads(capsys.readouterr().out)
+    assert [each["pod"] for each in alone["pending_pods"]] == ["default/job-3-0"]  # the fourth GPU has one pod of job-2
+    assert [each["pod"] for each in together["pending_pods"]] == ["default/job-2-0", "default/job-2-1"]
+
+
+def test_a_sweep_has_gangs(tmp_path: Path) -> None:
+    gangs_of(tmp_path)
+    profiles = {"default": {"feature_gates": {"GenericWorkload": True}}}
+    workloads = {name: {"pods": "jobs.csv", "gangs": name == "gangs"} for name in ("alone", "gangs")}
+    spec = {"clusters": {"two": {"nodes": "nodes.csv"}}, "workloads": workloads, "profiles": profiles}
+    rows = {row["workload"]: row for row in sweep(spec, data=tmp_path)}
+    assert (rows["alone"]["pending"], rows["gangs"]["pending"]) == (1, 2)
+
+
+def test_gangs_require_their_gates_and_the_pods_of_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = gangs_of(tmp_path)
+    assert main(["simulate", *flags, "--gangs"]) == 2
+    assert "1.37 requires GenericWorkload=true" in capsys.readouterr().err
+    assert main(["simulate", *flags, "--gangs", "--fill", "cpu=50%"]) == 2
+    assert "--gangs requires the pods of a trace" in capsys.readouterr().err
+    with pytest.raises(ConfigErrors, match="gangs: true: requires pods"):
+        sweep({"clusters": {"a": {"generate": 1}}, "workloads": {"a": {"generate": 5, "gangs": True}}})
