@@ -1,7 +1,7 @@
-"""Availability of APIServices that are served by other servers, as kube-apiserver's aggregator reports it.
+"""Availability of APIServices that other servers serve, as kube-apiserver's aggregator reports it.
 
-The condition names what is missing: the Service, its port, its EndpointSlices, or ready addresses in them. If nothing
-is missing, the check of the other server's discovery is reported as failed, because kschedd does not forward requests.
+The condition names the missing part: the Service, its port, its EndpointSlices, or ready addresses in them. If nothing
+is missing, the discovery check of the other server is reported as failed, because kschedd does not forward requests.
 Source: Kubernetes v1.34, kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go.
 
 Owns nothing.
@@ -35,7 +35,7 @@ class APIServiceAvailability:
         return self.faults.each("APIService", remote, partial(_serve, view), now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the conflicting change is an event, which triggers the next reconcile."""
+        """Return no writes, because the event of the conflicting change triggers the next reconcile."""
         return []
 
 
@@ -81,7 +81,7 @@ def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _ready_ports(slices: Sequence[Object]) -> Iterator[str]:
-    """Yield the port names of slices with an endpoint whose condition `ready` is true or unset."""
+    """Yield the port names of slices with an endpoint that has the condition `ready` true or unset."""
     for each in slices:
         if any((found.get("conditions") or {}).get("ready") is not False for found in each.raw.get("endpoints") or ()):
             yield from (port.get("name") or "" for port in each.raw.get("ports") or ())

@@ -1,8 +1,8 @@
-"""Copies of controllers for forks: a copy starts with the state of the original, and then both are independent.
+"""Copies of controllers for forks: a copy starts with the state of the original, and then changes independently.
 
 A controller's state consists of maps, sets, lists, timers and small objects that contain immutable values (objects,
-pods, frozen classes). `copy_of` copies the former and shares the latter, which `copy.deepcopy` cannot distinguish. A
-container that holds only values is copied with one call: a map of 50,000 pods takes a millisecond.
+pods, frozen classes). `copy_of` copies the containers and shares the values, which `copy.deepcopy` cannot distinguish.
+A container with only values is copied in one call: a map of 50,000 pods takes a millisecond.
 
 The ledger of object faults is empty in a copy, because its retries belong to the original's controller and cluster.
 """
@@ -32,16 +32,16 @@ _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 
 
 def copying(original: T) -> Generator[None, None, T]:
-    """Copy a controller's state; an object that the original refers to twice is copied once.
+    """Copy a controller's state; an object to which the original refers twice is copied once.
 
-    Yields where it may be paused. The original must not change until the copy is complete.
+    Yields at each point where the copying may be paused. The original must not change until the copy is complete.
     """
     made: T = yield from _copying(original, {})
     return made
 
 
 def _copying(original: Any, copies: dict[int, Any]) -> Generator[None, None, Any]:
-    """Copy like `_copied`, with pauses between attributes and within large maps."""
+    """Copy as `_copied` does, with pauses between attributes and within large maps."""
     cls = type(original)
     if cls in _MAPS and len(original) > _STEP:
         copied = original.copy()

@@ -1,13 +1,14 @@
 """The disruption controller: maintains the status of PodDisruptionBudgets for evictions and preemption.
 
-A budget's pods are those in its namespace that match its selector. A pod is healthy if it is Ready and is neither being
-deleted nor listed in `status.disruptedPods`. An eviction lists its pod there; the controller removes it if it is not
-deleted within two minutes. The required number of healthy pods is an integer, or a percentage of the scale of the pods'
-controllers. DisruptionTarget conditions of pods that are not deleted within two minutes are set to False.
+A budget's pods are the pods in its namespace that match its selector. A pod is healthy if it is Ready and is neither
+being deleted nor listed in `status.disruptedPods`. An eviction lists its pod in this field; the controller removes the
+pod from the field if it is not deleted within two minutes. The required number of healthy pods is an integer, or a
+percentage of the scale of the pods' controllers. DisruptionTarget conditions of pods that are not deleted within two
+minutes are set to False.
 
-Owns, for each budget, counts of its pods, which every pod event updates, so that the cost of a reconcile depends only
-on the budget's number of controllers and disrupted pods. Also owns the deadlines of both timeouts.
-Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
+This controller owns counts of each budget's pods. Every pod event updates them, so the cost of a reconcile depends only
+on the budget's number of controllers and disrupted pods. It also owns the deadlines of both timeouts. Source:
+Kubernetes v1.34, pkg/controller/disruption/disruption.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,7 @@ class Disruption:
         self._budgets: dict[str, dict[str, BudgetPods]] = {}  # by namespace and name
         self._recheck: Timers[Key] = Timers()  # budgets with disrupted pods
         self._stale: Timers[Key] = Timers()  # pods with a DisruptionTarget condition
-        self._reported: dict[Key, str] = {}  # by budget: the last event written
+        self._reported: dict[Key, str] = {}  # by budget: the latest event that was written
         # By namespace: sets of budgets already reported as covering the same pod.
         self._shared: dict[str, dict[frozenset[str], None]] = {}
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -114,7 +115,7 @@ class Disruption:
         space = self._budgets.get(pod.namespace)
         if space is None:
             return []
-        # A newly indexed budget has counted the pod's current state, which may be later than this event.
+        # A newly indexed budget has counted the pod's current state, which may be newer than this event.
         latest = view.find("Pod", pod.namespace, pod.name)
         there = latest if isinstance(latest, Pod) else None
         for name, index in space.items():
@@ -218,7 +219,7 @@ class Disruption:
         return [status_of(budget, status)]
 
     def _fail_safe(self, budget: Object, why: str, now: float) -> list[Write]:
-        """Allow no disruption while the expected number of pods is unknown."""
+        """Allow no disruption as long as the expected number of pods is unknown."""
         observed = budget.status.get("observedGeneration") or 0
         conditions = with_disruption_allowed(budget.status, 0, observed, stamp(now), why)
         if not budget.status.get("disruptionsAllowed") and budget.status.get("conditions") == conditions:
@@ -226,7 +227,7 @@ class Disruption:
         return [status_of(budget, {"disruptionsAllowed": 0, "conditions": conditions})]
 
     def _event(self, budget: Object, reason: str, message: str, now: float, *, warning: bool = False) -> list[Write]:
-        """Return an event about the budget, unless it equals the last one."""
+        """Return an event about the budget, unless it equals the previous event."""
         key = (budget.namespace, budget.name)
         if self._reported.get(key) == message:
             return []
@@ -234,14 +235,14 @@ class Disruption:
         return [object_event(budget, reason, message, COMPONENT, now, warning=warning)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the object was changed or deleted meanwhile, and that event triggers the next reconcile."""
+        """Return no writes, because the event of the change or deletion triggers the next reconcile."""
         return []
 
 
 def stale_condition_since(pod: Pod) -> float | None:
-    """Return the time at which the pod was marked for a disruption that did not happen; None if it is not marked.
+    """Return the time at which the pod was marked for a disruption that did not happen, or None if it is not marked.
 
-    A kubelet's own mark is never stale, since ending a pod may take any time.
+    A mark set by a kubelet never becomes stale, because ending a pod may take any time.
     """
     found = condition(pod.status, DISRUPTION_TARGET)
     if found is None or found.get("status") != "True" or found.get("reason") == "TerminationByKubelet":

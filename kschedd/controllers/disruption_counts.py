@@ -1,4 +1,4 @@
-"""A disruption budget's pods: counts, and the required number of healthy ones.
+"""The pods of a disruption budget: their counts, and the required number of healthy pods.
 
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go (getExpectedPodCount, countHealthyPods).
 """
@@ -18,11 +18,11 @@ from kschedd.controllers.templates import controller_uid
 
 @attrs.frozen
 class CountedPod:
-    """The state of one pod that a budget's counts depend on."""
+    """The part of a pod's state on which a budget's counts depend."""
 
     healthy: bool
     deleting: bool
-    controller: str  # uid; "" if it has no controller
+    controller: str  # uid of the pod's controller, or ""
 
 
 class BudgetPods:
@@ -30,7 +30,7 @@ class BudgetPods:
 
     def __init__(self, spec_selector: Any) -> None:
         self.spec_selector = spec_selector
-        self.fault: str | None = None  # why the selector cannot be parsed
+        self.fault: str | None = None  # reason why the selector cannot be parsed
         self.selector: LabelSelector = NOTHING
         try:
             self.selector = parse_label_selector(spec_selector)
@@ -38,12 +38,12 @@ class BudgetPods:
             self.fault = str(fault)
         self.pods: dict[str, CountedPod] = {}
         self.healthy = 0
-        self.by_controller: dict[str, dict[str, None]] = {}  # uid: names of pods, in order of arrival
+        self.by_controller: dict[str, dict[str, None]] = {}  # controller uid: names of its pods, in order of arrival
 
     def put(self, name: str, pod: CountedPod | None) -> bool:
-        """Count a pod with its current state; None: it does not belong to the budget (any more).
+        """Count a pod with its current state, or None if it does not belong to the budget (any more).
 
-        Return whether that changed.
+        Return whether the counts changed.
         """
         before = self.pods.get(name)
         if before == pod:
@@ -69,7 +69,7 @@ def counted(pod: Pod) -> CountedPod:
 
 
 def expected_counts(budget: Object, index: BudgetPods, view: View) -> tuple[int, int]:
-    """Return the expected number of pods, and the required number of healthy ones. Raises ScaleError."""
+    """Return the expected number of pods, and the required number of healthy pods. Raises ScaleError."""
     at_most, at_least = budget.spec.get("maxUnavailable"), budget.spec.get("minAvailable")
     if at_most is not None:
         expected = _expected_scale(budget, index, view)
@@ -81,7 +81,7 @@ def expected_counts(budget: Object, index: BudgetPods, view: View) -> tuple[int,
 
 
 def share_of(value: int | str, total: int) -> int:
-    """Return an int-or-percent of the total; a percentage is rounded up."""
+    """Return an int-or-percent of the total, rounded up if it is a percentage."""
     if isinstance(value, int):
         return value
     percentage = int(value.removesuffix("%"))
@@ -89,7 +89,7 @@ def share_of(value: int | str, total: int) -> int:
 
 
 def _expected_scale(budget: Object, index: BudgetPods, view: View) -> int:
-    """Return the total scale of the pods' controllers; pods without a controller do not count."""
+    """Return the total scale of the pods' controllers, ignoring pods without a controller."""
     scales: dict[str, int] = {}
     for uid, names in index.by_controller.items():
         if not uid:
@@ -97,7 +97,7 @@ def _expected_scale(budget: Object, index: BudgetPods, view: View) -> int:
         name = next(iter(names))
         pod = view.find("Pod", budget.namespace, name)
         if not isinstance(pod, Pod):
-            continue  # its deletion event has not arrived yet
+            continue  # the controller's deletion event has not arrived yet
         found = scale_of_owner(pod, view)
         if found is None:
             raise ScaleError(f'found no controllers for pod "{name}"')

@@ -1,6 +1,6 @@
 """The list of controllers of the embedded cluster.
 
-The daemon runs each in its own actor; simulations run them in this order until idle.
+The daemon runs each controller in its own actor; simulations run them in this order until all are idle.
 """
 
 from kschedd.controllers.api_services import APIServiceAvailability
@@ -34,7 +34,7 @@ from kschedd.controllers.workloads.statefulsets import StatefulSets
 def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOptions | None = None) -> list[Controller]:
     """Return new controllers.
 
-    `provision_delay_s` is the provisioning time for StorageClasses that do not state one.
+    `provision_delay_s` is the provisioning time for StorageClasses without their own.
     """
     options = options or ControllerOptions()
     return [

@@ -1,10 +1,10 @@
-"""Garbage collection: deletes dependents of deleted owners, and completes foreground, orphan and namespace deletion.
+"""Garbage collection: deletes dependents of deleted owners, and completes the deletion of some owners and namespaces.
 
-An object whose last owner was deleted, or never existed, is deleted. An object deleted with propagation Foreground (or
-Orphan) is removed once its dependents are deleted (or orphaned). A namespace being deleted is emptied first. Unlike
-upstream, the existence of an owner is checked only when the reference is written. Objects from a dump or the journal
-therefore keep references to missing owners, because part of a cluster may be loaded without the rest.
-Source: Kubernetes v1.34, controller/garbagecollector, controller/namespace.
+An object is deleted if its last owner was deleted or never existed. An object deleted with propagation Foreground (or
+Orphan) is removed once its dependents are deleted (or orphaned). A namespace being deleted is emptied first. The
+existence of an owner is checked only when the reference is written, unlike in Kubernetes. Objects from a dump or the
+journal therefore keep references to missing owners, because a cluster may be loaded only in part. Source: Kubernetes
+v1.34, controller/garbagecollector, controller/namespace.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from kschedd.values import run_steps
 
 
 def owner_of(reference: Raw, namespace: str, view: View) -> Object | None:
-    """Return the object that an owner reference refers to, uid included; None if it does not exist."""
+    """Return the object to which an owner reference refers (the uid must match), or None if it does not exist."""
     kind = _kind_of_owner(reference, namespace, view)
     found = view.find(kind.name, namespace if kind.namespaced else "", reference.get("name") or "")
     return found if found is not None and found.uid == reference.get("uid") else None
@@ -101,7 +101,7 @@ class GarbageCollector(InSteps):
         return (yield from self._release(owner, view)) if owner is not None and owner.deleting else []
 
     def _after_owner(self, gone: Object, view: View, now: float) -> Reconciling:
-        """Delete the dependents of a deleted object, or remove the reference from those with other owners."""
+        """Delete the dependents of a deleted object, or remove its reference from dependents with other owners."""
 
         def after(dependent: Object) -> list[Write]:
             references = dependent.metadata.get("ownerReferences") or ()
@@ -113,7 +113,7 @@ class GarbageCollector(InSteps):
         return (yield from of_each(view.owned_by(gone.uid), after))
 
     def _without_absent(self, new: Object, added: Sequence[Raw], view: View, now: float) -> list[Write]:
-        """Delete an object if none of its owners exists; else remove new references to missing owners."""
+        """Delete an object if none of its owners exists; otherwise remove new references to missing owners."""
         found = view.find(new.kind, new.namespace, new.name)
         absent = [reference for reference in added if is_absent(reference, new.namespace, view)]
         if not absent or found is None or found.uid != new.uid or found.deleting:
@@ -145,7 +145,8 @@ class GarbageCollector(InSteps):
             if _has_other_owner(dependent, view):
                 return []  # the dependent stays, and loses the reference when the owner is deleted
             below = view.owned_by(dependent.uid)
-            # Avoids a deadlock of objects that own each other: an owner of a waiting object does not block it.
+            # Avoid a deadlock of objects that own each other: a dependent does not block an owner if the dependent
+            # itself is waiting.
             waits = waits or (_blocks(dependent, owner) and not any(map(_in_foreground, below)))
             return _deletion(dependent, "Foreground" if below else "Background")
 
@@ -167,7 +168,7 @@ class GarbageCollector(InSteps):
         return (yield from of_each(content, _deletion))
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Retry a failed patch of an object being deleted; for other failures a later event triggers the retry."""
+        """Retry a failed patch of an object being deleted; after other failures an event triggers the retry."""
         if isinstance(write, Patch):
             found = view.find(write.kind, write.namespace, write.name)
             if found is not None and found.deleting:
@@ -176,7 +177,7 @@ class GarbageCollector(InSteps):
 
 
 def _deletion(obj: Object, propagation: Propagation = "Background") -> list[Write]:
-    """Return the deletion of an object, or nothing if it is being deleted already."""
+    """Return the write that deletes an object, or nothing if the object is already being deleted."""
     return [] if obj.deleting else [Delete(obj.kind, obj.namespace, obj.name, obj.uid, propagation=propagation)]
 
 
@@ -192,7 +193,7 @@ def _in_foreground(obj: Object) -> bool:
 
 
 def _has_other_owner(dependent: Object, view: View) -> bool:
-    """Return whether the dependent has an existing owner that does not wait for the dependent's deletion."""
+    """Return whether the dependent has another existing owner, which does not wait for the dependent's deletion."""
     owners = (owner_of(each, dependent.namespace, view) for each in dependent.metadata.get("ownerReferences") or ())
     return any(owner is not None and not _in_foreground(owner) for owner in owners)
 

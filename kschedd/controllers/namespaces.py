@@ -1,7 +1,7 @@
-"""Built-in namespaces: a deleted one is created again, as kube-apiserver does.
+"""Built-in namespaces: a deleted one is created again, as in kube-apiserver.
 
-Only kube-node-lease can be deleted. Without it no kubelet could renew its Lease, and all nodes would become Unknown.
-Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces.
+Only kube-node-lease can be deleted. Without this namespace no kubelet could renew its Lease, and all nodes would become
+Unknown. Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces.
 
 Owns nothing.
 """
@@ -30,5 +30,5 @@ class SystemNamespaces:
         return [Create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}) for name in missing]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the namespace exists already."""
+        """Return no writes, because the namespace already exists."""
         return []

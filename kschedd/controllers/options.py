@@ -1,7 +1,7 @@
 """Options of the controllers, with the names of kube-controller-manager's flags.
 
-`kschedd run` has a flag for each; scenarios use the command `controllers`. Values are text, as in flags.
-Source: Kubernetes v1.34, cmd/kube-controller-manager/app/options.
+`kschedd run` has a flag for each option; scenarios use the command `controllers`. Values are given as text, as in
+flags. Source: Kubernetes v1.34, cmd/kube-controller-manager/app/options.
 """
 
 import math
@@ -21,8 +21,8 @@ TERMINATED_POD_THRESHOLD: Final = 12_500
 class ControllerOptions:
     lifecycle: NodeLifecycleConfig = attrs.field(factory=NodeLifecycleConfig)
     terminated_pod_gc_threshold: int = TERMINATED_POD_THRESHOLD
-    cloud_provider: str = ""  # "external": nodes register uninitialized
-    cloud_init_delay_s: float | None = None  # delay of their initialization; None: only by a command
+    cloud_provider: str = ""  # "external": nodes register with the taint `uninitialized`
+    cloud_init_delay_s: float | None = None  # delay before nodes are initialized; None: only a command initializes them
 
 
 @attrs.define(eq=False)
@@ -39,8 +39,8 @@ class OptionError(KscheddError):
 
 @attrs.frozen
 class Option:
-    field: str  # of NodeLifecycleConfig or ControllerOptions
-    read: Callable[[str], Any]  # raises ValueError with the reason
+    field: str  # field of NodeLifecycleConfig or ControllerOptions
+    read: Callable[[str], Any]  # parses the value, or raises ValueError with the reason
     default: str
     help: str
 
@@ -164,7 +164,7 @@ def read_option(name: str, text: str) -> Any:
 
 
 def controller_options(given: Mapping[str, Any]) -> ControllerOptions:
-    """Return the options with these values, keyed by the flags' names."""
+    """Return the options with these values, which are keyed by the names of the flags."""
     fields = {OPTIONS[name].field: value for name, value in given.items()}
     of_lifecycle = {field.name for field in attrs.fields(NodeLifecycleConfig)}
     lifecycle = NodeLifecycleConfig(**{name: value for name, value in fields.items() if name in of_lifecycle})

@@ -1,4 +1,4 @@
-"""Parts of the cluster that can be disabled, so that another program can take their role."""
+"""Parts of the cluster that can be disabled, so that another program can take their roles."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
@@ -14,11 +14,11 @@ _OF_KUBELETS: Final = (Kubelets, Heartbeats)
 
 
 def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
-    """Return the admission plugins that must be switched if these parts are disabled.
+    """Return the admission plugins that must be switched on or off if these parts are disabled.
 
-    A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If both are
-    simulated here, that would happen at once, so the taint is not added. If another program takes either role, the
-    taint is added.
+    A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If both of
+    them are simulated, this would happen immediately, so the taint is not added. If another program takes one of these
+    roles, the taint is added.
     """
     return {"TaintNodesByCondition": True} if not _WATCHES_NODES.isdisjoint(without) else {}
 

@@ -1,15 +1,14 @@
-"""ResourceQuotas: status.hard follows the spec, and status.used the namespace's usage.
+"""ResourceQuotas: status.hard follows the spec, and status.used follows the namespace's usage.
 
 Admission charges new objects and increases. This controller adds existing objects when a quota is new or its spec
-changes, and objects that enter its scopes later. It subtracts objects that are deleted, shrink, or leave the scopes. It
-lists a namespace's objects once per change of a quota's spec, and when pods are not deleted in time. Processing the
-deletion of one object does not depend on the number of objects.
+changes, and objects that later start to match its scopes. It subtracts objects that are deleted, shrink, or no longer
+match the scopes. It lists a namespace's objects once for each change of a quota's spec, and when pods are not deleted
+in time. The cost of processing the deletion of one object does not depend on the number of objects.
 
-Owns, for each counted quota, the spec and the cluster version of the count: objects deleted before that version were
-not counted. It also owns the pods left out of that count, and the times from which on terminating pods are no longer
-counted.
-Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod). Upstream
-notices a pod that is not deleted in time at the next recount, at most five minutes later.
+Owns the spec and the cluster version at the count of each quota: objects deleted before this version were not counted.
+Also owns the pods omitted from the count, and the times at which terminating pods stop being counted. Source:
+Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod).
+Kube-controller-manager notices a pod that is not deleted in time at the next recount, at most five minutes later.
 """
 
 import math
@@ -44,7 +43,7 @@ class _LastCount:
     uid: str
     spec: Mapping[str, Any]
     version: int  # cluster version
-    overdue: frozenset[str]  # uids of pods that counted as objects only
+    overdue: frozenset[str]  # uids of pods that counted only as objects
 
 
 class Quotas:
@@ -99,14 +98,14 @@ class Quotas:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Recount the quota, because another client has written it meanwhile."""
+        """Recount the quota, because another client has meanwhile written it."""
         if not isinstance(write, Patch) or view.find(QUOTA, write.namespace, write.name) is None:
             return []
         self._counted.get(write.namespace, {}).pop(write.name, None)
         return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
     def _is_overdue(self, pod: Object, now: float) -> bool:
-        """Return whether a pod is terminating and overdue; if it is not overdue yet, set a timer."""
+        """Return whether a pod is terminating and overdue; set a timer if it is not overdue yet."""
         until = charged_until(pod.raw)
         if now < until < math.inf:
             self._charged_until.set((pod.namespace, pod.name), until)
@@ -141,7 +140,7 @@ class Quotas:
         return [patch_of(quota, patch, "status", exactly=True)]
 
     def _counted_anew(self, quota: Object, view: View, now: float) -> tuple[ResourceList, frozenset[str]]:
-        """Return the usage, and the uids of overdue pods."""
+        """Return the recounted usage, and the uids of overdue pods."""
         used: ResourceList = dict.fromkeys(quota.spec.get("hard") or {}, "0")
         overdue: set[str] = set()
         for obj in view.in_namespace(quota.namespace):
@@ -169,14 +168,14 @@ def _begins_to_end(event: WatchEvent) -> bool:
 
 
 def _usage(obj: Object, quota: Object, *, overdue: bool) -> ResourceList:
-    """Return the object's usage under this quota, ignoring scopes."""
+    """Return the usage of the object under this quota, ignoring scopes."""
     if not (names := matching(obj.kind, quota.spec.get("hard") or {})):
         return {}
     return {name: quantity for name, quantity in usage(obj.kind, obj.raw, overdue=overdue).items() if name in names}
 
 
 def _apply(used: ResourceList, event: WatchEvent, quota: Object, *, overdue: bool) -> None:
-    """Add the change of usage by an event, without the increases that admission has already charged."""
+    """Add the change in usage caused by an event, without the increases that admission has already charged."""
     new = event.new
     old = new if event.old is None or event.type == DELETED else event.old
     was_in = in_scope(old.kind, old.raw, quota.spec)

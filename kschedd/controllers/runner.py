@@ -1,7 +1,7 @@
 """Synchronous execution of controllers: delivers events and performs writes until all controllers are idle.
 
-For simulations, what-if forks and tests; the daemon runs each controller in its own actor. Time does not advance during
-a call, only between calls.
+This module is for simulations, what-if forks and tests; the daemon runs each controller in its own actor. Time does not
+advance during a call, only between calls.
 """
 
 import math
@@ -32,7 +32,7 @@ class Watchable(ClusterWriter, Protocol):
 
 @attrs.frozen(eq=False)
 class ControllerState:
-    """A controller and its position: all events up to `version` except `first` have been delivered to it."""
+    """A controller and its position: it has received all events up to `version` except `first`."""
 
     controller: Controller
     version: int
@@ -40,11 +40,11 @@ class ControllerState:
 
 
 class ControllerRunner:
-    """Controllers attached to a store. Existing objects are first delivered to them as ADDED events.
+    """Controllers attached to a store. Existing objects are first delivered to the controllers as ADDED events.
 
-    Controllers in `states` continue from their position instead. All share one position in the event log: an event is
-    passed on to the controllers that it concerns, and only those with an event or a due deadline have a turn. A
-    controller's deadline, and what concerns it, change only in its turns.
+    Controllers in `states` continue from their position instead. All controllers share one position in the event log.
+    An event is passed on to the controllers that it concerns, and only controllers with an event or a due deadline have
+    a turn. A controller's deadline, and the result of its `concerns`, change only in its turns.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ControllerRunner:
             list(concerning(controller, events)) for controller, events in zip(self._controllers, first, strict=True)
         ]
         self._cursor = store.watch(None)
-        self._watching: dict[str, Sequence[_Inbox]] = {}  # the inboxes for a kind's events
+        self._watching: dict[str, Sequence[_Inbox]] = {}  # inboxes for the events of each kind
         self._deadlines = [_deadline(controller) for controller in self._controllers]
 
     def states(self) -> list[ControllerState]:
@@ -74,12 +74,12 @@ class ControllerRunner:
     @property
     def next_deadline(self) -> float | None:
         """Earliest deadline of the controllers; None if there is none."""
-        # Retries of failed objects are not deadlines: virtual time must not advance only for them.
+        # Retries of failed objects are not deadlines, because virtual time must not advance only for them.
         return _finite(min(self._deadlines, default=math.inf))
 
     @property
     def next_work(self) -> float | None:
-        """Earliest deadline of controllers other than CronJobs, which always have a next one; None if there is none."""
+        """Earliest deadline, or None, of all controllers except CronJobs, which always have a next deadline."""
         others = [
             at
             for controller, at in zip(self._controllers, self._deadlines, strict=True)
@@ -110,7 +110,7 @@ class ControllerRunner:
         raise AssertionError("the controllers go on writing for ever: two of them undo each other's work")
 
     def _receive(self) -> None:
-        """Put the events since the last call into the inboxes of the controllers that they concern."""
+        """Put the events since the last call into the inboxes of the controllers concerned."""
         if not self._cursor.behind:
             return
         for event in self._cursor.take():
@@ -128,7 +128,7 @@ class ControllerRunner:
 
 
 def _deadline(controller: Controller) -> float:
-    """Return the controller's next deadline, infinity for none."""
+    """Return the controller's next deadline, or infinity if it has none."""
     at = controller.next_deadline
     return math.inf if at is None else at
 

@@ -1,8 +1,8 @@
-"""The scale of a pod's controller: the wanted number of replicas.
+"""The scale of a pod's controller, which is the wanted number of replicas.
 
 A ReplicaSet of a Deployment counts as its Deployment. A custom resource has a scale if its definition defines one.
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go (finders).
-Raises: ScaleError if the kind of the controller has no scale, with upstream's message.
+Raises: Errors: ScaleError, with kube-controller-manager's message, if the kind of the controller has no scale.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,10 @@ class Scale:
 
 
 def scale_of_owner(pod: Pod, view: View) -> Scale | None:
-    """Return the scale of the pod's controller; None if the pod has none, or it does not exist. Raises ScaleError."""
+    """Return the scale of the pod's controller, or None if the pod has no controller or it does not exist.
+
+    Raises ScaleError.
+    """
     reference = _controller_reference(pod)
     if reference is None:
         return None
@@ -80,7 +83,7 @@ def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
             return None
         try:
             return Scale(owner.uid, integer_at(owner.raw, paths.replicas) or 0)
-        except ScaleUnreadable as wrong:  # the object is older than the scale in its definition
+        except ScaleUnreadable as wrong:  # the object is older than the scale definition
             raise ScaleError(wrong.why) from None
     shown = f"{group}{slash}{version}"
     raise ScaleError(f'no matches for kind "{reference.get("kind")}" in version "{shown}"')

@@ -23,8 +23,8 @@ _NOTHING: Mapping[str, Any] = {}
 def template_hash(template: Raw, collisions: int) -> str:
     """Return a short hash of a template in upstream's format (FNV-1a, encoded without vowels).
 
-    Upstream hashes Go's dump of its own struct, which cannot be reproduced here, so the values differ from a real
-    cluster's. This is harmless, since templates are compared in full.
+    Upstream hashes Go's dump of its own struct, which kschedd cannot reproduce, so the hashes differ from those of a
+    real cluster. The difference is harmless, because templates are compared in full.
     """
     text = json.dumps(canonical_template(template), sort_keys=True, separators=(",", ":"), default=str)
     number = 2166136261
@@ -39,9 +39,9 @@ def safe_encoded(number: int) -> str:
 
 
 def canonical_template(template: Raw) -> Raw:
-    """Return the template without fields that are equivalent to absent ones: an API server does not store these.
+    """Return the template without fields that mean the same as absent ones; an API server does not store such fields.
 
-    A manifest with `hostNetwork: false` and the stored object as a cluster prints it thus have the same template.
+    Thus a manifest with `hostNetwork: false` and the stored object, as a cluster prints it, have equal templates.
     """
     found: Raw = _canonical(template, type_named("PodTemplateSpec"))
     return found
@@ -88,7 +88,7 @@ def controller_reference(owner: Object) -> dict[str, Any]:
 def controller_of(obj: Object) -> Raw | None:
     """Return the reference to the object's controller; None if it has none."""
     references = (obj.raw.get("metadata") or _NOTHING).get("ownerReferences")
-    if references:  # most objects have none, and are looked at for every event
+    if references:  # most objects have no owner, and this function runs for every event
         for reference in references:
             if reference.get("controller"):
                 found: Raw = reference

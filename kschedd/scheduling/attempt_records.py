@@ -1,8 +1,8 @@
-"""AttemptRecords: log entries and metrics of attempts, and of bindings that fail after them.
+"""AttemptRecords: log entries and metrics of attempts, and of bindings that fail after their attempt.
 
-Each attempt adds a log entry to the driver's effects. A failed attempt also adds to the metrics; a successful one is
-counted where its binding begins and ends. This class makes no decisions. It owns the counts of attempts and of failed
-attempts since the start.
+Each attempt adds a log entry to the driver's effects. A failed attempt is also counted in the metrics; a successful
+attempt is counted where its binding begins and ends. This class makes no decisions. It owns two counters since the
+start: attempts and failed attempts.
 """
 
 import numpy as np
@@ -19,7 +19,8 @@ from kschedd.scheduling.records import AttemptRecord, Lead
 class AttemptRecords:
     """The records of attempts; see the module.
 
-    `metrics` None: nothing is counted. With `table`, each record has the chosen node's lead over the second best.
+    If `metrics` is None, nothing is counted. With `table`, each record contains the lead of the chosen node over the
+    second best.
     """
 
     def __init__(self, effects: Effects, metrics: SchedulingMetrics | None) -> None:
@@ -39,10 +40,10 @@ class AttemptRecords:
         version: int,
         of_binding: bool = False,
     ) -> None:
-        """Record the result of an attempt; `failed`: why its pod has no node after all.
+        """Record the result of an attempt; `failed` is the reason why its pod has no node after all.
 
-        `of_binding`: the attempt was recorded before, and now its binding has failed. `version`: of the last write that
-        the scheduler had seen.
+        `of_binding` is true if the attempt was recorded before and its binding has failed. `version` is the resource
+        version of the last write that the scheduler had observed.
         """
         if not of_binding:
             self.attempts += 1

@@ -1,10 +1,10 @@
-"""Attempts: begins and completes scheduling attempts, one at a time or several together in a run.
+"""Attempts: the start and the completion of scheduling attempts, one at a time or several together in a run.
 
-A completed attempt has assumed its pod on a node and the binding cycle begins, or it has failed (`FailureHandler`). A
-binding that fails while an attempt is running is undone after that attempt, because the cache must not change within
-one. Each attempt adds an entry to the log (`AttemptRecords`).
+A completed attempt has either assumed its pod on a node and begun the binding cycle, or failed (`FailureHandler`). If a
+binding fails while an attempt is running, the binding is undone after the attempt, because the cache must not change
+during an attempt. Each attempt adds an entry to the log (`AttemptRecords`).
 
-Owns the running attempt: whether there is one, its stepper, and the choices that it began with.
+Owns the running attempt: whether an attempt is running, its stepper, and the choices with which it began.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError).
 """
@@ -60,7 +60,7 @@ class Attempts:
         self.records = AttemptRecords(effects, machine.metrics)
         self.running = False  # from the beginning of an attempt, or of a PodGroup's cycle, to its completion
         self.seen = 0  # number of observations when the latest attempt, or cycle of a PodGroup, began
-        self.stepper: Stepper | None = None  # of the current or latest attempt
+        self.stepper: Stepper | None = None  # stepper of the current or latest attempt
         self.group_tried: Sequence[TriedMember] = ()  # results so far of the group whose cycle is stopped
         self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # result of the attempt being completed
         self._choices_before: Choices | None = None  # choices before the attempt of `stepper`
@@ -70,19 +70,19 @@ class Attempts:
 
     @property
     def stepped_pod(self) -> str:
-        """The pod of the attempt that runs step by step or is stopped; "" if there is none."""
+        """The pod of the attempt that runs step by step or is stopped, or ""."""
         return self.stepper.pod.key if self.running and self.stepper is not None else ""
 
     @property
     def choices(self) -> Choices:
-        """The choices of the next attempt; during an attempt step by step, those with which it began."""
+        """The choices of the next attempt, or those with which the attempt that now runs step by step began."""
         if (self.stepped_pod or self.group_tried) and self._choices_before is not None:
             return self._choices_before
         return self._machine.choices()
 
     @property
     def reserving(self) -> AssumedPod | None:
-        """The assumed pod for which Reserve or Permit plugins are being called; None if there is none."""
+        """The assumed pod for which Reserve or Permit plugins are being called, or None."""
         if not self.running or self._result is None:
             return None
         entry, result = self._result
@@ -106,7 +106,7 @@ class Attempts:
     # -- beginning --------------------------------------------------------------------------------------------
 
     def begin(self, given: BeginAttempt, now: float) -> Attempt | None:
-        """Return the attempt of a popped pod, to be run; None if the pod is skipped."""
+        """Return the attempt of a popped pod for the caller to run, or None if the pod is skipped."""
         entry, machine = given.entry, self._machine
         self._popped.count_attempt()
         cycle = machine.batches.next_cycle()
@@ -120,7 +120,7 @@ class Attempts:
         return machine.begin(entry.pod, self._pending.nominator.nominated, cycle=cycle)
 
     def begins(self, entry: QueuedPod) -> bool:
-        """Return whether an attempt of this pod begins now; otherwise it is skipped and no longer in flight."""
+        """Return whether an attempt of this pod begins now; otherwise the pod is skipped and no longer in flight."""
         pod = self._pending.current(entry)
         self._pending.begin(entry.uid)
         self.seen = self._observer.count
@@ -143,7 +143,7 @@ class Attempts:
         return machine.begin(entry.pod, self._pending.nominator.nominated, self.stepper, cycle=machine.batches.cycle)
 
     def keep_choices(self) -> None:
-        """Keep the present choices, for a fork taken while this attempt is stopped."""
+        """Keep the present choices for a fork taken while this attempt is stopped."""
         self._choices_before = self._machine.choices()
 
     def break_off(self, given: BreakOff, now: float) -> FitError:
@@ -162,14 +162,14 @@ class Attempts:
     def complete(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> AssumedPod | FailedAttempt:
-        """Act on the result of an attempt: assume the pod and begin its binding cycle, or fail."""
+        """Act on the result of an attempt: either assume the pod and begin its binding cycle, or fail the attempt."""
         self._result = entry, result
         return self._completed(entry, result, self._machine.completion.complete(entry, result, now), now, took_s)
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float
     ) -> Work[AssumedPod | FailedAttempt]:
-        """Complete an attempt as `complete` does, stopping where the debugger stops it."""
+        """Complete an attempt as `complete` does, with stops for the debugger."""
         self._result = entry, result
         outcome = yield from self._machine.completion.completing(entry, result, now, self.stepper)
         return self._completed(entry, result, outcome, max(now, self._debugger.now_s), took_s)
@@ -204,10 +204,10 @@ class Attempts:
     # -- runs of attempts -------------------------------------------------------------------------------------
 
     def begin_run(self, now: float) -> AttemptRun:
-        """Attempt the next popped pods together and assume them on their nodes; `CompleteRun` must follow at once.
+        """Attempt the next popped pods together and assume them on their nodes; `CompleteRun` must follow immediately.
 
         Only pods like those attempted before take part. Returns an empty run if the next pod must be attempted by
-        itself, which is always allowed.
+        itself; an empty run is always a valid result.
         """
         if self._pending.nominator or self._failed or self._debugger.engaged:
             return AttemptRun()
@@ -238,14 +238,14 @@ class Attempts:
     # -- failed bindings --------------------------------------------------------------------------------------
 
     def _binding_failed(self, assumed: AssumedPod, failure: Status, now: float) -> None:
-        """Undo a failed binding: at once, or when the running attempt is completed."""
+        """Undo a failed binding now, or after the running attempt."""
         if self.running:
             self._failed.append((assumed, failure))
         else:
             self._undo(assumed, failure, now)
 
     def undo_failed(self, now: float) -> None:
-        """Undo the bindings that failed during the attempt, or the cycle of a PodGroup, that has just ended."""
+        """Undo the bindings that failed during the attempt or PodGroup cycle that has just ended."""
         while self._failed:
             self._undo(*self._failed.pop(0), now)
 
@@ -254,7 +254,7 @@ class Attempts:
         failed = self._machine.completion.undo(assumed, failure, now)
         self.records.note(assumed.entry, assumed.result, now, 0.0, failed, self._observer.version, of_binding=True)
         if failure.rejected:
-            # Otherwise the event of its own removal from the node would requeue the pod at once.
+            # Otherwise the event of the pod's own removal from the node would requeue the pod immediately.
             self.failures.fail(failed, now)
             queue.append(AssumedPodForgotten(pod, for_itself=False))
         else:

@@ -1,16 +1,16 @@
-"""BindingCycles: the binding cycles in flight, each from an assumed pod to a bound or failed one.
+"""BindingCycles: the binding cycles in flight, each from an assumed pod to a bound or failed pod.
 
     begun ─▶ at Permit ─▶ a plan is executed, or a call is made, one after the other ─▶ ended: bound, or failed
                              │ ▲
                              ▼ │
                           waits until the plan is ready
 
-Answers to a waiting cycle go in, and the cycle continues in one place (`_advance`). The next steps come out as effects
-of the driver. `failed` is called for a cycle that has failed, and the driver undoes the assumption.
+A waiting cycle continues with its answer in one place (`_advance`). The next steps of a cycle are effects for the
+driver. `failed` is called for a cycle that has failed; the driver then undoes the assumption.
 
-Owns the cycles, and the counts of cycles begun and pods bound. A cycle is in `cycles` from its beginning to its end,
-and in one of `permit_waits`, `plan_waits` and `stopped` while it waits there. Pure, like the driver. Times are seconds
-since the epoch.
+Owns the cycles, and the counts of cycles begun and pods bound. A cycle is in `cycles` from its beginning to its end.
+While it waits, it is also in one of `permit_waits`, `plan_waits` and `stopped`. Pure, like the driver. Times are
+seconds since the epoch.
 """
 
 from collections import deque
@@ -59,17 +59,17 @@ class BindingCycles:
         self._pending = pending
         self._effects = effects
         self._failed = failed
-        self.cycles: dict[str, BindingCycle] = {}  # by uid, like the three below
+        self.cycles: dict[str, BindingCycle] = {}  # by uid, like the three mappings below
         self.permit_waits: dict[str, BindingCycle] = {}  # waiting at Permit
-        self.plan_waits: dict[str, BindingCycle] = {}  # the plan is written but not ready
-        self.stopped: dict[str, BindingCycle] = {}  # stopped by the debugger, in that order
+        self.plan_waits: dict[str, BindingCycle] = {}  # cycles whose plan is written but not ready
+        self.stopped: dict[str, BindingCycle] = {}  # cycles stopped by the debugger, in that order
         self.begun = 0  # cycles begun so far; the number of the latest cycle
         self.pods_bound = 0  # since the start
-        self._cancelled: deque[str] = deque()  # uids of bindings in PreBind that are to fail
+        self._cancelled: deque[str] = deque()  # uids of cancelled bindings in PreBind
 
     @property
     def any_executing(self) -> bool:
-        """True while a write or a call is in progress: such cycles continue without time passing."""
+        """True while a write or a call is in progress: such a cycle continues without a change of the virtual time."""
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.cycles.values())
 
     def in_pre_bind(self, uid: str) -> bool:
@@ -80,9 +80,9 @@ class BindingCycles:
     # -- beginning --------------------------------------------------------------------------------------------
 
     def begin(self, assumed: AssumedPod, stepper: Stepper | None, now: float, took_s: float) -> None:
-        """Begin the binding cycle of a pod that an attempt, which took `took_s`, has assumed on its node.
+        """Begin the binding cycle of a pod that an attempt has assumed on its node; the attempt took `took_s`.
 
-        `stepper`: of an attempt that runs step by step; its binding cycle then does as well.
+        `stepper` is set for an attempt that runs step by step; its binding cycle then runs step by step as well.
         """
         self.begun += 1
         if stepper is None:
@@ -103,7 +103,7 @@ class BindingCycles:
         cycle = self._of_one_plan(assumed, plan, bind_began_s, now, took_s)
         try:
             self._pending.release(uid)
-        except Exception as fault:  # a fault of this pod: its binding fails
+        except Exception as fault:  # a fault of this pod fails only its binding
             self._ended(cycle, error(fault_text(fault)), now)
             return
         self._effects.released.append(uid)
@@ -126,7 +126,7 @@ class BindingCycles:
         )
 
     def begin_of_run(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
-        """Begin the binding cycle of a pod of a run, which is this plan; the pod was never marked in flight."""
+        """Begin the binding cycle of a run's pod, which consists of this plan; the pod was never marked in flight."""
         self.begun += 1
         uid = assumed.pod.uid
         self._effects.released.append(uid)
@@ -136,10 +136,10 @@ class BindingCycles:
     def take_up(
         self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
     ) -> None:
-        """Continue a binding cycle that another driver began, with the plugin, extender or write that it waited for.
+        """Continue a binding cycle of another driver, with the plugin, extender or write for which it waited.
 
-        With `deadline_s`, the cycle waits for a plan that is already written: the plugin is called for the plan again,
-        and the cycle waits until it is ready.
+        With `deadline_s`, the cycle waits for a plan whose writes are done: the plugin makes the plan again, and the
+        cycle waits until the plan is ready.
         """
         uid = assumed.pod.uid
         if assumed.waiting is not None:
@@ -160,7 +160,7 @@ class BindingCycles:
             self._ended(cycle, plan, now)
 
     def _plan_again(self, cycle: BindingCycle) -> Plan | Status | None:
-        """Return the first plan of the cycle's next plugins, or the result of the cycle if they have none."""
+        """Return the first plan of the cycle's next plugins, or the cycle's result if they make no plan."""
         answer: Plan | Status | None = None
         while True:
             effect = self._machine.binding_steps.next(cycle, answer)
@@ -180,7 +180,7 @@ class BindingCycles:
         self._advance(cycle, answer, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
-        """Continue a binding cycle after its plan's writes are done, or the API server rejected one."""
+        """Continue a binding cycle after its plan's writes are done or after the API server has rejected a write."""
         cycle = self.cycles[uid]
         plan = cycle.plan
         assert plan is not None, f"no plan of {uid} is expected to be executed now"
@@ -199,7 +199,7 @@ class BindingCycles:
             self._advance(cycle, failure, now)
 
     def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
-        """Call `plan_executed` for each uid, with the status of its rejected write or None."""
+        """Call `plan_executed` for each uid, with the status of the pod's rejected write or None."""
         ended: list[BindingCycle] = []
         for uid, failure in plans:
             cycle = self.cycles[uid]
@@ -216,7 +216,7 @@ class BindingCycles:
         self._bound_directly(ended, now)
 
     def _bound_directly(self, cycles: Sequence[BindingCycle], now: float) -> None:
-        """End binding cycles of one profile that consisted of one plan each, with the pods bound."""
+        """End binding cycles of one profile that consisted of one plan each; their pods are bound."""
         if not cycles:
             return
         self._machine.binding_steps.all_bound_directly(
@@ -239,7 +239,7 @@ class BindingCycles:
         return (at for cycle in self.waiting() if (at := cycle.deadline_s) is not None)
 
     def resume(self, cycle: BindingCycle, now: float) -> bool:
-        """Continue a binding if its wait is over, successfully or not; returns whether it continued."""
+        """Continue a binding if its wait is over, successfully or not, and return whether it continued."""
         waits, answer = cycle.waits, None
         if isinstance(waits, PlanWait):
             cancelled = cycle.progress.cancelled
@@ -273,23 +273,23 @@ class BindingCycles:
         return status
 
     def cancel(self, uid: str) -> None:
-        """Make the binding of a pod in PreBind fail; pending answers to it are processed first."""
+        """Make the binding of a pod in PreBind fail, after the pending answers to it are processed."""
         if self.in_pre_bind(uid):
             self.cycles[uid].progress.cancelled = error("context canceled")
             self._cancelled.append(uid)
 
     @property
     def any_decided(self) -> bool:
-        """True if a pod at Permit has been decided or one in PreBind was cancelled: its binding continues."""
+        """True if a pod at Permit was decided or a pod in PreBind was cancelled, so that its binding continues."""
         if self._cancelled:
             return True
         return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
 
     def resume_decided(self, now: float) -> None:
-        """Continue the bindings decided at Permit, and end those that were cancelled; each may decide others."""
+        """Continue the bindings decided at Permit, and end the cancelled ones; each may decide further pods."""
         while self._cancelled:
             cancelled = self.plan_waits.get(self._cancelled.popleft())
-            if cancelled is not None:  # otherwise it waits for a call or a write, and ends after that
+            if cancelled is not None:  # otherwise the binding waits for a call or a write, and ends after it
                 self.resume(cancelled, now)
         while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
             for cycle in decided:
@@ -341,7 +341,7 @@ class BindingCycles:
                     self.permit_waits[cycle.uid] = cycle
                     effects.permit_waits.append(cycle)
                     return
-        except Exception as fault:  # a fault of this pod: its binding fails
+        except Exception as fault:  # a fault of this pod fails only its binding
             failure = error(fault_text(fault))
         del self.cycles[cycle.uid]
         self._ended(cycle, failure, now)

@@ -1,11 +1,11 @@
-"""Completion: what follows an attempt. Its pod is assumed, reserved and permitted on the node, or it is rejected.
+"""Completion: what follows an attempt. The pod is either assumed, reserved and permitted on the node, or rejected.
 
     complete(...)       one attempt → AssumedPod, whose binding cycle continues, or FailedAttempt, which is requeued
     completing(...)     the same, as a generator that the debugger may stop
     together(...)       several attempts of a run
     undo(...)           a binding failed: unreserve and forget; returns the failed attempt
 
-Every step that Reserve and Permit took is undone if the pod gets no node after all.
+If the pod gets no node after all, every step of Reserve and Permit is undone.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, handleBindingCycleError).
 """
@@ -46,7 +46,7 @@ from kschedd.scheduling.profiles.profile import Framework
 
 # Extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
-PREEMPTION = "DefaultPreemption"  # named as the rejecting plugin of a waiting victim if none is given
+PREEMPTION = "DefaultPreemption"  # plugin recorded as rejecting a waiting victim if no other plugin is given
 
 
 class Completion:
@@ -64,9 +64,9 @@ class Completion:
     def complete(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, *, permits: bool = True
     ) -> AssumedPod | FailedAttempt:
-        """Complete an attempt as `completing` does, without stops.
+        """Complete an attempt as `completing` does, but without stops.
 
-        `permits`: False omits Permit, for a pod that is assumed on trial.
+        `permits`: With `permit` False, Permit is omitted, for a pod that is assumed on trial.
         """
         binder = None
         if isinstance(result, ScheduleResult) and not self.extender_binds and not result.state.resizes:
@@ -84,7 +84,7 @@ class Completion:
     def together(
         self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]
     ) -> list[AssumedPod | FailedAttempt | None]:
-        """Complete these attempts together; None for those that must be completed one by one."""
+        """Complete these attempts together; the result is None for attempts that must be completed one by one."""
         framework = results[0].framework
         by_template: dict[int, list[int]] = {}
         signature, template = None, 0
@@ -124,15 +124,16 @@ class Completion:
         *,
         permits: bool = True,
     ) -> Work[AssumedPod | FailedAttempt]:
-        """Complete an attempt: the pod is assumed, reserved and permitted (or waits), or it is rejected.
+        """Complete an attempt: either the pod is assumed, reserved and permitted (or waits), or it is rejected.
 
-        An exception on the way is a fault of that pod: its attempt fails with an error, and all its steps are undone.
+        An exception in a step is a fault of the attempt's pod: the attempt fails with an error, and all its steps are
+        undone.
         """
         try:
             return (yield from self._steps(entry, result, now, stepper, permits))
         except AttemptDropped:
             failed = failed_by_error(entry, DROPPED)
-        except Exception as fault:  # a fault of the pod: see above
+        except Exception as fault:  # a fault of this pod: see `completing`
             failed = failed_by_error(entry, fault_text(fault))
         return self._broken(entry, result, failed, now)
 
@@ -218,7 +219,7 @@ class Completion:
         return rejected if post is None else self.evict(rejected, post, now)
 
     def evict(self, failed: FailedAttempt, post: PostFilterResult, now: float) -> FailedAttempt:
-        """Begin the preemption of a failed attempt: victims at Permit are rejected at once."""
+        """Begin the preemption of a failed attempt, and reject victims that wait at Permit."""
         in_memory = self._handle.rules.victims_preempted_in_memory
         end = self._waiting.preempt if in_memory else self._waiting.reject
         for victim in post.rejected:
@@ -260,14 +261,14 @@ class Completion:
 
 
 def _deleted(post: PostFilterResult) -> tuple[Pod, ...]:
-    """Return the victims that are deleted now; if the plugin does not list them, those not terminating yet."""
+    """Return the victims to delete now: the plugin's list, or by default all that are not terminating yet."""
     if isinstance(post.details, Preemption):
         return post.details.deleted
     return tuple(victim for victim in post.victims if not victim.deletion_timestamp)
 
 
 def _unreserve(result: ScheduleResult, pod: Pod) -> tuple[Write, ...]:
-    """Call every plugin's Unreserve, in reverse order; return the requested writes."""
+    """Call every plugin's Unreserve in reverse order, and return the writes that the plugins request."""
     writes: tuple[Write, ...] = ()
     for plugin in reversed(result.framework.at(RESERVE)):
         if hasattr(plugin, "unreserve"):

@@ -1,6 +1,6 @@
-"""Changes of the configuration at run time, which can be undone.
+"""Changes of the configuration at run time, each of which can be undone.
 
-Owns the configurations that were in use before each change. Undoing a change restores the configuration before it, so
+Owns the configurations that were in use before each change. Undoing a change restores the previous configuration, so
 changes are undone in reverse order. Each change is passed on to the queue, with the pending pods whose profile was
 added or removed.
 """
@@ -96,7 +96,7 @@ class ConfigChanges:
         return change
 
     def reconfigure(self, given: Reconfigure, now: float) -> Config:
-        """Use a new configuration and return the one before it; not counted as a change."""
+        """Use a new configuration and return the previous one, without counting a change."""
         return self._use(given.config)
 
     def _use(self, config: Config) -> Config:
@@ -104,7 +104,7 @@ class ConfigChanges:
         before, served = machine.config, frozenset(machine.schedulers)
         machine.reconfigure(config)
         serves = frozenset(machine.schedulers)
-        # Removals precede the new configuration and additions follow it, because the queue ignores pods of unknown
+        # Removals precede the new configuration, and additions follow it, because the queue ignores pods of unknown
         # profiles.
         self._tell_of_pods(served - serves, DELETED)
         self._effects.queue.append(self.for_queue())
@@ -112,7 +112,7 @@ class ConfigChanges:
         return before
 
     def _tell_of_pods(self, profiles: frozenset[str], event: EventType) -> None:
-        """Remove from, or add to, the queue the pending pods of profiles that were removed or added."""
+        """Remove the pending pods of removed profiles from the queue, and add those of new profiles."""
         if not profiles:
             return
         cluster, popped = self._machine.cluster, {entry.uid for entry in self._popped.entries}

@@ -1,6 +1,6 @@
 """SchedulingDriver: the state machine around scheduling attempts. Events go in, effects (writes, requeues) come out.
 
-States of a pod between its pop and its end:
+States of a pod from the pop to the end of its binding:
 
     popped ─▶ attempted ─▶ assumed ─▶ waiting at Permit ─▶ binding: plan after plan ─▶ bound
                  │            ╰───────────────────────────────▲        │ (plan written, not ready yet)
@@ -8,7 +8,7 @@ States of a pod between its pop and its end:
                  ▼                       ▼                              ▼
                failed ◀───────────── rejected ◀─────────────────── binding failed
 
-The driver takes inputs and forwards each to the part that owns the state it concerns:
+The driver forwards each input to the part that owns the state concerned:
 
     Observer        watch events, applied to the caches and the pending pods
     PoppedPods      pods popped from the queue, in the order of their attempts
@@ -18,7 +18,8 @@ The driver takes inputs and forwards each to the part that owns the state it con
     BindingCycles   assumed pods, from Permit to their end
     ConfigChanges   the configuration and its changes
 
-Inputs are values (`kschedd.scheduling.inputs`), given to `step` one at a time, in this order of priority:
+Inputs are values (`kschedd.scheduling.inputs`). The caller passes them to `step` one at a time, in this order of
+priority:
 
     Observe                     watch events; applied to the caches first, then to the queue
     PlansExecuted, PluginCalled what a binding cycle waited for
@@ -29,26 +30,27 @@ Inputs are values (`kschedd.scheduling.inputs`), given to `step` one at a time, 
                                 (`completing`: the same as a generator, for attempts that may be stopped)
     CompleteRun                 of `begin_run`: several attempts made together, in one call
 
-`PlansExecuted` and `PluginCalled` may also arrive while an attempt waits for a plugin or an extender. A binding that
-fails then is undone after the attempt is completed, because the cache must not change within an attempt.
+`PlansExecuted` and `PluginCalled` may also arrive while an attempt waits for a plugin or an extender. If a binding then
+fails, it is undone after the attempt is completed, because the cache must not change during an attempt.
 
-Outputs are effects (`take_effects`), to be applied in the order of the fields of `Effects`; each plan among them is
-answered by `PlansExecuted`, each call by `PluginCalled`, exactly once. The caller supplies time, the queue and the
-connection to the API server: the scheduling actor with channels and threads, the scheduling loop synchronously. Neither
-makes decisions.
+Outputs are effects (`take_effects`). The caller applies them in the order of the fields of `Effects`. It answers each
+plan with `PlansExecuted` and each call with `PluginCalled`, exactly once. The caller supplies the time, the queue and
+the connection to the API server: the scheduling actor with channels and threads, the scheduling loop synchronously.
+Neither makes decisions.
 
 Invariants:
-- A pod is in at most one of: popped, being attempted, `bindings.cycles`. Otherwise the queue holds its entry.
+- A pod is in at most one of these states: popped, being attempted, in `bindings.cycles`. In all other states the queue
+  holds the pod's entry.
 - An assumed pod is in `bindings.cycles` until it is bound or forgotten, with the framework (plugin instances) of its
   attempt; Unreserve is called on those instances even after a reconfiguration.
 - A nomination (`nominator`) belongs to a pending pod and ends when the pod gets a node or is deleted; an attempt sees
   the nominations of all earlier attempts.
-- Writes become visible through `Observe` only. A failed pod is handed to the queue before the eviction of its
-  victims begins, so the events of their deletion cannot be missed.
+- Writes become visible only through `Observe`. A failed pod returns to the queue before the eviction of its victims
+  begins, so that the queue cannot miss their deletion events.
 
-Pure: no clock, no randomness but that of the machine's `choose`, no channel. Times are seconds since the epoch.
-Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError, handleSchedulingFailure),
-scheduler/eventhandlers.go.
+The driver is pure: it has no clock, no channel, and no randomness except the machine's `choose`. Times are seconds
+since the epoch. Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError,
+handleSchedulingFailure), scheduler/eventhandlers.go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -103,7 +105,7 @@ from kschedd.scheduling.records import Happened
 class SchedulingDriver:
     """The scheduling driver; see the module.
 
-    `current_pod` returns the stored pod to plugins, if there is a source newer than the watch.
+    `current_pod` returns the stored pod for plugins, if a source exists that is newer than the watch.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class SchedulingDriver:
         self.machine = machine
         self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
-        self.observed = 0  # every write up to this version has been observed; set by the observer
+        self.observed = 0  # the observer sets this version, up to which every write has been observed
         self.listener: InputListener | None = None
         self._to_activate: list[Pod] = []
         self._effects = Effects()
@@ -158,14 +160,17 @@ class SchedulingDriver:
         handle.in_pre_bind = self.bindings.in_pre_bind
 
     def step(self, given: Input, now: float = 0.0) -> Any:
-        """Process an input and return the result described at its class. `now`: seconds since the epoch."""
+        """Process an input and return the result that the input's class describes.
+
+        `now` is in seconds since the epoch.
+        """
         step = self._steps[type(given)]
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> Work[AssumedPod | FailedAttempt]:
-        """Complete an attempt as `CompleteAttempt` does, stopping where the debugger stops it."""
+        """Complete an attempt as `CompleteAttempt` does, with stops for the debugger."""
         work = self.attempts.completing(entry, result, now, took_s)
         return work if self.listener is None else self.listener.completing(work, now, took_s)
 
@@ -179,7 +184,7 @@ class SchedulingDriver:
         return self._effects.happened
 
     def record_leads(self) -> None:
-        """Record from now on the chosen node's lead over the second best."""
+        """Record from now on the lead of the chosen node over the second best."""
         self.attempts.records.table = self.machine.cluster.table
 
     def take_effects(self) -> Effects:
@@ -193,7 +198,7 @@ class SchedulingDriver:
         return effects
 
     def tell_queue(self, operation: QueueOperation) -> None:
-        """Queue an operation for the queue's owner, after the earlier ones."""
+        """Queue an operation for the owner of the queue, after all earlier operations."""
         self._effects.queue.append(operation)
 
     # -- time ---------------------------------------------------------------------------------------------------
@@ -213,7 +218,7 @@ class SchedulingDriver:
 
     @property
     def working(self) -> bool:
-        """True if work is in progress that ends by itself, without time passing."""
+        """True if work is in progress that ends without a change of the virtual time."""
         if self.attempts.running or self.popped.has_next:
             return self.debugger.stop is None
         return self.bindings.any_executing
@@ -226,7 +231,7 @@ class SchedulingDriver:
         return self.machine.metrics is not None and self.machine.metrics.sampling.plugins
 
     def steps_of(self, profile: str) -> Mapping[str, float]:
-        """Return the seconds of each timed extension point of that profile's latest attempt."""
+        """Return the duration in seconds of each timed extension point in that profile's latest attempt."""
         return self.machine.times(profile).steps
 
     def metrics(self) -> list[MetricFamily]:
@@ -243,7 +248,7 @@ class SchedulingDriver:
         return self.machine.metrics.families(sizes, {"binding": len(self.bindings.cycles)}) + batching
 
     def _state(self) -> dict[str, int]:
-        """Return the values of the debugger's `STATE_VARIABLES`, except for the time."""
+        """Return the values of the debugger's `STATE_VARIABLES` except the time."""
         cluster = self.machine.cluster
         return {
             "attempts": self.attempts.records.attempts,

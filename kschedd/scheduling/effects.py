@@ -1,4 +1,4 @@
-"""Effects: the actions of the scheduling driver that its caller has to carry out."""
+"""Effects: the actions that the caller of the scheduling driver has to carry out."""
 
 from typing import Any, Final
 
@@ -15,7 +15,10 @@ from kschedd.values import FrozenList, fast_frozen
 
 @fast_frozen(eq=False)
 class Eviction:
-    """The writes of one preemption. If they fail so that no deletion follows, send `EvictionFailed` to the driver."""
+    """The writes of one preemption.
+
+    If the writes fail so that no deletion follows, send `EvictionFailed` to the driver.
+    """
 
     pod: Pod
     writes: tuple[Write, ...]
@@ -24,15 +27,15 @@ class Eviction:
 
 @attrs.define(eq=False)
 class Effects:
-    """The actions to carry out, in the order of the fields.
+    """The actions to carry out, field by field in this order.
 
-    The driver keeps one instance and never shares it: `take` returns the effects so far, which then belong to the
-    caller.
+    The driver keeps one instance and never shares this instance: `take` returns the effects so far, which then belong
+    to the caller.
     """
 
-    released: list[str] = attrs.field(factory=list)  # uids no longer in flight: the queue's `done`
+    released: list[str] = attrs.field(factory=list)  # uids of pods that are no longer in flight, for the queue's `done`
     queue: list[QueueOperation] = attrs.field(factory=list)
-    writes: list[Write] = attrs.field(factory=list)  # not answered: a rejected write means that newer events follow
+    writes: list[Write] = attrs.field(factory=list)  # not answered: after a rejected write, newer events follow
     evictions: list[Eviction] = attrs.field(factory=list)
     plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `PlansExecuted`
     calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `PluginCalled`
@@ -57,9 +60,9 @@ class Effects:
     def take(self) -> "Effects":
         """Return all effects so far, to be read only, and clear this instance.
 
-        A call of the driver that is suspended continues with this instance, so nothing is ever added to what was taken.
+        A suspended call of the driver continues with this instance, so nothing is ever added to the returned effects.
         """
-        # Called several times per pod: fields are moved one by one, and empty lists are not replaced.
+        # This method is called several times per pod, so it moves fields one by one and keeps empty lists.
         taken = Effects(*_NOTHING)
         if self.released:
             taken.released, self.released = self.released, []

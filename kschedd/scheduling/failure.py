@@ -1,4 +1,4 @@
-"""Failed scheduling attempts and bindings: the data passed to the queue, the API server and the user.
+"""Failed scheduling attempts and bindings: the data for the queue, the API server and the user.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle, handleSchedulingFailure, updatePod),
 pkg/api/v1/pod/util.go (UpdatePodCondition, CalculatePodConditionObservedGeneration).
@@ -20,7 +20,7 @@ _COMPARED: Final = ("status", "reason", "message", "lastProbeTime")
 
 @attrs.frozen(eq=False)
 class FailedAttempt:
-    """A failed attempt or binding. `reason` is that of the condition: Unschedulable or SchedulerError."""
+    """A failed attempt or binding. `reason` is the reason of the condition: Unschedulable or SchedulerError."""
 
     entry: QueuedPod
     reason: str
@@ -29,8 +29,8 @@ class FailedAttempt:
     pending_plugins: frozenset[str]
     nominated_node: str | None  # None keeps the nomination, "" clears it
     writes: tuple[Write, ...] = ()  # writes of PostFilter: nominations cleared, victims evicted
-    victims: tuple[Pod, ...] = ()  # evicted now; pods already terminating are not evicted again
-    in_memory: frozenset[str] = frozenset()  # uids of victims that are not deleted: their binding cycles fail
+    victims: tuple[Pod, ...] = ()  # victims to evict now; a victim that is already terminating is not evicted again
+    in_memory: frozenset[str] = frozenset()  # uids of victims that are not deleted, but have their binding cycles ended
     evicts: bool = False  # True if the victims' deletion will wake the pod
 
 
@@ -39,7 +39,7 @@ def failed_by_error(entry: QueuedPod, message: str) -> FailedAttempt:
 
 
 def failed_on_one_node(entry: QueuedPod, status: Status) -> FailedAttempt:
-    """Return the failure of a pod whose chosen node a plugin rejected after the filters had passed it."""
+    """Return the failure of a pod after a plugin rejected the chosen node, which the filters had passed."""
     if not status.rejected:
         return failed_by_error(entry, status.message)
     reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
@@ -56,13 +56,13 @@ def failed_on_one_node(entry: QueuedPod, status: Status) -> FailedAttempt:
 
 
 def failed_after_permit(entry: QueuedPod, status: Status) -> FailedAttempt:
-    """Return the failure of a binding at PreBind or Bind. No plugin is named, so the pod always backs off."""
+    """Return the failure of a binding at PreBind or Bind. The failure names no plugin, so the pod always backs off."""
     reason = "Unschedulable" if status.rejected else "SchedulerError"
     return FailedAttempt(entry, reason, status.message, NO_PLUGINS, NO_PLUGINS, "")
 
 
 def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:
-    """Return the writes with this time (RFC 3339) in new conditions without one: plugins have no clock."""
+    """Set this time (RFC 3339) in new conditions of the writes that have no time, because plugins have no clock."""
     return tuple(_stamped(write, at) if isinstance(write, MergePatch) else write for write in writes)
 
 
@@ -78,9 +78,9 @@ def _stamped(patch: MergePatch, at: str) -> MergePatch:
 
 
 def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | None:
-    """Return the status patch with the PodScheduled condition; None if the pod has that condition already.
+    """Return the status patch with the PodScheduled condition, or None if the pod already has that condition.
 
-    `at` is the time of the transition, RFC 3339. Source: schedule_one.go, updatePod.
+    `at` is the time of the transition (RFC 3339). Source: schedule_one.go, updatePod.
     """
     conditions = list(pod.status.get("conditions") or ())
     place = next((n for n, c in enumerate(conditions) if c.get("type") == "PodScheduled"), None)
@@ -98,7 +98,7 @@ def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | Non
         wanted["observedGeneration"] = generation
     renominated = failed.nominated_node is not None and failed.nominated_node != pod.nominated_node_name
     changed: dict[str, Any] = {}
-    # A new generation of the pod alone does not cause a write, as upstream.
+    # As in kube-scheduler, a new generation of the pod alone does not cause a write.
     if any(known.get(field) != wanted[field] for field in (wanted if renominated else _COMPARED)):
         changed["conditions"] = [*conditions, wanted] if place is None else conditions
         if place is not None:

@@ -1,8 +1,8 @@
-"""FailureHandler: the one handler of pods whose attempt or binding has failed.
+"""FailureHandler: the handler of all pods with a failed attempt or binding.
 
-The pod goes back to the queue with the plugins that rejected it, its PodScheduled condition is written, and if
-preemption chose victims they are evicted. A failed pod is handed to the queue before the eviction begins, so the events
-of the victims' deletion cannot be missed.
+The pod returns to the queue with the names of the plugins that rejected it. Its PodScheduled condition is written, and
+the victims of preemption are evicted. A failed pod returns to the queue before the eviction begins, so that the queue
+cannot miss the deletion events of the victims.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure).
 """
@@ -39,7 +39,7 @@ class FailureHandler:
             pending.release(entry.uid)
             is_gone = entry.key not in pending.pods and self._machine.cluster.pod(entry.uid) is None
             if is_gone and (patch := failure_status(entry.pod, failed, stamp(now))) is not None:
-                effects.writes.append(patch)  # rejected, unless only the watch has lost the pod
+                effects.writes.append(patch)  # rejected, unless the pod is missing only in the watch
         else:
             resizes = self._machine.resizes(entry.pod)
             if resizes:
@@ -55,7 +55,7 @@ class FailureHandler:
         self.evict(failed, now)
 
     def evict(self, failed: FailedAttempt, now: float, group: str = "") -> None:
-        """Evict the victims. `group`: the uid of the preempting PodGroup; "" if the pod itself preempts."""
+        """Evict the victims. `group` is the uid of the preempting PodGroup, or "" if the pod itself preempts."""
         pod, effects = failed.entry.pod, self._effects
         if failed.evicts:
             gone_fails = not self._machine.handle.rules.gone_victims_evicted

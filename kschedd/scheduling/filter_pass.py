@@ -1,9 +1,9 @@
 """FilterPass: the rows left after each filter; rejections are computed on demand.
 
-A filter is called only on the rows that no earlier filter rejected, so later filters see fewer rows. Its codes are
-stored unprocessed, because most pods find a node and their rejections are never read.
+A filter is called only on the rows that no earlier filter rejected, so later filters see fewer rows. A filter's codes
+are stored unprocessed, because most pods find a node and their rejections are never read.
 
-Shapes: places are positions among `rows`, ascending.
+Shapes: places are ascending positions in `rows`.
 """
 
 from typing import Self
@@ -18,7 +18,7 @@ from kschedd.scheduling.verdicts import PASSED, Places
 
 @attrs.define(eq=False)
 class FilterPass:
-    """A pass of filters over `rows`. `places` are the positions that have passed so far; None: all."""
+    """A pass of filters over `rows`. `places` are the positions that have passed so far; None means all."""
 
     rows: Rows
     places: Ints | None = None
@@ -26,7 +26,7 @@ class FilterPass:
     _passing: Rows | None = attrs.field(default=None, init=False)  # None until requested
 
     def copy(self) -> Self:
-        """Return a copy of the current state; the original pass continues independently."""
+        """Return a copy of the current state, which changes independently of the original."""
         return attrs.evolve(self, codes=list(self._codes))
 
     @property
@@ -37,7 +37,7 @@ class FilterPass:
         return self._passing
 
     def reject(self, who: int, codes: Ints) -> None:
-        """Apply a filter's codes on the passing rows; 0 lets a row pass."""
+        """Apply a filter's codes to the passing rows; code 0 lets a row pass."""
         passed = codes == 0
         count = count_nonzero(passed)
         if count == len(codes):
@@ -48,7 +48,7 @@ class FilterPass:
         self._passing = None
 
     def columns(self) -> tuple[Places, Ints]:
-        """Return for each row the index of the filter that rejected it (PASSED: none), and that filter's code."""
+        """Return for each row the index of the rejecting filter (PASSED if none) and the code of that filter."""
         failed = np.full(len(self.rows), PASSED, dtype=np.int16)
         codes = np.zeros(len(failed), dtype=np.int64)
         for who, places, found in self._codes:

@@ -1,10 +1,10 @@
 """GroupCycles: runs the scheduling cycle of a PodGroup and acts on its result.
 
-All popped pods of the group are tried in one cycle. If it succeeds, each is assumed and its binding begins; otherwise
-each fails with the group. Then the group's condition is written, its victims are evicted, and it returns to the queue.
-The debugger may stop the cycle before each pod.
+All popped pods of the group are tried in one cycle. If the cycle succeeds, each pod is assumed and its binding begins;
+otherwise each pod fails with the group. Then the group's condition is written, the group's victims are evicted, and the
+group returns to the queue. The debugger may stop the cycle before each pod.
 
-Owns the results of the cycle that ended last.
+This class owns the results of the latest completed cycle.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,11 +58,11 @@ class GroupCycles:
         self._popped = popped
         self._attempts = attempts
         self._debugger = debugger
-        self.stops_within = True  # False in a replay, which has one record of the whole cycle
-        self.latest: TriedGroup | None = None  # results of the group whose cycle ended last
+        self.stops_within = True  # False in a replay, where one record covers the whole cycle
+        self.latest: TriedGroup | None = None  # results of the group of the latest completed cycle
 
     def begin(self, given: BeginGroupCycle, now: float) -> Work[None]:
-        """Return the cycle of all popped pods of the PodGroup, to be run. Yields what attempts yield."""
+        """Return the cycle of all popped pods of the PodGroup, for the caller to run. Yields what attempts yield."""
         return self._cycle(given.entry, given.clock, given.on_result)
 
     def _cycle(self, entry: QueuedPod, clock: Callable[[], float], on_result: MemberDone) -> Work[None]:
@@ -92,13 +92,13 @@ class GroupCycles:
         self._complete(group, entries, tried, clock(), on_result)
 
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
-        """Return where the cycle of a PodGroup stops before one of its pods; None if it continues."""
+        """Return the stop point of a PodGroup's cycle before this pod, or None if the cycle continues."""
         debugger, attempts = self._debugger, self._attempts
         attempts.group_tried = ()
         at = StopPoint(debugger.cycle, entry.pod, entry.attempts, "", "")
         if not debugger.engaged or not self.stops_within:
             return None
-        if self._machine.has_out_of_tree:  # their Reserve would be called again for the previous pods
+        if self._machine.has_out_of_tree:  # otherwise their Reserve would be called again for the previous pods
             return None
         if not debugger.before_member(at):
             return None

@@ -1,11 +1,12 @@
-"""Inputs of the scheduling driver: all its events, as values, in sequence.
+"""Inputs of the scheduling driver: all its events in sequence, as values.
 
 `SchedulingDriver.step(input, now)` is the only entry point. A recording is the list of these inputs, a replay steps
-through it, and a debugger stops between two of them. Each class documents what `step` returns for it; the resulting
-actions are the driver's effects (`take_effects`).
+through it, and a debugger stops between two of them. Each class documents the result of `step` for this input; the
+resulting actions are the driver's effects (`take_effects`).
 
 Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. An
-attempt is the only state that cannot be copied, so a fork begins it again (`kschedd.scheduling.snapshots.fork`).
+attempt is the only state that cannot be copied, so a fork restarts a running attempt
+(`kschedd.scheduling.snapshots.fork`).
 """
 
 from collections.abc import Callable, Sequence
@@ -33,14 +34,14 @@ T = TypeVar("T")
 
 @fast_frozen(eq=False)
 class Observe:
-    """Watch events, applied to the caches first and then to the queue."""
+    """Watch events, which are applied first to the caches and then to the queue."""
 
     events: Sequence[WatchEvent]
 
 
 @fast_frozen(eq=False)
 class PodsPopped:
-    """Pods popped from the queue. Those that sort before pods popped earlier are attempted first."""
+    """Pods popped from the queue. If these pods sort before pods that were popped earlier, they are attempted first."""
 
     entries: Sequence[QueuedPod]
 
@@ -59,7 +60,7 @@ class PodsNominated:
 class BeginAttempt:
     """The start of an attempt. Returns the attempt for the pod's current version.
 
-    Returns None if the pod is skipped; it is then no longer in flight.
+    Returns None if the pod is skipped and so no longer in flight.
     """
 
     entry: QueuedPod
@@ -69,8 +70,9 @@ class BeginAttempt:
 class BeginGroupCycle:
     """The start of a popped pod's PodGroup cycle.
 
-    Returns the cycle, which must run to its end before anything else begins. `clock` returns the time. `on_result` is
-    called with the result of each pod before the result is applied, while the earlier pods are still on their nodes.
+    Returns the cycle, which must run to its end before any other work begins. `clock` returns the time. `on_result` is
+    called with the result of each pod, before the result is applied and while the earlier pods are still on their
+    nodes.
     """
 
     entry: QueuedPod
@@ -80,7 +82,10 @@ class BeginGroupCycle:
 
 @fast_frozen(eq=False)
 class BreakOff:
-    """The abort of an attempt by an exception. Returns its result: an error for this pod, whatever code raised it."""
+    """The abort of an attempt by an exception.
+
+    Returns the result of the attempt, which is an error for this pod, whatever code raised the exception.
+    """
 
     entry: QueuedPod
     fault: Exception
@@ -115,14 +120,14 @@ class Intervene:
 
 @fast_frozen(eq=False)
 class PlansExecuted:
-    """The executed writes of plans: for each the pod's uid, and the Status of the first rejected write or None."""
+    """The executed writes of plans: for each plan, the pod's uid and the Status of the first rejected write or None."""
 
     plans: Sequence[tuple[str, Status | None]]
 
 
 @fast_frozen(eq=False)
 class PluginCalled:
-    """The answer of a plugin or an extender to the call of a binding cycle."""
+    """The answer of a plugin or an extender to a call from a binding cycle."""
 
     uid: str
     answer: Plan | Status | None
@@ -130,7 +135,10 @@ class PluginCalled:
 
 @fast_frozen(eq=False)
 class EvictionFailed:
-    """A failed eviction. Requeues the preemptor at once, because no deletion of its victims will wake it."""
+    """A failed eviction.
+
+    Requeues the preemptor immediately, because no deletion event of its victims will requeue it.
+    """
 
     pod: Pod
 
@@ -142,14 +150,14 @@ class Tick:
 
 @fast_frozen(eq=False)
 class Resume:
-    """The continuation of this binding cycle if its wait is over. Returns whether it is."""
+    """The continuation of this binding cycle if its wait has ended. Returns whether it is."""
 
     cycle: BindingCycle
 
 
 @fast_frozen(eq=False)
 class ResumeDecided:
-    """The continuation of the binding cycles whose wait at Permit was decided."""
+    """The continuation of the binding cycles that were decided at Permit."""
 
 
 @fast_frozen(eq=False)
@@ -159,7 +167,7 @@ class ResumeReady:
 
 @fast_frozen(eq=False)
 class ResumeStopped:
-    """The continuation of the binding cycles that the debugger stopped, until one is stopped again."""
+    """The continuation of the stopped binding cycles, until the debugger stops one of them again."""
 
 
 @fast_frozen(eq=False)
@@ -184,7 +192,10 @@ class Reject:
 
 @fast_frozen(eq=False)
 class Reconfigure:
-    """A new configuration, used from the next attempt on. Returns the previous one. Raises PluginLoadError."""
+    """A new configuration, which applies from the next attempt on.
+
+    Returns the previous configuration. Raises PluginLoadError.
+    """
 
     config: Config
 
@@ -235,7 +246,7 @@ class InputListener(Protocol):
         """Run the step and return its result."""
 
     def completing(self, work: Work[T], now: float, took_s: float) -> Work[T]:
-        """Return the work wrapped for observation; it completes an attempt that is run step by step."""
+        """Wrap work that completes a step-by-step attempt, so that the listener observes it."""
 
     def taken(self, effects: Effects) -> None:
-        """Observe effects taken from the driver."""
+        """Observe the effects that were taken from the driver."""

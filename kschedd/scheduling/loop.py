@@ -1,6 +1,7 @@
-"""SchedulingLoop: the scheduling driver and the queue in one synchronous loop; every effect is applied at once.
+"""SchedulingLoop: the scheduling driver and the queue in one synchronous loop, which applies each effect immediately.
 
-The owner of clock and objects (a simulation, a replay of recorded traces) calls, in its own order:
+The owner of the clock and the objects (a simulation, or a replay of recorded traces) calls these methods, in its own
+order:
 
     observe(event)        a watch event; applied to the caches first, then to the queue
     pop()                 the next pod, in flight from now on; None if there is nothing to do
@@ -10,8 +11,9 @@ The owner of clock and objects (a simulation, a replay of recorded traces) calls
     complete(...)         act on the result: requeue with a status write, or assume and start the binding cycle
     resume_bindings()     continue waiting binding cycles whose wait is over
 
-Writes go to the environment at once; their effects become visible through `Observe` only. The loop makes no decisions.
-The daemon's actors do the same for the same driver, over channels. Owns the queue and the driver.
+Writes are executed in the environment immediately; the scheduler observes their effects only through `Observe`. The
+loop makes no decisions. The actors of the daemon do the same for this driver over channels. Owns the queue and the
+driver.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -75,8 +77,8 @@ class Environment(Protocol):
 class SchedulingLoop:
     """The synchronous scheduling loop; see the module.
 
-    `on_effects` is called with every applied batch of effects, except queue operations for events. `driver`: that of a
-    fork.
+    `on_effects` is called with every applied batch of effects, except queue operations for events. `driver` is the
+    driver of a fork.
     """
 
     def __init__(
@@ -98,14 +100,14 @@ class SchedulingLoop:
         machine.handle.evicting, machine.handle.leaving = self.operations.evicting, self.operations.leaving
         self._on_effects = on_effects
         self.one_by_one = False  # each binding of a PodGroup proceeds as far as it can before the next is executed
-        self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: plans are executed at once
+        self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: no waiting
 
     def observe(self, event: WatchEvent) -> None:
         """Apply one watch event to the caches, then to the queue."""
         self.observe_all((event,))
 
     def observe_all(self, events: Sequence[WatchEvent]) -> None:
-        """Apply watch events, all of them to the caches first, and then to the queue."""
+        """Apply watch events, first all of them to the caches, then all of them to the queue."""
         self.driver.step(Observe(events), self.environment.now_s)
         self.apply_effects()
 
@@ -127,12 +129,12 @@ class SchedulingLoop:
         return popped
 
     def group_cycle(self, entry: QueuedPod, on_result: MemberDone) -> None:
-        """Run the cycle of a popped pod's PodGroup and apply all results; `on_result` gets each result before."""
+        """Run the cycle of a popped pod's PodGroup and apply all results; `on_result` gets each result first."""
         drive(self._begun_group(entry, on_result))
         self.apply_effects()
 
     def stepped_group(self, entry: QueuedPod, on_result: MemberDone) -> Generator[StopPoint, None, None]:
-        """Run the cycle of a PodGroup as `group_cycle` does; yield where the debugger stops it."""
+        """Run the cycle of a PodGroup as `group_cycle` does, and yield at each debugger stop."""
         yield from _stops_of(self._begun_group(entry, on_result))
         self.apply_effects()
 
@@ -143,7 +145,7 @@ class SchedulingLoop:
         return cycle
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
-        """Run the attempt for a popped pod; None if the pod is skipped and so no longer in flight."""
+        """Run the attempt for a popped pod, or return None if the pod is skipped and so no longer in flight."""
         attempt: Attempt | None = None
         try:
             attempt = self.driver.step(BeginAttempt(entry), self.environment.now_s)
@@ -160,7 +162,7 @@ class SchedulingLoop:
     def stepped_cycle(
         self, entry: QueuedPod, on_result: Callable[[ScheduleResult | FitError], None]
     ) -> Generator[StopPoint, None, None]:
-        """Run the scheduling cycle of a popped pod; yield where the debugger stops it. `on_result` gets it."""
+        """Run the scheduling cycle of a popped pod, and yield at each debugger stop. `on_result` gets it."""
         driver, attempt = self.driver, None
         try:
             attempt = driver.step(BeginAttempt(entry), self.environment.now_s)
@@ -189,7 +191,7 @@ class SchedulingLoop:
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def resume_bindings(self) -> bool:
-        """Continue waiting binding cycles whose wait is over; returns whether any continued."""
+        """Continue the binding cycles with a completed wait, and return whether any continued."""
         resumed = self.driver.any_to_resume
         if resumed:
             self.driver.step(ResumeStopped(), self.environment.now_s)
@@ -203,7 +205,7 @@ class SchedulingLoop:
     # -- effects ----------------------------------------------------------------------------------------------
 
     def apply_effects(self) -> None:
-        """Apply the effects, then those that their answers cause."""
+        """Apply the effects, and then the effects that their answers cause."""
         driver, environment = self.driver, self.environment
         while driver.has_effects:
             effects = driver.take_effects()
@@ -232,7 +234,7 @@ class SchedulingLoop:
             self._on_effects(effects)
 
     def _resume_before(self, uid: str) -> None:
-        """Continue the bindings that began before that of this pod and whose wait is over."""
+        """Continue the earlier bindings, which began before that of this pod, if their wait is over."""
         number = self.driver.bindings.cycles[uid].number
         for cycle in self.driver.bindings.waiting():
             if cycle.number < number and self.driver.step(Resume(cycle), self.environment.now_s):
@@ -256,15 +258,15 @@ class SchedulingLoop:
     def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
         """Make the call now.
 
-        Extenders are not called to bind: they would bind the pod in their own cluster, of which this one is at best a
-        copy. The write that the extender would make is made here.
+        Extenders are not called to bind: an extender would bind the pod in its own cluster, and this cluster is at most
+        a copy of that cluster. The write that the extender would make is executed here.
         """
         if isinstance(called, CallExtender):
             return self.environment.write(called.binding)
         return called.run()
 
     def _execute(self, plan: Plan) -> Status | None:
-        """Execute the writes of a plan up to the first rejected one; return its Status."""
+        """Execute the writes of a plan until one is rejected, and return the Status of the rejected write."""
         for write in plan.writes:
             failure = self.environment.write(write)
             if failure is not None:
@@ -277,7 +279,7 @@ class SchedulingLoop:
 
 
 def _stops_of(work: Work[T]) -> Generator[StopPoint, None, T]:
-    """Run this work; yield where it is stopped."""
+    """Run this work, and yield at each stop."""
     try:
         yielded = next(work)
         while True:

@@ -1,4 +1,4 @@
-"""The scheduler as one pure state machine: owns the cluster cache, schedules one pod at a time, runs binding cycles.
+"""The scheduler as one pure state machine, which owns the cluster cache, schedules one pod at a time and runs bindings.
 
     observe(events)                     watch events
     begin(pod) → generator              one attempt; its result goes to `completion`
@@ -8,9 +8,9 @@
     binding_steps                       the steps of binding cycles: permit, pre-bind, bind
     completion.undo(...)                a binding failed: unreserve and forget; returns the failed attempt
 
-`SchedulingDriver` calls these one after the other, so the cluster never changes within an attempt. An assumed pod keeps
-the framework (the plugin instances) of its attempt: a binding cycle ends with the plugins it began with,
-even after a reconfiguration.
+`SchedulingDriver` makes these calls one after the other, so the cluster never changes during an attempt. An assumed pod
+keeps the framework (the plugin instances) of its attempt. A binding cycle therefore ends with the same plugins with
+which it began, even after a reconfiguration.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
@@ -68,12 +68,12 @@ T = TypeVar("T")
 
 # Extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
-PREEMPTION = "DefaultPreemption"  # named as the rejecting plugin of a waiting victim if none is given
+PREEMPTION = "DefaultPreemption"  # plugin recorded as rejecting a waiting victim if no other plugin is given
 
 
 @attrs.frozen(eq=False)
 class Choices:
-    """The state of the choices that attempts make: ties between nodes, and where a search begins."""
+    """The state of the choices that attempts make: tie breaks between nodes, and the start of the next search."""
 
     choose: Choose
     start: int
@@ -82,7 +82,7 @@ class Choices:
 class SchedulingMachine:
     """The scheduler as a state machine; see the module.
 
-    `seed` breaks ties that are drawn; `choose` breaks all ties. `handle`: one of this cluster.
+    `seed` is for random tie breaks; `choose` replaces all tie breaks. `handle` must belong to this cluster.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class SchedulingMachine:
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
-        """Use this configuration from the next attempt on. If it raises PluginLoadError, nothing has changed."""
+        """Use this configuration from the next attempt on. Nothing has changed if it raises PluginLoadError."""
         handle = self.handle
         if self.schedulers:
             self.batches.forget()
@@ -169,7 +169,7 @@ class SchedulingMachine:
         return NO_TIMES if self.metrics is None else self.metrics.times(profile)
 
     def choices(self) -> Choices:
-        """Return a copy of the state from which the next attempts choose."""
+        """Return a copy of the state on which the choices of the next attempts depend."""
         return Choices(self.choose.fork() if isinstance(self.choose, NodeTies) else self.choose, self.start.index)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class SchedulingMachine:
         }
 
     def registrations(self) -> Registrations:
-        """Return the events that every plugin that may reject a pod registered for, by profile."""
+        """Return the events registered by every plugin that may reject a pod, by profile."""
         points: tuple[ExtensionPoint[Plugin], ...] = (PRE_ENQUEUE, PRE_FILTER, FILTER, RESERVE, PERMIT)
         found: dict[str, Mapping[str, Sequence[ClusterEventWithHint]]] = {}
         for name, scheduler in self.schedulers.items():
@@ -242,14 +242,14 @@ class SchedulingMachine:
 
     def forget_object(self, obj: Object) -> None:
         if isinstance(obj, Pod) and not obj.node_name and self.cluster.is_assumed(obj):
-            self.cluster.mark_deleted(obj)  # its running binding will fail and forget it
+            self.cluster.mark_deleted(obj)  # the pod's running binding will fail and forget the pod
             return
         self.cluster.remove(obj)
 
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def skips(self, pod: Pod) -> bool:
-        """Return whether the pod is skipped: it is being deleted, or already assumed on a node."""
+        """Return whether the pod is skipped, because it is being deleted or is already assumed on a node."""
         return bool(pod.deletion_timestamp) or self.cluster.is_assumed(pod)
 
     def begin(
@@ -263,8 +263,8 @@ class SchedulingMachine:
     ) -> Attempt:
         """Begin an attempt.
 
-        `cycle`: the number of the scheduling cycle; 0 if the attempt belongs to none. `post_filters`: False omits
-        PostFilter, for a pod whose group preempts as a whole.
+        `cycle` is the number of the scheduling cycle, or 0 if the attempt belongs to no cycle. `post_filters`:
+        `post_filters` False omits PostFilter, for a pod with a group that preempts as a whole.
         """
         scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
         batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None
@@ -286,11 +286,11 @@ class SchedulingMachine:
         )
 
     def may_run(self, pod: Pod) -> bool:
-        """Return whether pods like this one may be in a run: they must need no step but Bind."""
+        """Return whether pods like this one may be in a run, because they need no step except Bind."""
         return self.schedulers[pod.scheduler_name].profile.bound_by(pod) is not None
 
     def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
-        """Attempt the first of these pods of one profile, as many as can be attempted together."""
+        """Attempt the first of these pods, which share a profile; the run has as many attempts as possible."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
         scheduler = self.schedulers[entries[0].pod.scheduler_name]
@@ -305,7 +305,7 @@ class SchedulingMachine:
         for entry in entries:
             try:
                 result = next(attempts, None)
-            except Exception:  # a fault of a plugin or the pod: it recurs when that pod is attempted by itself
+            except Exception:  # a fault of a plugin or pod, which recurs when the pod is attempted by itself
                 break
             if result is None:
                 break
@@ -320,7 +320,7 @@ class SchedulingMachine:
         return run
 
     def result_on(self, pod: Pod, node_name: str, failed: FitError) -> ScheduleResult:
-        """Return a result that chooses this node, where the pod fits once preemption's victims are gone."""
+        """Return a result that chooses this node, for a pod that fits there once the victims of preemption are gone."""
         scheduler = self.schedulers[pod.scheduler_name]
         rows = np.array([self.cluster.table.row_of[node_name]], dtype=np.int64)
         verdicts = failed.diagnosis.verdicts or scheduler.pre_filters.no_verdicts(failed.state, pod, failed.status)

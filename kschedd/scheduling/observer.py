@@ -1,7 +1,7 @@
-"""Observer: applies watch events to the caches and to the pending pods, then passes them on to the queue.
+"""Observer: applies watch events to the caches and to the pending pods, and then passes the events to the queue.
 
-Owns the version up to which writes are in the caches. An exception while processing an event is recorded as a fault of
-the event's object, and processing is retried later.
+Owns the version up to which the caches contain all writes. An exception while processing an event is recorded as a
+fault of the event's object, and processing is retried later.
 
 Source: Kubernetes v1.34, scheduler/eventhandlers.go.
 """
@@ -28,11 +28,11 @@ class Observer:
         self._machine = machine
         self._pending = pending
         self._effects = effects
-        self.version = 0  # store version: all writes up to it are in the caches
+        self.version = 0  # store version up to which the caches contain all writes
         self.count = 0  # number of observations so far
 
     def observe(self, given: Observe, now: float) -> None:
-        """Update the caches from watch events, then add the events and their consequences to the queue's operations."""
+        """Update the caches from watch events, and add the events and their consequences to the queue's operations."""
         events, told_at = given.events, len(self._effects.queue)
         machine = self._machine
         observe, faults = machine.observe_each, machine.faults
@@ -44,8 +44,8 @@ class Observer:
             faults.retry(now)
         last, resizing = len(events) - 1, machine.handle.rules.resizes_preempt
         for place, event in enumerate(events):
-            # An event deleted by the next one need not be applied: pods are marked for deletion before they are
-            # deleted.
+            # An event followed by the deletion of its object need not be applied: pods are marked for deletion before
+            # they are deleted.
             if place == last or events[place + 1].type != DELETED or events[place + 1].old is not event.new:
                 observe(event, now)
             pod, old = event.new, event.old
@@ -70,7 +70,7 @@ class Observer:
         self._effects.queue.insert(told_at, observed)
 
     def _follow_resize(self, event: WatchEvent, pod: Pod) -> None:
-        """Follow a running pod, which is queued while its resize is deferred."""
+        """Follow a running pod, which is in the queue while its resize is deferred."""
         if event.type != DELETED and self._machine.resizes(pod) and not pod.finished:
             self._pending.put(pod)
         else:
@@ -104,9 +104,9 @@ class Observer:
                 self._pending.updated(event.old, pod)
 
     def _let_go(self, pod: Pod) -> None:
-        """Release an assumed pod that was deleted or is being deleted, so that others may take its place.
+        """Release an assumed pod that is deleted or being deleted, so that other pods may take its place.
 
-        In force with the rule `assumed_pods_forgotten`.
+        The rule `assumed_pods_forgotten` enables this.
 
         Source: Kubernetes v1.36, scheduler/eventhandlers.go (handleAssumedPodDeletion).
         """
@@ -115,6 +115,6 @@ class Observer:
             return
         assumed = cluster.pod(pod.uid)
         assert assumed is not None, "what is assumed is there"
-        if not waiting.reject(pod.uid, "", "removed"):  # otherwise it is forgotten when its binding ends
+        if not waiting.reject(pod.uid, "", "removed"):  # otherwise the pod is forgotten when its binding ends
             cluster.forget(assumed)
         self._effects.queue.append(AssumedPodForgotten(assumed, for_itself=True))

@@ -1,8 +1,8 @@
-"""Reload of out-of-tree plugin classes while the scheduler runs, after their file changed.
+"""Reload of the classes of out-of-tree plugins while the scheduler runs, after a change of their file.
 
-From the next attempt on, each profile has new instances, with its arguments read again. Extension points that a class
-gained or lost are gained or lost in the profiles that have the plugin. A pod that waits at Permit or is being bound
-keeps the instances of its attempt.
+From the next attempt on, each profile uses new instances, with arguments that are parsed again. If a class gains or
+loses an extension point, so do the profiles that have the plugin. A pod that waits at Permit or is being bound keeps
+the plugin instances of its attempt.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from kschedd.scheduling.inputs import Reconfigure
 
 
 def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], source: str) -> None:
-    """Use these classes, as now defined by `source` (a file). If it raises PluginLoadError, nothing has changed."""
+    """Use these classes as `source` (a file) now defines them. Nothing has changed if it raises PluginLoadError."""
     registry, config = driver.machine.registry, driver.machine.config
     for name in classes:
         if (owner := registry.source_of(name) or source) != source:

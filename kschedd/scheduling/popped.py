@@ -1,6 +1,6 @@
-"""PoppedPods: the pods that the driver has popped from the queue and not attempted yet, in the order of their attempts.
+"""PoppedPods: the pods that the driver has popped from the queue and not attempted yet, in attempt order.
 
-Owns this order, and the number of attempts that the caller still allows.
+Owns this order, and the number of attempts that the caller currently allows.
 """
 
 from bisect import insort
@@ -17,7 +17,7 @@ from kschedd.scheduling.inputs import PodsPopped
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
 
-MOST_POPPED: Final = 128  # pods popped at once: a hop between actors costs more than a pop
+MOST_POPPED: Final = 128  # pods popped at a time: a message between actors costs more than a pop
 
 
 class PoppedPods:
@@ -39,10 +39,10 @@ class PoppedPods:
 
     @property
     def wanted(self) -> int:
-        """The maximum number of pods to pop now; 0 until all popped pods have been attempted.
+        """The maximum number of pods to pop now, which is 0 until all popped pods have been attempted.
 
-        Nominations do not reduce the number: an attempt sees the nominations of all earlier ones whenever its pod was
-        popped, and events observed before it begins do not cause a retry (`AttemptFailed.seen`).
+        Nominations do not reduce the number. An attempt sees the nominations of all earlier attempts, whenever its pod
+        was popped, and events observed before the attempt begins cause no retry (`AttemptFailed.seen`).
         """
         if self._entries or self._debugger.stop is not None:
             return 0
@@ -56,12 +56,12 @@ class PoppedPods:
 
     @property
     def head(self) -> QueuedPod | None:
-        """The pod whose attempt is next."""
+        """The pod of the next attempt."""
         return self._entries[0] if self._entries else None
 
     @property
     def first_tried(self) -> QueuedPod | None:
-        """The pod that is tried next; for a PodGroup the first in the order of its cycle."""
+        """The pod that is tried next; for a PodGroup, the first pod in the order of its cycle."""
         head = self.head
         if head is None or not self.in_group(head):
             return head
@@ -71,7 +71,7 @@ class PoppedPods:
         return order_of_members(members)[0]
 
     def in_group(self, entry: QueuedPod) -> bool:
-        """Return whether the pod is tried with the others of its PodGroup, in one cycle."""
+        """Return whether the pod is tried in one cycle with the other pods of its PodGroup."""
         return self._machine.handle.rules.pod_groups and bool(entry.pod.pod_spec.pod_group_name)
 
     def skips(self, entry: QueuedPod) -> bool:
@@ -79,7 +79,7 @@ class PoppedPods:
         pod = self._pending.current(entry)
         if pod is None or self._machine.skips(pod):
             return True
-        return not self._machine.responsible(pod.scheduler_name)  # its profile was removed meanwhile
+        return not self._machine.responsible(pod.scheduler_name)  # the pod's profile was removed meanwhile
 
     def lets_begin(self, now: float) -> bool:
         """Return whether the debugger lets the next attempt, or the next cycle of a PodGroup, begin."""
@@ -102,7 +102,7 @@ class PoppedPods:
             insort(self._entries, entry, key=lambda popped: (popped.popped_early, sort_key(popped)))
 
     def take(self, now: float = 0.0) -> QueuedPod | None:
-        """Remove and return the pod to attempt next; None if there is none, or no attempt is allowed."""
+        """Remove and return the pod to attempt next, or None if there is none or no attempt is allowed."""
         if self._debugger.engaged and not self.lets_begin(now):
             return None
         self._machine.handle.now_s = now
@@ -119,7 +119,7 @@ class PoppedPods:
         return taken
 
     def hand_back(self, uid: str) -> None:
-        """Drop a pod that is in the queue again: it is not attempted from here."""
+        """Drop a pod that is in the queue again, so that it is not attempted from here."""
         self._entries = deque(entry for entry in self._entries if entry.uid != uid)
 
     def count_attempt(self) -> None:
@@ -128,7 +128,7 @@ class PoppedPods:
             self.attempts_allowed -= 1
 
     def for_run(self) -> Sequence[QueuedPod]:
-        """Return the pods at the head, in their current versions, that may be attempted together; empty if only one."""
+        """Return the pods at the head that may be attempted together, in their current versions; none if only one."""
         popped, machine = self._entries, self._machine
         if len(popped) < 2 or self.attempts_allowed is not None or self.in_group(popped[0]):
             return ()

@@ -32,14 +32,14 @@ class AttemptRecord:
     message: str = ""
     nominated_node: str = ""
     of_binding: bool = False
-    #: the inputs to repeat the attempt: the last write that the scheduler had observed, and the pod at that time
+    #: inputs for repeating the attempt: the last write that the scheduler had observed, and the pod at that time
     version: int = 0
     attempted: Pod | None = None
     lead: Lead | None = None  # None if not recorded, or if only one node was feasible
 
     @property
     def outcome(self) -> tuple[Any, ...]:
-        """The fields named by OUTCOME: those that a decision log has of an attempt, besides its time."""
+        """The fields in OUTCOME: the fields that a decision log has of an attempt, apart from its time."""
         return _outcome(self)
 
 
@@ -71,15 +71,15 @@ class PodBound:
 
 @fast_frozen(eq=False)
 class PodPreempted:
-    """A pod that was evicted from its node to make room for another one."""
+    """A pod that was evicted from its node to make room for another pod."""
 
     at_s: float
     pod: str  # "namespace/name"
     uid: str
     node: str
     preemptor: Pod
-    in_memory: bool  # only its binding was ended: the pod was assumed on the node but not bound
-    group: str = ""  # the uid of the preemptor's PodGroup, if the group preempted
+    in_memory: bool  # True if only the pod's binding was ended: the pod was assumed on the node but not bound
+    group: str = ""  # uid of the preemptor's PodGroup, if the group preempted
 
 
 Happened = AttemptRecord | PodBound | PodPreempted

@@ -1,8 +1,8 @@
-"""Verdicts: the filters' result for every visited node, kept as codes; statuses are formatted on demand.
+"""Verdicts: the filters' results for every visited node, stored as codes; statuses are formatted on demand.
 
-Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index of the plugin that rejected
-the row in the profile's order of filters, or PASSED. `codes` is that plugin's own number, or EXPLICIT if it returned a
-Status, which is then in `explicit_status`.
+Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index, in the profile's order of
+filters, of the plugin that rejected the row, or PASSED. `codes` holds that plugin's own number, or EXPLICIT if the
+plugin returned a Status, which is then in `explicit_status`.
 
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """
@@ -27,9 +27,9 @@ PASSED = 32767
 PASSED_ALL: Final = np.array(PASSED, dtype=np.int16)  # for comparing columns: an int would be converted each time
 EXPLICIT = -1
 
-_FEW_KEYS = 1 << 14  # up to this many keys, counting every key is faster than sorting
+_FEW_KEYS = 1 << 14  # up to this number of keys, counting every key is faster than sorting
 
-ABSENT = unresolvable()  # status of a node that no filter was called on
+ABSENT = unresolvable()  # status of a node for which no filter was called
 
 
 @attrs.define(eq=False)
@@ -72,7 +72,7 @@ class Verdicts:
         return self._failed, self._codes
 
     def status(self, place: int) -> Status | None:
-        """Return the status at an index of `rows`; None if the node passed."""
+        """Return the status at an index of `rows`, or None if the node passed."""
         failed = int(self.failed[place])
         if failed == PASSED:
             return None
@@ -90,12 +90,12 @@ class Verdicts:
         return words
 
     def by_node(self) -> Iterator[tuple[str, Status | None]]:
-        """Yield (node name, status or None) of every visited node."""
+        """Yield the name and the status (None if it passed) of every visited node."""
         for place, row in enumerate(self.rows.tolist()):
             yield self.table.names[row], self.status(place)
 
     def distinct_statuses(self) -> list[tuple[Status, int]]:
-        """Return each distinct rejecting status and its number of nodes."""
+        """Return each distinct rejecting status and the number of its nodes."""
         if self._kinds is None:
             self._kinds = [(status, count) for status, count, _ in self._coded()]
             if self.explicit_status:
@@ -114,14 +114,14 @@ class Verdicts:
         return self._of_codes
 
     def _key_counts(self) -> list[tuple[int, int]]:
-        """Return each key of a rejection given as a code, in order, and its number of rows."""
+        """Return each key of a rejection given as a code, in order, and the number of its rows."""
         failed, codes = self.failed, self.codes
         if len(failed) and failed[0] != PASSED and codes[0] != EXPLICIT:
             if count_nonzero(failed == failed[0]) == count_nonzero(codes == codes[0]) == len(failed):
                 return [(int(codes[0]) * len(self.filters) + int(failed[0]), len(failed))]  # the most frequent case
         keys = self._row_keys()
         few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
-        if not few:  # nodes that passed have large keys, those with explicit statuses negative ones
+        if not few:  # nodes that passed have large keys, and nodes with explicit statuses have negative keys
             keys = keys[(failed != PASSED) & (codes != EXPLICIT)]
             few = len(keys) and 0 <= keys.min() and keys.max() < _FEW_KEYS
         if few:
@@ -133,7 +133,7 @@ class Verdicts:
         return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
     def _row_keys(self) -> Ints:
-        """Return for each row one number that encodes the plugin and its code."""
+        """Return one number for each row, which encodes the plugin and its code."""
         return self.codes * len(self.filters) + self.failed
 
     def rows_with(self, code: Code) -> Rows:
@@ -152,7 +152,7 @@ class Verdicts:
             chosen = (
                 np.isin(self.rows, explicit_status) if explicit_status else np.zeros(len(self.rows), dtype=np.bool_)
             )
-            if rejected:  # ascending keys: several times faster than `np.isin`
+            if rejected:  # ascending keys, which is several times faster than `np.isin`
                 coded, keys, those = self.failed != PASSED, self._row_keys(), np.array(rejected)
                 coded &= self.codes != EXPLICIT
                 chosen |= coded & (those.take(those.searchsorted(keys), mode="clip") == keys)
@@ -173,7 +173,7 @@ class Verdicts:
         return Code.SUCCESS if status is None else status.code
 
     def reasons(self) -> Counter[str]:
-        """Return how often each reason was given; read-only."""
+        """Return how often each reason was given, as a read-only mapping."""
         if self._reasons is None:
             self._reasons = Counter()
             for status, count in self.distinct_statuses():
@@ -182,7 +182,7 @@ class Verdicts:
         return self._reasons
 
     def joined(self, others: "Verdicts") -> "Verdicts":
-        """Return these verdicts together with those on other rows of the same attempt."""
+        """Return these verdicts together with the verdicts on other rows of the same attempt."""
         return attrs.evolve(
             self,
             rows=np.concatenate((self.rows, others.rows)),
@@ -192,7 +192,7 @@ class Verdicts:
         )
 
     def overruled(self, statuses: Mapping[int, Status], elsewhere: Iterable[Status]) -> "Verdicts":
-        """Return the verdicts with these statuses added: of rows, visited or not, and of names that no node has."""
+        """Return the verdicts with additional statuses: of rows, visited or not, and of names that no node has."""
         known = set(self.rows.tolist())
         more = np.array([row for row in statuses if row not in known], dtype=np.int64)
         rows = np.concatenate((self.rows, more))
@@ -228,7 +228,7 @@ class Verdicts:
 
 @attrs.define(eq=False)
 class Diagnosis:
-    """The reasons why a pod did not get a node, or the plugins that rejected some nodes when it did."""
+    """The reasons why a pod did not get a node, or the plugins that rejected some nodes although the pod got one."""
 
     node_count: int
     verdicts: Verdicts | None = None
@@ -243,7 +243,7 @@ class Diagnosis:
             wanted.add(status.plugin)
 
     def add_verdicts(self, verdicts: Verdicts | None = None) -> None:
-        """Add the plugins that rejected nodes in `verdicts`, or in all verdicts if None."""
+        """Add the plugins that rejected nodes in `verdicts`, or the plugins of all verdicts if None."""
         verdicts = self.verdicts if verdicts is None else verdicts
         if verdicts is not None:
             for status, _ in verdicts.distinct_statuses():
@@ -271,7 +271,7 @@ def _none_of(node_count: int) -> str:
 
 
 def fit_error(node_count: int, reasons: Mapping[str, int]) -> str:
-    """Return upstream's "0/N nodes are available" message: each reason with its count, in upstream's order."""
+    """Return kube-scheduler's "0/N nodes are available" message: each reason with its count, in upstream's order."""
     if not reasons:
         return _none_of(node_count)
     return f"{_none_of(node_count)} {', '.join(sorted(f'{count} {reason}' for reason, count in reasons.items()))}."

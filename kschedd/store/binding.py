@@ -1,7 +1,7 @@
-"""The Binding subresource: how binding changes a pod, and when it is rejected.
+"""The Binding subresource: the change that binding makes to a pod, and the conditions under which binding is rejected.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST, setPodNodeAndMetadata).
-Raises: Conflict and Invalid, with the API server's messages.
+Raises: Errors: Conflict and Invalid, with kube-apiserver's messages.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _NOTHING: Mapping[str, Any] = {}
 
 @lru_cache(256)
 def _newborn_bound(qos: str, at: str) -> Raw:
-    """Return the status of a pod whose first status change is its binding.
+    """Return the status of a pod that had no status change before its binding.
 
-    All such pods bound within the same second share one status object.
+    All such pods that are bound within the same second share one status object.
     """
     return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
 
@@ -52,7 +52,7 @@ def refuse_binding(pod: Pod, node_name: str, uid: str) -> None:
 
 
 def bound(pod: Pod, node_name: str, version: int, at: str) -> Pod:
-    """Return the bound pod: nodeName set, PodScheduled=True, nominatedNodeName cleared."""
+    """Return the pod after binding: nodeName set, PodScheduled=True, nominatedNodeName cleared."""
     raw = pod.raw
     status = raw.get("status") or _NOTHING
     if len(status) == 2 and status.get("phase") == "Pending" and "qosClass" in status:

@@ -1,23 +1,24 @@
-"""Interfaces of the API server. The embedded store implements them, and so can a client of a real cluster.
+"""Interfaces of the API server. The embedded store implements them, and a client of a real cluster can, too.
 
-There are three interfaces. Each contains the previous one:
+There are three interfaces. Each interface contains the previous one:
 
     ClusterReader   the current objects; objects and listings are immutable values
     ClusterWriter   also the verbs of the API; passed to functions that run within one request
     ClusterApi      the same as asynchronous requests, and watches of the writes
 
-Rules for every implementation (`tests/store/test_cluster_api.py` is run against each of them):
+Rules for every implementation (`tests/store/test_cluster_api.py` runs against each implementation):
 
 * Every write has a higher resourceVersion than all earlier writes. A write that changes nothing is a no-op.
-* A write with a precondition (resourceVersion or uid) that does not hold fails and changes nothing. It raises Conflict,
-  or Invalid if a patch would change the object's uid.
-* A watch yields every write after its version, in order, exactly once. It raises Gone if these writes have been
+* A write with a precondition (resourceVersion or uid) that is not met fails and changes nothing. Such a write raises
+  Conflict, or Invalid if a patch would change the object's uid.
+* A watch yields every write after its version, in order, exactly once. A watch raises Gone if these writes have been
   compacted.
 * The results of a batch are in the order of its writes. A failed write does not prevent the others.
-* An embedded implementation runs the function passed to `do` with no other request in between. A remote implementation
-  guarantees atomicity of single writes only. Code that depends on more sets a resourceVersion.
+* An embedded implementation runs the function passed to `do` without any other request in between. A remote
+  implementation guarantees only that single writes are atomic. Code that needs a stronger guarantee sets a
+  resourceVersion.
 
-Scheduling, binding, controllers and the methods of the socket depend on these interfaces only.
+Scheduling, binding, controllers and the methods of the socket depend only on these interfaces.
 """
 
 import builtins
@@ -67,10 +68,13 @@ class ClusterReader(Protocol):
     def node_affinities_used(self) -> tuple[int, int]: ...
 
     def shown_after(self, version: int) -> Sequence[WatchEvent]:
-        """Return the writes after that version that watches may deliver, oldest first. Raises Gone if compacted."""
+        """Return the writes after that version that may be delivered to watches, oldest first.
+
+        Raises Gone if the writes have been compacted.
+        """
 
     def written_after(self, version: int) -> Sequence[WatchEvent]:
-        """Return all writes after that version, including those that watches may not deliver yet."""
+        """Return all writes after that version, including writes that may not be delivered to watches yet."""
 
     @property
     def features(self) -> frozenset[str]:
@@ -78,7 +82,7 @@ class ClusterReader(Protocol):
 
     @property
     def now(self) -> float:
-        """Seconds since the epoch, by the clock that stamps objects."""
+        """Seconds since the epoch, by the clock that sets the timestamps of objects."""
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
 
@@ -114,19 +118,22 @@ class ClusterReader(Protocol):
 
 
 class ClusterWriter(ClusterReader, Protocol):
-    """The verbs. A verb that raises an ApiError has changed nothing.
+    """The verbs. A verb that raises an ApiError has not changed anything.
 
-    `manager` is the field manager of a write ("": none is recorded): see `kschedd.store.managing`.
+    `manager` is the field manager of a write (with "" none is recorded): see `kschedd.store.managing`.
     """
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Attribute the requests made inside to this user; the list collects the user's warnings."""
+        """Attribute the requests inside the context to this user; the list collects the user's warnings."""
 
     def warn(self, text: str) -> None:
         """Warn the user of the current request."""
 
     def one_request(self) -> AbstractContextManager[None]:
-        """Treat the writes inside as one request. The caller must not modify their manifests meanwhile."""
+        """Treat the writes inside the context as one request.
+
+        The caller must not modify their manifests inside the context.
+        """
 
     def create(
         self,
@@ -221,9 +228,9 @@ class ClusterWriter(ClusterReader, Protocol):
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod: ...
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each pod independently, all at one time. Return the error of each (None: bound), in the same order.
+        """Bind each pod independently, all at one time. Return the error for each pod (None: bound), in the same order.
 
-        The error is an ApiError, or any exception raised while handling an invalid pod.
+        An error is an ApiError, or any exception raised by an invalid pod.
         """
 
     def evict(
@@ -236,44 +243,50 @@ class ClusterWriter(ClusterReader, Protocol):
         grace_period_s: int | None = None,
         dry_run: bool = False,
     ) -> Pod:
-        """Delete a pod if its disruption budgets allow that. Raises TooManyRequests if they do not (now)."""
+        """Delete a pod if its disruption budgets allow the eviction.
+
+        Raises TooManyRequests if a budget does not allow the eviction now.
+        """
 
     def finalize_namespace(self, name: str) -> Object: ...
 
     def fork(self) -> "ClusterWriter":
-        """Return an independent cluster with the same objects and time, to try writes on.
+        """Return an independent cluster with the same objects and time, for trial writes.
 
-        It may be used in any thread.
+        Any thread may use the fork.
         """
 
     def forking(self, since: int | None = None) -> "Generator[None, None, ClusterWriter]":
-        """Fork step by step; no writes are allowed between the steps.
+        """Fork step by step; no write is allowed between the steps.
 
-        With `since` the fork continues this cluster: its watches can begin at that version, and it generates the same
-        names and uids.
+        With `since`, the fork continues this cluster: its watches can begin at that version, and it generates the same
+        names and uids as this cluster.
         """
 
     def changes_since(self, version: int) -> Changes:
-        """Return the changes to the objects after this version; for a fork, since it was made."""
+        """Return the changes to the objects after this version; for a fork, the changes since the fork was made."""
 
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
-        """Apply a fork's changes here, step by step. Return the resulting objects, or None if the changes are stale."""
+        """Apply a fork's changes to this cluster, step by step.
+
+        Return the resulting objects, or None if the changes are stale.
+        """
 
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, list[Object]]:
         """Store objects exactly as in another cluster, step by step.
 
-        Return the conflicting existing objects, which are kept.
+        Return the conflicting existing objects, which are not overwritten.
         """
 
     def refuse_writes(self, refusal: ApiError) -> None:
         """Reject all writes from now on, except `reflect`."""
 
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Store objects exactly as in the cluster that this one mirrors, step by step, and remove the deleted ones."""
+        """Store objects exactly as in the mirrored cluster, step by step, and remove the objects deleted there."""
 
 
 class Bell(Protocol):
-    """A notification that a watch has more events; closed when there will be no more."""
+    """A notification that a watch has more events; it is closed when no more events will come."""
 
     def ring(self) -> None: ...
     def close(self) -> None: ...
@@ -281,15 +294,18 @@ class Bell(Protocol):
 
 
 class ClusterWatch(Protocol):
-    """A position in the sequence of writes. The objects that exist when it begins may be delivered first, as ADDED."""
+    """A position in the sequence of writes.
+
+    The objects that exist when the watch begins may be delivered first, as ADDED.
+    """
 
     @property
     def version(self) -> int:
-        """Version to resume from: every write up to it has been taken or was filtered out."""
+        """The version to resume from: all writes up to it were taken by the caller or filtered out."""
 
     @property
     def first(self) -> Sequence[WatchEvent]:
-        """The objects that existed when the watch began and have not been taken yet."""
+        """The objects that existed when the watch began and that the caller has not taken yet."""
 
     @property
     def behind(self) -> bool:
@@ -304,7 +320,7 @@ class ClusterWatch(Protocol):
         """True if there will be no more writes because the cluster is shutting down."""
 
     def take(self, limit: int | None = None) -> Sequence[WatchEvent]:
-        """Return the events since the last call, oldest first. Raises Gone if they have been compacted."""
+        """Return the events since the last call, oldest first. Raises Gone if the events have been compacted."""
 
     async def wait(self) -> bool:
         """Wait until there may be more events; return False if the cluster is shutting down."""
@@ -320,24 +336,24 @@ class PendingAnswer(Protocol[T_co]):
 
 
 class ClusterApi(Protocol):
-    """A connection to the API server. Each user of it opens its own and closes it at the end."""
+    """A connection to the API server. Each user opens a separate connection and closes it at the end."""
 
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
-        """Run a function over the cluster as one request. Returns its result; raises its error.
+        """Run a function on the cluster as one request. Returns the result of the function, or raises its error.
 
-        If writes can fail to be persisted, a function that only reads may be run again, unless it is marked `once`.
+        If persisting a write can fail, a function that only reads may be run again, unless it is marked `once`.
         """
 
     async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> PendingAnswer[T]:
-        """Send a request like `do`, but without waiting for its result.
+        """Send a request as `do` does, but without waiting for its result.
 
         Requests run in the order in which they are sent.
         """
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
-        """Run a generator over the cluster in slices of a few milliseconds.
+        """Run a generator on the cluster in slices of a few milliseconds.
 
-        It is committed as a whole or not at all.
+        All of its writes are committed together, or none are.
         """
 
     async def get(self, kind: str, namespace: str, name: str) -> Object: ...
@@ -362,13 +378,13 @@ class ClusterApi(Protocol):
     ) -> ClusterWatch:
         """Watch these kinds (None: all) after this version (None: now), optionally with the existing objects first.
 
-        `bell` is notified instead of the watch's own bell. If `concerns` returns False for all events of a batch, the
-        notification may be omitted; these events are then delivered with the next ones. Raises Gone.
+        `bell` is notified instead of the watch's default bell. If `concerns` returns False for all events of a batch,
+        the notification may be omitted; these events are then delivered with the next batch. Raises Gone.
         """
 
     async def create(self, raw: Raw) -> Object: ...
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        """Create a batch of objects in one request; the results are those of `perform_each`.
+        """Create a batch of objects in one request, with results as in `perform_each`.
 
         `restore` keeps status and uid from the manifests.
         """
@@ -387,10 +403,10 @@ class ClusterApi(Protocol):
     async def perform(self, write: Write) -> Object: ...
 
     async def perform_each(self, writes: Sequence[Write]) -> builtins.list[Object | ApiError]:
-        """Perform a batch in one request: each write independently, results in the same order."""
+        """Perform a batch of writes in one request, each independently, with the results in the same order."""
 
     async def until_writable(self) -> None:
-        """Wait until writes are accepted; also returns when the cluster is shutting down."""
+        """Wait until writes are accepted or the cluster is shutting down."""
 
     async def condition(self) -> KscheddError | None:
         """Return the reason why writes are currently not accepted, or None."""
@@ -402,7 +418,7 @@ class ClusterApi(Protocol):
 
 
 def perform(cluster: ClusterWriter, write: Write) -> Object:
-    """Perform one write; raises the cluster's error."""
+    """Perform one write, and raise the cluster's error if it fails."""
     match write:
         case Create(raw):
             return cluster.create(raw)
@@ -433,12 +449,12 @@ def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object
 
 
 def listed(cluster: ClusterReader, kinds: frozenset[str] | None) -> list[WatchEvent]:
-    """Return all objects of these kinds as ADDED events: the initial state of a watch that begins at `version`."""
+    """Return all objects of these kinds as ADDED events: the first events of a watch that begins at `version`."""
     return run_steps(listing(cluster, kinds))
 
 
 def listing(cluster: ClusterReader, kinds: frozenset[str] | None) -> Generator[None, None, list[WatchEvent]]:
-    """Build the same list step by step; no writes are allowed between the steps."""
+    """Build the same list step by step; no write is allowed between the steps."""
     events: list[WatchEvent] = []
     for kind in cluster.kinds():
         if kinds is None or kind in kinds:

@@ -1,4 +1,4 @@
-"""Copies: fast creation of pods and nodes that differ from an earlier one of the same request in their names only.
+"""Copies: fast creation of pods and nodes that differ only in their names from an earlier object of the same request.
 
 Owns the prototypes of the current batch request.
 """
@@ -36,12 +36,15 @@ class Copies:
         self._admission = admission
         self._pod_strategy = pod_strategy
         self._generated = generated
-        self._pods: PodPrototypes | None = None  # set within a batch request
-        self._nodes: NodePrototypes | None = None  # set within a batch request
+        self._pods: PodPrototypes | None = None  # prototypes of pods, within a batch request
+        self._nodes: NodePrototypes | None = None  # prototypes of pods, within a batch request
 
     @contextmanager
     def one_request(self) -> Iterator[None]:
-        """Treat the writes inside as one request. The caller must not modify their manifests meanwhile."""
+        """Treat the writes inside the context as one request.
+
+        The caller must not modify their manifests inside the context.
+        """
         pods, nodes = self._pods, self._nodes
         self._pods, self._nodes = pods or PodPrototypes(), nodes or NodePrototypes()
         try:
@@ -50,14 +53,14 @@ class Copies:
             self._pods, self._nodes = pods, nodes
 
     def forget(self, *, nodes: bool = False) -> None:
-        """Drop the prototypes of pods (and nodes), because equal manifests may give different objects from now on."""
+        """Drop the prototypes of pods (and nodes), because equal manifests may now produce different objects."""
         if self._pods is not None:
             self._pods.clear()
         if nodes and self._nodes is not None:
             self._nodes.clear()
 
     def of(self, raw: Raw) -> Object | None:
-        """Create a copy if the manifest differs only in the name from one that this request created.
+        """Create a copy if the manifest differs only in the name from an earlier manifest of this request.
 
         Else return None.
         """
@@ -71,7 +74,7 @@ class Copies:
         return None
 
     def add(self, made: Object, raw: Raw) -> None:
-        """Remember an object created from this manifest, so that the request can create copies of it."""
+        """Store an object created from this manifest, so that the request can create copies of the object."""
         most = self._store.max_object_bytes
         if isinstance(made, Pod) and self._pods is not None:
             if not self._admission.admits_each("Pod", made.namespace):

@@ -1,9 +1,9 @@
-"""Deletion: immediate, or begun with a deletionTimestamp and completed later.
+"""Deletion of objects: immediate, or begun with a deletionTimestamp and completed later.
 
-A bound, non-terminal pod gets its grace period and stays until its kubelet deletes it with grace 0. An object with
-finalizers stays until the last one is removed. A namespace stays until it is empty.
-Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go
-(CheckGracefulDelete), pkg/registry/core/namespace.
+A bound, non-terminal pod gets its grace period, and stays until its kubelet deletes it with grace period 0. An object
+with finalizers stays until the last one is removed. A namespace stays until it is empty. Source: Kubernetes v1.34,
+apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go (CheckGracefulDelete),
+pkg/registry/core/namespace.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ Propagation = Literal["", "Background", "Foreground", "Orphan"]
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 _FINALIZER: Final[Mapping[str, str]] = {"Foreground": FOREGROUND, "Orphan": ORPHAN}
-_ORPHANING: Final = frozenset(("Job", "ReplicationController"))  # their dependents are orphaned by default
+_ORPHANING: Final = frozenset(("Job", "ReplicationController"))  # dependents of these kinds are orphaned by default
 
 
 def check_delete_preconditions(obj: Object, uid: str | None, resource_version: int | str | None) -> None:
@@ -48,7 +48,7 @@ def check_grace_period(requested: int | None) -> None:
 
 
 def grace_of(obj: Object, requested: int | None) -> int:
-    """Return the object's grace period in seconds; `requested`: the one in the delete request, if any."""
+    """Return the object's grace period in seconds; `requested` is the grace period in the delete request, if any."""
     if not isinstance(obj, Pod) or not obj.node_name or obj.finished:
         return 0
     grace = requested if requested is not None else obj.pod_spec.raw.get("terminationGracePeriodSeconds")
@@ -58,7 +58,7 @@ def grace_of(obj: Object, requested: int | None) -> int:
 
 
 def marked(obj: Object, now: float) -> dict[str, Any]:
-    """Return the object as watchers see it just before its immediate removal: deleting, with a grace period of 0."""
+    """Return the object as in the last event before its immediate removal: deleting, with grace period 0."""
     meta = {**obj.metadata, "deletionGracePeriodSeconds": 0}
     if not obj.deleting:
         meta["deletionTimestamp"] = stamp(now)
@@ -68,7 +68,7 @@ def marked(obj: Object, now: float) -> dict[str, Any]:
 
 
 def marked_pod(pod: Pod, now: float, version: int) -> Pod:
-    """Return the same for a pod that is not being deleted yet, at this version."""
+    """Return the last version before removal of a pod that is not being deleted yet, at this resourceVersion."""
     raw = marked(pod, now)
     raw["metadata"]["resourceVersion"] = str(version)
     return Pod(
@@ -89,14 +89,14 @@ def marked_pod(pod: Pod, now: float, version: int) -> Pod:
 
 
 def begin_deletion(obj: Object, requested: int | None, propagation: Propagation, now: float) -> dict[str, Any] | None:
-    """Return the object with its deletionTimestamp set, or None if it can be removed at once.
+    """Return the object with its deletionTimestamp set, or None if the object can be removed immediately.
 
     An object that is being deleted already may be returned unchanged, or with a shorter grace period.
     """
     raw = obj.raw
     grace = grace_of(obj, requested)
     if not (grace or obj.deleting or obj.kind == "Namespace" or _finalizers(obj, propagation)):
-        return None  # fast path for most pods; the code below gives the same result
+        return None  # fast path for most pods, with the same result as the code below
     meta = dict(obj.metadata)
     if not _pending(obj, requested, grace):
         finalizers = _finalizers(obj, propagation)
@@ -109,7 +109,7 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
         if requested is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
             grace = before
         if grace < before:
-            # The grace period is shortened; it counts from the beginning of the deletion.
+            # The grace period is shortened, and counts from the beginning of the deletion.
             began = seconds(meta["deletionTimestamp"]) - duration_s(before)
             meta["deletionTimestamp"] = stamp(max(now, began) if grace == 0 else began + duration_s(grace))
             meta["deletionGracePeriodSeconds"] = grace
@@ -126,9 +126,9 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
 
 
 def _pending(obj: Object, requested: int | None, grace: int) -> bool:
-    """Return whether the object is being deleted already and this request does not shorten its grace period.
+    """Return whether the object is already being deleted and this request does not shorten its grace period.
 
-    If so, the finalizers do not change.
+    In that case, the finalizers do not change.
     """
     if not obj.deleting:
         return False
@@ -139,7 +139,7 @@ def _pending(obj: Object, requested: int | None, grace: int) -> bool:
 
 
 def _finalizers(obj: Object, propagation: Propagation) -> list[str]:
-    """Return the object's finalizers with the requested propagation's finalizer, and no other propagation's."""
+    """Return the object's finalizers with the finalizer of the requested propagation, and of no other propagation."""
     present = obj.metadata.get("finalizers") or ()
     if propagation:
         wanted = _FINALIZER.get(propagation)
@@ -151,7 +151,7 @@ def _finalizers(obj: Object, propagation: Propagation) -> list[str]:
 
 
 def finished(kind: str, raw: Raw) -> bool:
-    """Return whether an object being deleted can be removed: no finalizers and no grace period left."""
+    """Return whether an object being deleted can be removed, because it has no finalizers and no grace period left."""
     meta = raw.get("metadata") or {}
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False

@@ -1,6 +1,6 @@
 """The store's errors, with the API server's messages.
 
-Each class stands for one reason that callers handle differently; `rpc_code` is that reason in the socket protocol.
+Each class represents one reason that callers handle differently; `rpc_code` is this reason in the socket protocol.
 Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
 
@@ -16,7 +16,7 @@ from kschedd.errors import KscheddError
 
 
 def resource_of(kind: str) -> str:
-    """Return the kind's resource name in error messages: `pods`, `deployments.apps`."""
+    """Return the kind's resource name in error messages: for example `pods`, `deployments.apps`."""
     known = BY_NAME.get(kind) or lookup(kind)
     return f"{known.plural}.{known.group}" if known.known and known.group else known.plural
 
@@ -34,7 +34,7 @@ class ApiError(KscheddError):
     reason: ClassVar[str] = ""
 
     def __init_subclass__(cls, rpc_code: str = "", code: int = 0, reason: str | None = None) -> None:
-        """Set the values that are given; all others are inherited."""
+        """Set the given values; all others are inherited."""
         super().__init_subclass__(rpc_code)
         if code:
             cls.code = code
@@ -56,7 +56,7 @@ class AlreadyExists(ApiError, rpc_code="already_exists", code=409, reason="Alrea
     kind: str
     name: str
     deleting: bool = False
-    other: str = ""  # apiVersion of the existing object, if it is of another group
+    other: str = ""  # apiVersion of the existing object, if it belongs to another group
 
     def __str__(self) -> str:
         begin = "object is being deleted: " if self.deleting else ""
@@ -83,7 +83,7 @@ class Conflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
 
 @attrs.define(eq=False)
 class MalformedVersion(ApiError, rpc_code="invalid"):
-    """A resourceVersion that is not a number. Like upstream: code 500, without a reason."""
+    """A resourceVersion that is not a number. As in kube-apiserver, the code is 500, without a reason."""
 
     version: str
 
@@ -93,20 +93,20 @@ class MalformedVersion(ApiError, rpc_code="invalid"):
 
 @attrs.define(eq=False)
 class PreconditionFailed(Conflict):
-    """A deletion or eviction whose uid or resourceVersion differs from the object's."""
+    """A deletion or eviction with a uid or resourceVersion that differs from the object's."""
 
     def __str__(self) -> str:
         return f'Operation cannot be fulfilled on {_kind_with_group(self.kind)} "{self.name}": {self.why}'
 
 
 _MOST_FAULTS: Final = 1_000
-_LONGEST: Final = 256 << 10  # characters of all errors together
+_LONGEST: Final = 256 << 10  # maximum number of characters of all errors together
 
 
 def _listed(faults: Sequence[FieldError]) -> tuple[FieldError, ...]:
-    """Return the errors to list.
+    """Return the errors to include in the message.
 
-    The list is limited: for a large object it could be several times the object's size.
+    The list is limited, because the errors of a large object could be several times its size.
     """
     if len(faults) <= _FEW_FAULTS:
         return tuple(faults)
@@ -140,7 +140,7 @@ class Invalid(ApiError, rpc_code="invalid", code=422, reason="Invalid"):
 
 @attrs.define(eq=False)
 class Undecodable(Invalid, code=400, reason="BadRequest"):
-    """An object with values of a wrong type, with all of them and their field paths."""
+    """An object with values of a wrong type, and the field paths of all such values."""
 
 
 @attrs.define(eq=False)
@@ -213,12 +213,12 @@ class BadPatch(ApiError, rpc_code="invalid", code=400, reason="BadRequest"):
 
 @attrs.define(eq=False)
 class PatchFailed(BadPatch, code=500, reason=""):
-    """A patch that breaks the rules of its type, such as one without a merge key: code 500, without a reason."""
+    """A patch that breaks the rules of its type, such as a patch without a merge key: code 500, without a reason."""
 
 
 @attrs.define(eq=False)
 class ApplyConflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
-    """A server-side apply that would change fields of other managers; `causes` has each field and its message."""
+    """A server-side apply that would change fields of other managers; `causes` contains each field and its message."""
 
     why: str
     causes: tuple[tuple[str, str], ...] = ()
@@ -226,7 +226,10 @@ class ApplyConflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
 
 @attrs.define(eq=False)
 class ApplySchemaError(ApiError, rpc_code="invalid"):
-    """A configuration that does not match its kind's schema. Like upstream: code 500, without a reason."""
+    """A configuration that does not match its kind's schema.
+
+    As in kube-apiserver, the code is 500, without a reason.
+    """
 
     why: str
 
@@ -253,7 +256,7 @@ class Forbidden(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
 
 @attrs.define(eq=False)
 class Mirrored(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
-    """A write to a mirrored object, which can be changed only in the cluster it is mirrored from."""
+    """A write to a mirrored object, which can be changed only in its original cluster."""
 
     server: str
 
@@ -270,7 +273,7 @@ class Unadmitted(Forbidden):
 
 @attrs.define(eq=False)
 class AdmissionError(ApiError):
-    """An admission plugin that cannot decide, or has an error message of its own: code 500, without a reason."""
+    """An admission plugin that cannot decide, or that has its own error message: code 500, without a reason."""
 
     why: str
 
@@ -291,8 +294,8 @@ class AdmissionPluginFailed(ApiError, rpc_code="plugin", reason="InternalError")
 class TooManyRequests(ApiError, rpc_code="too_many_requests", code=429, reason="TooManyRequests"):
     """An eviction that a disruption budget does not allow now.
 
-    `why` is the message of the status cause `DisruptionBudget`. `retry_after_s` is the delay that the API server
-    suggests (0: none).
+    `why` is the message of the status cause `DisruptionBudget`. `retry_after_s` is the delay that kube-apiserver
+    suggests (0 means none).
     """
 
     budget: str
@@ -325,7 +328,10 @@ class RangeFull(ApiError, reason="InternalError"):
 
 @attrs.define(eq=False)
 class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
-    """The events after this version have been compacted. The client must list again and watch from there."""
+    """The events after this version have been compacted.
+
+    The client must list again, and watch from the version of the list.
+    """
 
     version: int
     oldest: int
@@ -336,7 +342,7 @@ class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
-    """The version belongs to another history (epoch) than the store's. The client must list again."""
+    """A version that belongs to another history (epoch) than the store's. The client must list again."""
 
     version: int
     epoch: str
@@ -347,9 +353,9 @@ class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
-    """A version that the store has not reached: it is from another history, or invalid.
+    """A version that the store has not reached, because it is from another history or invalid.
 
-    `awaited`: upstream waits some seconds for such a version, so its client may retry.
+    `awaited`: the client may retry, because kube-apiserver waits some seconds for this version.
     """
 
     version: int
@@ -362,7 +368,7 @@ class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
 
 @attrs.define(eq=False)
 class TooLarge(ApiError, rpc_code="too_large", code=413, reason="RequestEntityTooLarge"):
-    """An object that exceeds the maximum size, with etcd's message."""
+    """An object that exceeds the maximum size, with the message of etcd."""
 
     kind: str
     name: str

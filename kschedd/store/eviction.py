@@ -1,4 +1,4 @@
-"""The Eviction subresource: checks a pod's disruption budget, and returns the budget's status after the eviction.
+"""The Eviction subresource: checks a pod's disruption budget, and returns the budget's status after an eviction.
 
 The disruption controller (`kschedd.controllers.disruption`) computes the status; this module does not check it.
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/eviction.go.
@@ -15,13 +15,13 @@ from kschedd.store.errors import Forbidden, MultipleBudgets, TooManyRequests
 
 BUDGET: Final = "PodDisruptionBudget"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
-_MAX_DISRUPTED_PODS: Final = 2000  # evictions that the disruption controller has not confirmed yet
+_MAX_DISRUPTED_PODS: Final = 2000  # maximum number of evictions that the disruption controller has not confirmed yet
 
 
 def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
-    """Return the budget that must allow this pod's eviction; None if the eviction needs none.
+    """Return the budget that must allow this pod's eviction, or None if the eviction needs no budget.
 
-    `budgets` are those of the pod's namespace.
+    `budgets` are the budgets of the pod's namespace.
     """
     if pod.finished or pod.deletion_timestamp or pod.status.get("phase") == "Pending":
         return None
@@ -61,7 +61,7 @@ def spent(budget: Object, pod: Pod, at: str) -> Raw:
 def with_disruption_allowed(status: Raw, allowed: int, observed: int, at: str, failure: str | None = None) -> list[Raw]:
     """Return the budget's conditions with DisruptionAllowed for this number of disruptions.
 
-    `failure` is the reason why the number could not be computed; None if it could.
+    `failure` is the reason why the number could not be computed, or None if it could.
     Source: component-helpers/apps/poddisruptionbudget/helpers.go, apimachinery meta.SetStatusCondition.
     """
     state, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")
@@ -99,7 +99,7 @@ def with_disruption_target(pod: Pod, at: str) -> list[Raw]:
 
 
 def covers(budget: Object, pod: Pod) -> bool:
-    """Return whether the budget's selector matches the pod; a selector that cannot be parsed matches none."""
+    """Return whether the budget's selector matches the pod; a selector that cannot be parsed matches no pod."""
     try:
         return parse_label_selector(budget.spec.get("selector")).matches(pod.labels)
     except SelectorError:

@@ -1,9 +1,9 @@
 """Decoding and validation of submitted objects: wrong types, unknown fields (fieldValidation), defaults.
 
-The fields are defined by the API types, or for a custom resource by its definition's schema. The parameter `definition`
-is that definition, and None for built-in kinds.
-Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder).
-Raises: StrictDecodingError, and BadRequest with the messages of the API server's decoder.
+The fields are defined by the API types, or for a custom resource by the schema of its definition. The parameter
+`definition` is the definition of a custom resource, and None for built-in kinds. Source: Kubernetes v1.34,
+apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder). Raises: Errors:
+StrictDecodingError and BadRequest, with the messages of kube-apiserver's decoder.
 """
 
 from collections.abc import Callable
@@ -59,10 +59,10 @@ def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | Non
 def known_fields(
     raw: dict[str, Any], validation: FieldValidation, cluster: DefiningCluster
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the object without unknown fields, and the warnings; `cluster` is the one it is written to.
+    """Return the object without unknown fields, and the warnings; `cluster` is the cluster of the write.
 
-    If values have a wrong type, unknown fields are not reported as an error here. Type errors take precedence, and the
-    validation that follows reports them.
+    If values have a wrong type, this function does not report unknown fields as an error. Type errors take precedence,
+    and the later validation reports them.
     """
     definition = definition_of(cluster, raw) if schema_for(raw) is None else None
     found = decoded(raw, cluster.features, definition)
@@ -81,7 +81,7 @@ def submitted(
     rules: frozenset[str] = NO_RULES,
     definition: Object | None = None,
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the object as the API server decodes it from a request body, and the warnings.
+    """Return the object as kube-apiserver decodes it from a request body, and the warnings.
 
     `duplicates` are the fields that occur twice in the body.
     """
@@ -106,7 +106,7 @@ def accepted(
 ) -> dict[str, Any]:
     """Return the manifest with defaults, after `prepare`.
 
-    Raises Undecodable, or Invalid with all errors. Errors found by `check` are last, or first for kinds where upstream
+    Raises Undecodable, or Invalid with all errors. Errors found by `check` come last, or first for kinds where upstream
     reports them first.
     """
     if mistyped := check_schema(dict(raw)):
@@ -124,7 +124,7 @@ _CHECKED_FIRST: Final = frozenset(("IngressClass",))
 
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with its status as it would be stored; only the status is validated. Raises Invalid."""
+    """Return the object with its status as it would be stored, after validating only the status. Raises Invalid."""
     done, faults = status_with_faults(kind, name, raw)
     if faults:
         raise Invalid(kind, name, tuple(faults))

@@ -1,9 +1,9 @@
-"""Identity: a write cannot change which object it is about.
+"""Identity: a write cannot change which object it applies to.
 
 An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may omit most of them, but
-may not state others. The result has all of them unchanged. The one exception: a kind with several versions keeps the
-version it was last written in.
-Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
+may not contain other values. In the result, all of these values are unchanged. There is one exception: an object of a
+kind with several versions keeps the version in which it was last written. Source: Kubernetes v1.34,
+apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
 (EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
 """
 
@@ -20,7 +20,7 @@ _LONGEST_SHOWN: Final = 1000
 
 
 def same_object(old: Object, patched: Raw) -> dict[str, Any]:
-    """Return the patched object with its identity, except the uid, unchanged. Raises BadRequest and Invalid."""
+    """Return the patched object with its identity unchanged, except the uid. Errors: BadRequest and Invalid."""
     api_version = _api_version(old, patched)
     meta = patched.get("metadata")
     if meta is not None and not isinstance(meta, Mapping):
@@ -39,7 +39,7 @@ def same_object(old: Object, patched: Raw) -> dict[str, Any]:
 
 
 def check_path(kind: str, namespace: str, name: str, raw: Raw) -> None:
-    """Raise BadRequest if the object created by an apply is not the one in the request's path."""
+    """Raise BadRequest if the object created by an apply is not the object in the request's path."""
     meta = raw.get("metadata") or {}
     if (meta.get("namespace") or namespace) != namespace:
         why = "the namespace of the provided object does not match the namespace sent on the request"
@@ -53,7 +53,10 @@ def check_path(kind: str, namespace: str, name: str, raw: Raw) -> None:
 
 
 def _api_version(old: Object, patched: Raw) -> str | None:
-    """Return the patched object's apiVersion; None if the patch removed it. Raises if the kind was changed."""
+    """Return the patched object's apiVersion, or None if the patch removed it.
+
+    Raises an error if the kind was changed.
+    """
     kind, api_version = patched.get("kind") or old.raw["kind"], patched.get("apiVersion")
     if kind == old.raw["kind"] and (not api_version or reads(old, api_version)):
         return api_version or None
@@ -66,7 +69,7 @@ def _api_version(old: Object, patched: Raw) -> str | None:
 
 
 def check_version(old: Object, raw: Raw) -> None:
-    """Raise BadRequest if an update states an apiVersion that this kind does not have."""
+    """Raise BadRequest if an update contains an apiVersion that this kind does not have."""
     api_version = raw.get("apiVersion")
     if not api_version or reads(old, api_version):
         return
@@ -78,7 +81,7 @@ def check_version(old: Object, raw: Raw) -> None:
 
 
 def reads(old: Object, api_version: object) -> bool:
-    """Return whether this object may be written in that apiVersion."""
+    """Return whether this object may be written in the given apiVersion."""
     known = BY_NAME.get(old.kind)
     return api_version == old.raw.get("apiVersion") or (known is not None and api_version in known.api_versions)
 

@@ -1,7 +1,7 @@
-"""KeptStore: commits of writes, for the verbs of `Store` and for other sources of objects.
+"""KeptStore: commits of writes, for the verbs of `Store` and for objects from other sources.
 
-A prepared write is committed here. So are the writes of a journal, the objects of a dump or of the mirrored cluster,
-and the changes of a fork.
+This class commits prepared writes. It also commits the writes of a journal, the objects of a dump or of the mirrored
+cluster, and the changes of a fork.
 """
 
 import builtins
@@ -44,14 +44,14 @@ from kschedd.store.trial import Changes, Key, changes_of, unchanged
 
 
 class KeptStore(StoreReader):
-    """The part of the store that commits. `Store` sets the attributes."""
+    """The part of the store that commits writes. `Store` sets the attributes."""
 
     _generated: Generated
     _admission: RequestAdmission
     _pod_strategy: PodStrategy
     _creation: Creation
     _replacement: Replacement
-    _seeding: bool  # creating built-in objects: plugins from plugin files are not called
+    _seeding: bool  # built-in objects are being created, for which plugins from plugin files are not called
 
     def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
         """Set the limits of the admission caches.
@@ -78,7 +78,7 @@ class KeptStore(StoreReader):
         return self._admission.chain
 
     def replay(self, events: Iterable[tuple[EventType, Object]]) -> None:
-        """Replay committed writes from the journal; their versions continue ours."""
+        """Replay committed writes from the journal; their versions continue the versions of this store."""
         try:
             for event_type, obj in events:
                 self._objects.commit(event_type, self._objects.find(obj.kind, obj.namespace, obj.name), obj)
@@ -92,10 +92,9 @@ class KeptStore(StoreReader):
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, builtins.list[Object]]:
         """Store objects as they were in another cluster, each with the next version.
 
-        Return the conflicting existing objects.
-        A built-in object is replaced by the dump's object of the same name, and an object by one of the same uid. Any
-        other existing object of the same name is kept and returned. The generator may be paused at every yield, but no
-        other write is allowed before it ends.
+        Return the conflicting existing objects. A built-in object is replaced by the dump's object of the same name,
+        and any object is replaced by an object with the same uid. Any other existing object of the same name is kept
+        and returned. The generator may be paused at every yield, but no other write is allowed until it ends.
         """
         in_the_way: builtins.list[Object] = []
         for obj in objects:
@@ -116,7 +115,7 @@ class KeptStore(StoreReader):
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
         """Store objects as they are in the mirrored cluster, each with the next version; remove those deleted there.
 
-        The generator may be paused at every yield, but no other write is allowed before it ends.
+        The generator may be paused at every yield, but no other write is allowed until it ends.
         """
         refusal, self._objects.refusal = self._objects.refusal, None
         try:
@@ -139,7 +138,7 @@ class KeptStore(StoreReader):
     def take_over(self, obj: Object) -> None:
         """Store an object with its version unchanged, completely or not at all.
 
-        Used when a store is filled at startup.
+        This method is used to fill a store at startup.
         """
         self._objects.place_whole(obj)
 
@@ -149,12 +148,12 @@ class KeptStore(StoreReader):
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
         """Apply a fork's changes, object by object. Return the resulting objects, or None if the changes are stale.
 
-        The generator may be paused at every yield, but no other write is allowed before it ends.
+        The generator may be paused at every yield, but no other write is allowed until it ends.
         """
         if not self.log.oldest <= changes.since <= self.version or changes.stale(self.log.written_after(changes.since)):
             return None
         if not (yield from unchanged(changes, self._objects.find)):
-            return None  # the state that the fork was based on was rolled back
+            return None  # the state on which the fork was based was rolled back
         adopted: dict[Key, Object] = {}
         for key, (old, new) in changes.objects.items():
             if new is None:
@@ -162,7 +161,7 @@ class KeptStore(StoreReader):
                 self._remove(old)
             else:
                 version = self.log.version + 1
-                # Objects created in the fork have its uids; they get other uids here.
+                # Objects created in the fork have the fork's uids; here they get other uids.
                 uid = new.uid if old is not None and old.uid == new.uid else self._generated.uid(new.kind)
                 raw = {**new.raw, "metadata": {**new.metadata, "resourceVersion": str(version)}}
                 if new.kind == "Job" and uid != new.uid:
@@ -176,7 +175,7 @@ class KeptStore(StoreReader):
         return adopted
 
     def _charge(self, charges: Iterable[Charge]) -> None:
-        """Write the new usage of the quotas. This is the last step that can make the write itself fail."""
+        """Write the new usage of the quotas. This is the last step that can make the whole write fail."""
         for quota, used in charges:
             self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
 
@@ -242,7 +241,7 @@ class KeptStore(StoreReader):
                 return old
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return retyped(old, {**wanted, "metadata": meta})
-        if "selfLink" in wanted["metadata"]:  # not stored, so it appears in dry-run results only
+        if "selfLink" in wanted["metadata"]:  # not stored, so this field appears only in dry-run results
             wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
         noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
         return self._write_or_remove(old, wanted, noted)
@@ -276,7 +275,7 @@ class KeptStore(StoreReader):
         return gone
 
     def _finish_definition(self, gone: Object) -> None:
-        """Remove the definition of a custom resource if its deletion waited for this object only."""
+        """Remove the definition of a custom resource if its deletion waited only for this object."""
         if self.count(gone.kind):
             return
         there = custom.definition_of(self, gone.raw)
@@ -297,7 +296,7 @@ class KeptStore(StoreReader):
         return self._write_or_remove(old, {**old.raw, "spec": spec})
 
     def _end(self, old: Pod) -> Pod:
-        """Delete a pod that is not being deleted yet and can be removed at once."""
+        """Delete a pod that is not being deleted yet and can be removed immediately."""
         going = marked_pod(old, self._now(), self.log.version + 1)
         gone = going.at_version(self.log.version + 2)
         self._objects.commit_end(old, going, gone)

@@ -1,8 +1,8 @@
-"""Leases renewed by components of this program: their renewTime is computed when they are read.
+"""Leases that components of this program renew: their renewTime is computed when they are read.
 
 Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
-annotation `kschedd.io/renewed-every-seconds` therefore stands for all its renewals since its stored renewTime, and
-readers get the latest one. Such a renewal is not a write: it has no resourceVersion and no event.
+annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime, and readers
+get the latest renewal. Such a renewal is not a write: it has no resourceVersion and no event.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def renewed(lease: Object, now: float) -> Object:
 
 
 class Renewed(Sequence[Object]):
-    """Leases as of `now`, each computed when it is accessed."""
+    """Leases as of `now`, each computed when it is read."""
 
     def __init__(self, leases: Sequence[Object], now: float) -> None:
         self._leases = leases

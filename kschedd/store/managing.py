@@ -1,9 +1,8 @@
 """managedFields in the store: managers of writes, schemas of objects, and the result of a server-side apply.
 
-A write that names its manager is recorded; for other writes the entries stay unchanged. The entries are in the object's
-metadata. For the creation of pods, and for statuses written by parts of the daemon (`Component`), they are stored as
-notes without fields, see `kschedd.managed_fields.noted`.
-Raises: BadPatch, ApplyConflict, ApplySchemaError.
+A write with a manager is recorded; other writes leave the entries unchanged. The entries are in the object's metadata.
+For created pods, and for statuses written by parts of the daemon (`Component`), the entries are stored as notes without
+fields (see `kschedd.managed_fields.noted`). Raises: Errors: BadPatch, ApplyConflict, ApplySchemaError.
 """
 
 from collections.abc import Mapping
@@ -31,9 +30,9 @@ MANAGED: Final = "managedFields"
 
 
 class Component(str):
-    """The name of a part of the daemon.
+    """The name of a part of the daemon as a manager.
 
-    Its status writes are stored as notes and resolved when the entries are read.
+    Status writes of a Component are stored as notes, and resolved when the entries are read.
     """
 
     __slots__ = ()
@@ -41,7 +40,7 @@ class Component(str):
 
 @attrs.frozen
 class Managing:
-    """The manager of a write ("": not recorded), and the entries if they are known already."""
+    """The manager of a write ("": not recorded), and the entries if they were computed already."""
 
     manager: str = ""
     entries: list[Any] | None = None
@@ -56,7 +55,7 @@ def field_write(
 ) -> FieldWrite:
     """Return the FieldWrite for a write of this object.
 
-    `definition` is a custom resource's definition; `stored` is the kind's name in the store.
+    `definition` is the definition of a custom resource; `stored` is the kind's name in the store.
     """
     api_version = str(raw.get("apiVersion") or "v1")
     kind = str(raw.get("kind") or "")
@@ -75,10 +74,10 @@ def _custom_schema(version: Raw) -> Fields:
 
 
 def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
-    """Return a new object with its defaults, without the fields that its kind's strategy sets.
+    """Return a new object with its defaults, without the fields set by the strategy of its kind.
 
-    Upstream decodes a DaemonSet into a type that has the template generation as a field, and encodes it as an
-    annotation, which then belongs to the writer.
+    Kube-apiserver decodes a DaemonSet into a type with the template generation as a field, and encodes the field as an
+    annotation. The annotation then belongs to the writer.
     """
     if defaulted.get("kind") == "DaemonSet" and defaulted.get("apiVersion") == "apps/v1":
         meta = defaulted.get("metadata") or {}
@@ -92,18 +91,18 @@ def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
 
 
 def entries_of_new(new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
-    """Return the entries of a new object; `new` has its defaults, but no changes by admission."""
+    """Return the entries of a new object; `new` has defaults, but no changes by admission."""
     try:
         return after_write(None, new, write)
-    except ValueError:  # duplicate items: upstream stores no entries then
+    except ValueError:  # duplicate items, for which upstream stores no entries
         return []
 
 
 def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node_name: str) -> list[Any]:
     """Return the entries of a new pod.
 
-    They are a note, unless an apply has computed them or admission has changed more of the spec than a note can
-    express. In that case `stated_spec` is the spec before admission.
+    The entries are a note, unless an apply has computed them or admission has changed more of the spec than a note can
+    express. If admission has changed more, `stated_spec` is the spec before admission.
     """
     if managing.entries is not None:
         return managing.entries
@@ -138,7 +137,7 @@ def without_entries(raw: Raw) -> Raw:
 
 
 def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
-    """Return the entries after an update; `new` may state its own. An object without entries keeps none."""
+    """Return the entries after an update; `new` may contain its own entries. An object without entries gets none."""
     if not old.metadata.get(MANAGED) and not (new.get("metadata") or {}).get(MANAGED):
         return []
     try:
@@ -148,7 +147,7 @@ def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
 
 
 def _whole(old: Object, write: FieldWrite) -> Raw:
-    """Return the object as the API server encodes it; components omit null fields."""
+    """Return the object as kube-apiserver encodes it; components omit null fields."""
     return encoded_object(dict(with_resolved(old.raw, write.schema)))
 
 

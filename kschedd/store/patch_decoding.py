@@ -1,11 +1,12 @@
 """Decoding of a patched object: wrong types, unknown fields, and changes of kind or version.
 
 A JSON patch or merge patch is applied to the object's JSON, and the result is decoded like a client's object. A
-strategic merge patch is applied to a map, which is converted to the Go type whatever kind and version it names. Errors
-are reported for the field `patch`, and quote what was decoded: the whole patched object, or the strategic patch.
+strategic merge patch is applied to a map, which is converted to the Go type of the object, whatever kind and version
+the map names. Errors are reported for the field `patch`, and quote the decoded value: the whole patched object, or the
+strategic patch.
 
-JSON patches and merge patches do not parse parts that they do not need. In the quoted object, therefore, only the maps
-that were visited are sorted; the others keep the order of their types.
+JSON patches and merge patches do not parse parts that they do not need. Therefore, in the quoted object, only the
+visited maps are sorted, and the others keep the order of their types.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go (jsonPatcher, strategicPatchObject),
 apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazyNode).
@@ -49,8 +50,8 @@ def decode_patched(
     """Return the patched object without unknown fields, and the warnings. Raises Invalid.
 
     `whole` is `live` after the patch; `duplicates` are the paths of fields that occur twice in the patch. Fields of
-    newer versions that `live` already has are kept, whatever `rules` are enabled. No warning is given for fields of
-    `live` that a custom resource's `definition` no longer contains.
+    newer versions that `live` already has are kept, whichever `rules` are enabled. Fields of `live` that a custom
+    resource's `definition` no longer contains cause no warning.
     """
     if decoded(dict(live), rules, definition).faults:
         rules, definition = ALL_RULES, None
@@ -69,7 +70,8 @@ def decode_patched(
         if why := _kind_fault(live, whole):
             raise _refused(go_json(document()), why)
         if not whole.get("apiVersion"):
-            # Decoded as the internal version, which has the metadata fields at its top level, under their Go names.
+            # The object is decoded as the internal version, which has the metadata fields at its top level, under their
+            # Go names.
             names = [name for name in sorted(whole) if name not in _META and name not in ("kind", "apiVersion")]
             faults += tuple(StrictFault(name, f'unknown field "{name}"') for name in names)
             return whole, _judged(faults, validation, lambda: go_json(document()))
@@ -114,7 +116,7 @@ def _refused(shown: str, why: str) -> Invalid:
 
 
 def _kind_fault(live: Raw, whole: Raw) -> str:
-    """Return why the patched object cannot be decoded as the live object's kind; "" if it can."""
+    """Return why the patched object cannot be decoded as the live object's kind, or "" if it can be decoded."""
     for field in ("apiVersion", "kind"):
         value = whole.get(field)
         if value is not None and not isinstance(value, str):
@@ -135,7 +137,7 @@ def _kind_fault(live: Raw, whole: Raw) -> str:
 
 
 def quoted_document(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, Any]:
-    """Return the object after a JSON patch or merge patch, with its fields in the order that upstream quotes."""
+    """Return the object after a JSON patch or merge patch, with its fields in the order that upstream prints."""
     ordered = in_go_order(dict(live), schema_for(dict(live)))
     if patch_type == "merge":
         found: dict[str, Any] = _as_merged(merge_patch(ordered, patch), ordered, patch)
@@ -147,7 +149,7 @@ def quoted_document(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, A
 
 
 def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
-    """Return a merge patch's result with the visited maps sorted: those merged, and everything new."""
+    """Return a merge patch's result with the visited maps sorted: merged maps and new maps."""
     if not isinstance(live, Mapping):
         return sorted_keys(merged)
     if not isinstance(patch, Mapping):
@@ -159,7 +161,7 @@ def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
 
 
 def _sorted_where(value: Any, seen: set[int]) -> Any:
-    """Return the value with the maps sorted whose ids are in `seen`."""
+    """Return the value after sorting those of its maps that have their ids in `seen`."""
     if isinstance(value, dict):
         names = sorted(value) if id(value) in seen else value
         return {name: _sorted_where(value[name], seen) for name in names}

@@ -1,9 +1,9 @@
 """StoreReader: read access to the store.
 
-It implements `ClusterReader` for the embedded store: its objects, the event log, the clock that stamps objects, and the
-rules of the emulated kube-apiserver version. Reading changes nothing.
+It implements `ClusterReader` for the embedded store: its objects, the event log, the clock for the timestamps of
+objects, and the rules of the emulated kube-apiserver version. Reading changes nothing.
 
-Owns the clock and the rules; the objects and the log are those of `StoredObjects`, to which `Store` writes.
+It owns the clock and the rules; the objects and the log belong to `StoredObjects`, to which `Store` writes.
 """
 
 import builtins
@@ -23,7 +23,10 @@ from kschedd.store.objects.stored import StoredObjects
 
 
 class StoreReader:
-    """Read access to the objects. `now`: seconds since the epoch; `service_range`: the network of cluster IPs."""
+    """Read access to the objects.
+
+    `now` is in seconds since the epoch; `service_range` is the network of cluster IPs.
+    """
 
     def __init__(
         self,
@@ -42,7 +45,7 @@ class StoreReader:
         self.service_range = service_range
 
     def stand_for(self, rules: Rules) -> None:
-        """Emulate the API server of the Kubernetes version with these rules."""
+        """Emulate kube-apiserver of the Kubernetes version with these rules."""
         self.rules = rules
         self.features = rules.features
 
@@ -86,7 +89,7 @@ class StoreReader:
         return [self._as_read(kind, [*space.values()]) for space in self._objects.spaces(kind, namespace) if space]
 
     def _as_read(self, kind: str, found: builtins.list[Object]) -> Sequence[Object]:
-        """Return objects as readers see them: Leases renewed by this program with their latest renewal."""
+        """Return objects in the form for readers: Leases renewed by this program with their latest renewal."""
         return Renewed(found, self._now()) if kind == LEASE else found
 
     def names(self, kind: str, namespace: str) -> Container[str]:
@@ -94,7 +97,7 @@ class StoreReader:
         return self._objects.space(kind, namespace)
 
     def present_in(self, kind: str, namespace: str) -> bool:
-        """Return whether objects of a kind exist, or have existed, in a namespace; called for each new pod."""
+        """Return whether objects of a kind exist, or have existed, in a namespace; this is called for each new pod."""
         return self._objects.present_in(kind, namespace)
 
     def kinds(self) -> Sequence[str]:
@@ -102,7 +105,7 @@ class StoreReader:
         return self._objects.kinds()
 
     def kind_of(self, raw: Raw) -> Kind:
-        """Return the kind of an object; for a custom resource, the kind of its definition, if there is one."""
+        """Return the kind of an object, or for a custom resource the kind of its definition, if there is one."""
         known = kind_of(raw)
         definition = None if known.known else custom.definition_of(self, raw)
         return known if definition is None else custom.defined_kind(definition)
@@ -123,7 +126,7 @@ class StoreReader:
         return self._objects.in_namespace(namespace)
 
     def has_uid(self, uid: str) -> bool:
-        """Return whether an object has this uid already. Uids are unique, so no other object may get it."""
+        """Return whether an object has this uid already. Uids are unique, so no other object may get this uid."""
         return self._objects.has_uid(uid)
 
     # --- the event log ------------------------------------------------------------------------------------------------
@@ -139,13 +142,19 @@ class StoreReader:
         return self.log.used
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
-        """Watch the writes after `since_version` (None: from now on). Raises Gone if they have been compacted."""
+        """Watch the writes after `since_version` (None: from now on).
+
+        Raises Gone if these writes have been compacted.
+        """
         return self.log.watch(kinds, self.log.shown if since_version is None else since_version)
 
     def shown_after(self, version: int) -> builtins.list[WatchEvent]:
-        """Return the writes after that version that watches may deliver, oldest first. Raises Gone if compacted."""
+        """Return the writes after that version that may be delivered to watches, oldest first.
+
+        Raises Gone if these writes have been compacted.
+        """
         return self.log.after(version)
 
     def written_after(self, version: int) -> builtins.list[WatchEvent]:
-        """Return all writes after that version, including those that watches may not deliver yet."""
+        """Return all writes after that version, including writes that may not be delivered to watches yet."""
         return self.log.written_after(version)

@@ -1,11 +1,12 @@
-"""Objects set aside at startup: those that cannot be restored, and those that the user leaves out (`--leave-out`).
+"""Objects set aside at startup: objects that cannot be restored, and objects that the user excludes (`--leave-out`).
 
-An intact journal may contain an object that cannot be restored: another kschedd version with other rules wrote it, or
-it triggers a bug. The cluster then starts without that object, instead of failing every start. Its data stays in the
-journal for the next start. It is also written to a file next to the journal, to be inspected, corrected and applied
-again. (If a new object of that name is created meanwhile, the file is the only copy.)
+An intact journal may contain an object that cannot be restored, because another kschedd version with other rules wrote
+it, or because it triggers a bug. In that case the cluster starts without the object, instead of failing at every start.
+The object's data stays in the journal for the next start. The data is also written to a file next to the journal, where
+it can be inspected, corrected and applied again. (If a new object of that name is created meanwhile, the file is the
+only copy.)
 
-Its dependents are not deleted: they stay, as in a cluster of which only a part was loaded.
+The object's dependents are not deleted: they stay, as in a partly loaded cluster.
 """
 
 import json
@@ -73,14 +74,17 @@ def take_over(
     place: Callable[[Object], None],
     folder: Path | None,
 ) -> list[SetAside]:
-    """Restore the objects one by one with `read` and `place`. Return those left out or failing, with copies made."""
+    """Restore the objects one by one with `read` and `place`.
+
+    Return the objects that were excluded or failed, after copying them to files.
+    """
     aside: list[SetAside] = []
     for row in rows:
         why = LEFT_OUT if row.ref in leave_out else ""
         if not why:
             try:
                 place(read(row.ref.kind, row.packed))
-            except Exception as fault:  # caused by this object: it is set aside and reported
+            except Exception as fault:  # an error caused by this object, which is set aside and reported
                 why = str(fault) if isinstance(fault, KscheddError) else fault_text(fault)
         if why:
             aside.append(SetAside(row.ref, why, None if folder is None else keep_copy(row, folder)))
@@ -88,7 +92,7 @@ def take_over(
 
 
 def keep_copy(row: Row, folder: Path) -> Path:
-    """Write a copy of the object into the folder atomically. Return the file's path."""
+    """Write a copy of the object to the folder atomically. Return the file's path."""
     folder.mkdir(mode=0o700, exist_ok=True)
     name = quote(".".join(part for part in (row.ref.kind, row.ref.namespace, row.ref.name) if part), safe="")
     if len(name) > _LONGEST_NAME:

@@ -1,12 +1,12 @@
 """Import of objects exactly as they are in another cluster.
 
-They are defaulted and validated, which does not change objects that an API server has stored. They are neither admitted
-nor counted against quotas. They keep their uid, creation time, status, generation, finalizers and deletion timestamps.
-Fields that this version does not have are dropped.
+The objects are defaulted and validated, which does not change objects that an API server has stored. The objects are
+neither admitted nor counted against quotas. The objects keep their uid, creation time, status, generation, finalizers
+and deletion timestamps. Fields that this version does not have are dropped.
 
-Equal pod specs are validated and stored once, and only one of several alike pods is validated. In a real cluster no two
-specs are equal, since each has a volume with a unique name for its service account's token. That name is therefore
-ignored in comparisons.
+Equal pod specs are validated and stored once, and of several alike pods only one is validated. In a real cluster no two
+specs are equal, because each contains a volume with a unique name for its service account's token. Comparisons
+therefore ignore this name.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -39,24 +39,24 @@ _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 class Standing:
-    """Importer of objects, one after the other. It rejects a second object of the same kind, namespace and name."""
+    """Importer of objects, one after the other. It rejects a second object with the same kind, namespace and name."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        # Fields of any version are kept, because the other cluster's API server has accepted them.
+        # Fields of all versions are kept, because the API server of the other cluster has accepted them.
         off = Admission(dict.fromkeys(PLUGINS, False))
         self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=Rules.of_any_release())
         self._whole_specs: set[bytes] = set()  # packed pod specs without unknown fields
         # Objects imported without the scratch store.
         self._names: set[tuple[str, str, str]] = set()  # kind, namespace and name
         self._uids: set[str] = set()
-        self._unchanged: dict[tuple[Hashable, str], Object] = {}  # one object for each likeness and namespace
+        self._unchanged: dict[tuple[Hashable, str], Object] = {}  # one object for each pair of likeness and namespace
 
     def take(self, given: Iterable[tuple[Raw, Hashable]], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:
         """Return the accepted objects in the same order; `on_refusal` is called for each rejected one.
 
-        Each object comes with its likeness. Objects of equal likeness differ only in strings that no validation
-        distinguishes (None: unknown). If validation did not change an object, objects of the same likeness are accepted
-        unchanged.
+        Each object is given together with its likeness. Objects with equal likeness differ only in strings that no
+        validation distinguishes (None: unknown). If validation did not change an object, objects with the same likeness
+        are accepted unchanged.
         """
         objects: list[Object] = []
         for raw, likeness in given:
@@ -76,7 +76,7 @@ class Standing:
         return objects
 
     def _alike(self, raw: Raw, likeness: Hashable) -> Object | None:
-        """Return the object unchanged if one of the same likeness is known; None if it must be validated."""
+        """Return the object unchanged if its likeness was accepted before, or None if it must be validated."""
         kind, meta = raw["kind"], raw["metadata"]
         name, namespace = meta["name"], meta.get("namespace") or ""
         found = self._unchanged.get((likeness, namespace))

@@ -1,10 +1,10 @@
-"""The embedded API server: the verbs that write the objects of the cluster.
+"""The embedded API server: the verbs that write objects of the cluster.
 
-Every write has the next resourceVersion and adds one event to the log. Readers get immutable typed objects. A write
-that changes nothing is a no-op: it adds no version and no event, so two writers cannot trigger each other forever. Pods
-take a fast path (`pod_strategy`): equal specs are validated once and stored once.
+Every write gets the next resourceVersion and adds one event to the log. Readers get immutable typed objects. A write
+that changes nothing is a no-op without a version and an event, so two writers cannot trigger each other forever. Pods
+take a fast path (`pod_strategy`): equal specs are validated only once and stored only once.
 
-A verb finds its object, prepares the new one, and commits it. These parts are involved:
+A verb finds its object, prepares the new object, and commits it. These parts are involved:
 
     RequestAdmission   the request's user, and admission
     Creation           from a manifest to a new object
@@ -16,8 +16,8 @@ A verb finds its object, prepares the new one, and commits it. These parts are i
     StoreReader        read access: the part of `ClusterReader` in the store
 
 The store does no I/O and never waits; its owner (an actor, a simulation, a what-if fork) calls it. Time comes from
-`now` (seconds since the epoch), randomness from `seed`: the same calls give the same uids and names.
-Raises: the errors in `kschedd.store.errors`, nothing else.
+`now` (seconds since the epoch) and randomness from `seed`: equal calls give equal uids and names. Raises only the
+errors in `kschedd.store.errors`.
 """
 
 import builtins
@@ -88,9 +88,9 @@ _SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
 
 class Store(KeptStore):
-    """The store with all verbs. A new one contains the built-in objects, unless `objects` are given.
+    """The store with all verbs. A new store contains the built-in objects, unless `objects` are given.
 
-    `events` are the events of the log after `version`; the objects already include their effects.
+    `events` are the log events after `version`; the objects already include their effects.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Store(KeptStore):
         self._creation = Creation(self, self._admission, self._pod_strategy, self._generated)
         self._replacement = Replacement(self, self._admission, self._pod_strategy)
         self.set_aside: Sequence[SetAside] = ()  # objects not restored at startup
-        self._seeding = False  # creating built-in objects: plugins from plugin files are not called
+        self._seeding = False  # built-in objects are being created, for which plugins from plugin files are not called
         self._copies = Copies(self, stored, self._admission, self._pod_strategy, self._generated)
         if objects is None:
             self.seed_defaults()
@@ -141,7 +141,7 @@ class Store(KeptStore):
     # --- users --------------------------------------------------------------------------------------------------------
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Attribute the requests made inside to this user; the list collects the user's warnings."""
+        """Attribute the requests inside the context to this user; the list collects the user's warnings."""
         return self._admission.on_behalf_of(user)
 
     def warn(self, text: str) -> None:
@@ -161,8 +161,9 @@ class Store(KeptStore):
     ) -> Object:
         """Create an object.
 
-        `restore` keeps status, uid and creation time of the manifest (used for dumps). A client's object (`as_client`)
-        must be of a served kind. Its fields belong to the field manager `manager` ("": to none).
+        `restore` keeps status, uid and creation time from the manifest (used for dumps). The kind of a client's object
+        (`as_client`) must be served. The object's fields belong to the field manager `manager` (with "", to no
+        manager).
         """
         copied = None if dry_run or restore or manager else self._copies.of(raw)
         if copied is not None:
@@ -173,7 +174,7 @@ class Store(KeptStore):
         return made
 
     def one_request(self) -> AbstractContextManager[None]:
-        """Treat all writes inside as one request: pods and nodes may be copies of each other."""
+        """Treat all writes inside the context as one request, so that pods and nodes may be copies of each other."""
         return self._copies.one_request()
 
     def create_many(self, raws: Iterable[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
@@ -197,10 +198,10 @@ class Store(KeptStore):
         as_client: bool = False,
         manager: str = "",
     ) -> Object:
-        """Replace an object. A resourceVersion in `raw` must be the current one, else Conflict is raised.
+        """Replace an object. A resourceVersion in `raw` must be the current one, otherwise Conflict is raised.
 
-        For some kinds a client (`as_client`) must state it. The status stays unchanged, unless `with_status` is set
-        (used in the role of a kubelet or a cloud provider).
+        For some kinds a client (`as_client`) must give a resourceVersion. The status stays unchanged, unless
+        `with_status` is set (used in the role of a kubelet or a cloud provider).
         """
         kind, meta = self._creation.identified(raw)
         if not meta["name"]:
@@ -286,10 +287,11 @@ class Store(KeptStore):
         subresource: updates.Subresource = "",
         dry_run: bool = False,
     ) -> tuple[Object, Applied]:
-        """Apply like `kubectl apply --server-side`: set the manager's stated fields, remove those no longer stated.
+        """Apply like `kubectl apply --server-side`: set the manager's fields, and remove those it no longer gives.
 
-        Fields that other managers own as well are not removed. Raises ApplyConflict if fields of other managers would
-        change and `force` is not set. `api_version` is the version of the request ("": that of the configuration).
+        Fields that other managers also own are not removed. Raises ApplyConflict if fields of other managers would
+        change and `force` is not set. `api_version` is the version of the request, or "" for the version of the
+        configuration.
         """
         old = self._objects.find(kind, namespace, name)
         named = {"kind": config.get("kind"), "apiVersion": api_version or config.get("apiVersion")}
@@ -321,9 +323,9 @@ class Store(KeptStore):
     ) -> tuple[Object, Applied]:
         """Apply like `kubectl apply`: create the object, or merge the manifest into it (`store.patches.merging`).
 
-        `annotated`: the object gets kubectl's last-applied annotation, which a later apply needs to remove fields. The
-        manifest of a Node also sets its status, since no real kubelet reports it here. With `restore` that holds for
-        every kind.
+        With `annotated`, the object gets kubectl's last-applied annotation, which a later apply needs in order to
+        remove fields. The manifest of a Node also sets its status, because no real kubelet reports the status here.
+        With `restore`, every manifest sets the status, whatever its kind.
         """
         kind, meta = self._creation.identified(raw, served=as_client)
         old = self._objects.find(kind, meta.get("namespace") or "", meta["name"])
@@ -355,7 +357,7 @@ class Store(KeptStore):
         propagation: Propagation = "Background",
         dry_run: bool = False,
     ) -> Object:
-        """Delete an object, or mark it as deleting if its deletion takes time. Return its last state.
+        """Delete an object, or mark it as deleting if the deletion takes time. Return its last state.
 
         The garbage collector deletes its dependents. `uid` and `resource_version` are preconditions (None: any).
         """
@@ -377,15 +379,15 @@ class Store(KeptStore):
         if left is not None:
             return self._write(old, left)
         if isinstance(old, Pod):
-            # Pods are deleted gracefully even without a grace period: watchers first see the pod as deleting.
+            # Pods are deleted gracefully even without a grace period: watchers first get the pod as deleting.
             if not old.deleting:
                 return self._end(old)
             old = self._write(old, marked(old, self._now()))
         return self._remove(old)
 
     def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
-        """Delete the objects of a custom resource, and its definition after the last of them."""
-        # Not established: the objects belong to another definition.
+        """Delete the objects of a custom resource, and after the last object its definition."""
+        # If the definition is not established, the objects belong to another definition.
         kind = custom.defined_kind(old).name if is_established(old) else ""
         for obj in tuple(self.list(kind)):
             if not obj.deleting:
@@ -395,7 +397,10 @@ class Store(KeptStore):
         return self._write(old, custom.with_cleanup(left or old.raw, stamp(self._now())))
 
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:
-        """Bind a pod to a node: the Binding subresource. Like upstream, do not check that the node exists."""
+        """Bind a pod to a node: the Binding subresource.
+
+        As in kube-apiserver, the existence of the node is not checked.
+        """
         return self._bind(namespace, name, node_name, uid, stamp(self._now()))
 
     def _bind(self, namespace: str, name: str, node_name: str, uid: str, at: str) -> Pod:
@@ -420,9 +425,10 @@ class Store(KeptStore):
         grace_period_s: int | None = None,
         dry_run: bool = False,
     ) -> Pod:
-        """Evict a pod: delete it if its disruption budget allows that. Return its last state.
+        """Evict a pod: delete it if its disruption budget allows the eviction. Return its last state.
 
-        Like upstream, the preconditions are checked with the deletion, after the budget has been checked and charged.
+        As in kube-apiserver, the preconditions are checked with the deletion, after the budget has been checked and
+        charged.
         """
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
@@ -441,9 +447,9 @@ class Store(KeptStore):
         return gone
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each pod independently, all at one time. Return the error of each (None: bound), in the same order.
+        """Bind each pod independently, all at one time. Return the error for each pod (None: bound), in the same order.
 
-        The error is an ApiError, or any exception raised while handling an invalid pod.
+        An error is an ApiError, or any exception raised by an invalid pod.
         """
         at = stamp(self._now())
         failures: builtins.list[Exception | None] = []
@@ -453,7 +459,7 @@ class Store(KeptStore):
                 failures.append(None)
             except ApiError as refusal:
                 failures.append(without_traceback(refusal))
-            except Exception as fault:  # caused by this pod: the others are bound
+            except Exception as fault:  # an error caused by this pod; the other pods are bound
                 failures.append(fault)
         return failures
 
@@ -466,9 +472,9 @@ class Store(KeptStore):
     def forking(self, since: int | None = None) -> Generator[None, None, "Store"]:
         """Fork step by step: return an independent store with the same objects and time.
 
-        No writes are allowed meanwhile.
-        With `since` the fork continues this store: its log contains the events after that version, and it generates the
-        same names and uids. Raises Gone if the log does not go back that far.
+        No write is allowed between the steps. With `since`, the fork continues this store: its log contains the events
+        after that version, and it generates the same names and uids as this store. Raises Gone if the log does not
+        reach back that far.
         """
         if since is not None and since < self.log.oldest:
             raise Gone(since, self.log.oldest)
@@ -491,7 +497,7 @@ class Store(KeptStore):
         return twin
 
     def _changed(self, kind: str) -> None:
-        """Drop cached results that the change of an object other than a pod may invalidate."""
+        """Drop cached results that may be invalid after a change of an object other than a pod."""
         self._copies.forget()
         if kind in _CLASSES:
             self._pod_strategy.forget()

@@ -1,12 +1,12 @@
-"""Requests executed on a fork of the store, whose changes are then applied to the store.
+"""Requests that run on a fork of the store, before their changes are applied to the store.
 
-Validating a large object takes half a second, and an atomic request may contain ten thousand small ones. Neither may
-block other requests. Such a request runs on a fork (`Store.fork`: the same immutable objects) in a thread. `changes_of`
-collects its changes, and `Store.adopt` applies them to the store, which is cheap. If an object that the request depends
-on has changed in the meantime, it is retried on a new fork.
+Validating a large object takes half a second, and an atomic request may contain ten thousand small ones. Neither of
+them may block other requests. Such a request runs on a fork (`Store.fork`: the same immutable objects) in a thread.
+`changes_of` collects the changes, and `Store.adopt` applies them to the store, which is cheap. If an object on which
+the request depends has changed in the meantime, the request is retried on a new fork.
 
-Besides the objects it changes, a request reads the kinds that admission reads; pods, nodes and the like are not among
-them.
+Besides the objects that it changes, a request reads the kinds that admission reads, which do not include pods and
+nodes.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Set
@@ -31,14 +31,14 @@ READ_BY_THEIR_OWN: Final = frozenset(("Service",))
 
 @attrs.frozen(eq=False)
 class Changes:
-    """Changes of a store's objects: for each the object before (None: missing) and after (None: deleted)."""
+    """Changes of a store's objects: the states of each object before (None: missing) and after (None: deleted)."""
 
     since: int  # version of the store before the changes
     objects: Mapping[Key, tuple[Object | None, Object | None]]
     loaded: Set[Key] = frozenset()  # objects from a dump
 
     def stale(self, events: Iterable[WatchEvent]) -> bool:
-        """Return whether these writes by others may have affected the result."""
+        """Return whether these writes by other requests may have affected the result."""
         read = READ_BY_THEIR_OWN.intersection(kind for kind, _, _ in self.objects)
         return any(
             event.new.kind not in UNREAD or event.new.kind in read or key_of(event.new) in self.objects
@@ -47,7 +47,7 @@ class Changes:
 
 
 def unchanged(changes: Changes, find: Callable[[str, str, str], Object | None]) -> Generator[None, None, bool]:
-    """Return, step by step, whether all the objects are still the ones before the changes."""
+    """Return, step by step, whether all these objects are still the same as before the changes."""
     for number, (key, (old, _)) in enumerate(changes.objects.items(), 1):
         if find(*key) is not old:
             return False

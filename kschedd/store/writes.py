@@ -1,4 +1,4 @@
-"""Writes as values: requests that a controller returns, to be executed later.
+"""Writes as values: requests that a controller returns and that are executed later.
 
 The same values can be sent to a real API server, so a controller's rules do not depend on the kind of cluster.
 """
@@ -21,7 +21,7 @@ class Create:
 
 @attrs.frozen(eq=False)
 class Update:
-    """Replace the object; a resourceVersion it names must still be the current one."""
+    """Replace the object; a resourceVersion in the object must still be the current one."""
 
     raw: Raw
     subresource: Subresource = ""
@@ -41,7 +41,7 @@ def is_sent_again(code: int, why: str, *, conflicts: bool = False) -> bool:
 
 @fast_frozen
 class Bind:
-    """Bind the pod to the node if it still has the uid `uid` ("": any).
+    """Bind the pod to the node if the pod still has the uid `uid` (with "", any uid).
 
     `tries` is the maximum number of attempts with a real API server that fails or does not respond.
     """
@@ -57,8 +57,9 @@ class Bind:
 class Patch:
     """An RFC 7386 merge patch; a resourceVersion or uid in its metadata is a precondition.
 
-    In a real cluster other programs write as well. `seen` is the object that the patch was made from, so that list
-    items added meanwhile by others are kept. `guarded`: apply the patch only if the object is still the one seen.
+    In a real cluster other programs also write the object. `seen` is the object from which the patch was made, so that
+    list items added meanwhile by other writers are kept. With `guarded`, the patch is applied only if the object is
+    still `seen`.
     """
 
     kind: str
@@ -82,7 +83,7 @@ class Delete:
 
 @fast_frozen
 class Evict:
-    """Evict the pod if its disruption budget allows that and it still has the uid `uid` ("": any)."""
+    """Evict the pod if its disruption budget allows this and the pod still has the uid `uid` (with "", any uid)."""
 
     namespace: str
     name: str
@@ -111,7 +112,7 @@ def tries_of(write: Write) -> int:
 
 
 def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly: bool = False) -> Patch:
-    """Return a patch for this object only (not for a new one of its name); `exactly`: only for this version of it."""
+    """Return a patch for this object only (not for a later one of its name); `exactly`: only for this version of it."""
     meta: dict[str, Any] = {"uid": obj.uid}
     if exactly:
         meta["resourceVersion"] = str(obj.resource_version)
@@ -126,9 +127,9 @@ def status_of(obj: Object, status: Raw, *, guarded: bool = False) -> Patch:
 
 
 def status_write(obj: Object, status: Mapping[str, Any], always: Collection[str] = ()) -> list[Write]:
-    """Return the patch that gives the object this status, if it differs; fields in `always` are stated even if 0.
+    """Return the patch that gives the object this status, if it differs; fields in `always` are given even if 0.
 
-    Other counts of 0 are left out, as the API's types do with `omitempty`. Fields that `status` does not have are left
+    Other counts of 0 are omitted, as in the API's types with `omitempty`. Fields that are missing in `status` are left
     unchanged.
     """
     wanted = {name: value if value or name in always else None for name, value in status.items()}

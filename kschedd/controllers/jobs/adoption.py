@@ -1,10 +1,11 @@
-"""Adoption of pods by Jobs: a Job adopts pods without a controller that match its selector.
+"""Adoption of pods by Jobs: a Job adopts matching pods that have no controller.
 
-The selector of most Jobs contains the Job's own uid. A pod that matches it belonged to that Job before, and names it in
-a label. Only a Job with a user-defined selector (manualSelector) may match other pods of its namespace. Pods without a
-controller are therefore tracked only in namespaces with such a Job.
+The selector of most Jobs contains the Job's own uid. A pod that matches such a selector belonged to that Job before,
+and names the Job in a label. Only a Job with a user-defined selector (manualSelector) may match other pods of its
+namespace. Pods without a controller are therefore tracked only in namespaces with a Job of this kind.
 
-Owns the names of those Jobs and pods. Source: Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
+This object owns the names of those Jobs and pods. Source: Kubernetes v1.34, controller/controller_ref_manager.go
+(ClaimObject).
 """
 
 from collections.abc import Iterable
@@ -29,8 +30,8 @@ class Adoption:
     def __init__(self) -> None:
         # Namespace -> name -> selector of Jobs with manualSelector.
         self._manual: dict[str, dict[str, LabelSelector]] = {}
-        self._orphans: dict[str, dict[str, None]] = {}  # namespace with such a Job -> names of pods
-        self._former: dict[Key, dict[str, None]] = {}  # Job -> pods that belonged to it before
+        self._orphans: dict[str, dict[str, None]] = {}  # namespace with a Job in `_manual` -> names of pods
+        self._former: dict[Key, dict[str, None]] = {}  # Job -> pods that belonged to the Job before
 
     def observe_job(self, event: WatchEvent, view: View) -> None:
         job = event.new
@@ -49,7 +50,7 @@ class Adoption:
         jobs[job.name] = selector
 
     def concerns(self, pod: Pod) -> bool:
-        """Return whether a Job may adopt the pod, judging by its namespace and labels."""
+        """Return whether a Job may adopt the pod, according to the pod's namespace and labels."""
         return pod.namespace in self._orphans or CONTROLLER_UID in pod.labels
 
     def observe_pod(self, event: WatchEvent, pod: Pod) -> Iterable[Key]:
@@ -80,6 +81,6 @@ class Adoption:
             names = {**names, **self._orphans.get(job.namespace, {})}
         for name in sorted(names):
             pod = view.find("Pod", job.namespace, name)
-            # The index may lag behind the cluster.
+            # The index may be older than the cluster.
             if isinstance(pod, Pod) and not pod.deleting and not controller_uid(pod) and selector.matches(pod.labels):
                 yield pod

@@ -1,4 +1,4 @@
-"""Due times of a CronJob: the latest time that has passed and was not served, and the next one.
+"""Due times of a CronJob: the latest past time without a Job, and the next time.
 
 Source: Kubernetes v1.34, pkg/controller/cronjob/utils.go (mostRecentScheduleTime, nextScheduleTime).
 Units: seconds since the epoch.
@@ -19,8 +19,7 @@ _MANY: Final = 100
 class DueTime:
     """The result of a search for due times.
 
-    `at` is the latest one that has passed, None if there is none; `missed` is the approximate number of passed,
-    unserved times.
+    `at` is the latest past time, or None; `missed` is the approximate number of past times without a Job.
     """
 
     earliest: float  # start of the search
@@ -35,7 +34,7 @@ class DueTime:
 def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadline: bool) -> DueTime:
     """Return the due times of a CronJob up to now. Raises ScheduleError for a schedule without any time.
 
-    `within_deadline`: ignore times that startingDeadlineSeconds excludes.
+    `within_deadline` ignores times that startingDeadlineSeconds excludes.
     """
     last = cron_job.status.get("lastScheduleTime")
     earliest = seconds(last or cron_job.metadata["creationTimestamp"])
@@ -45,7 +44,8 @@ def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadlin
     first = schedule.next_after(earliest)
     second = None if first is None else schedule.next_after(first)
     if first is None or second is None:
-        # Upstream represents "no such time" by Go's zero time, which precedes every other time; hence this message.
+        # Upstream represents "no such time" by Go's zero time, which precedes every other time, and so reports this
+        # error.
         raise ScheduleError("time difference between two schedules is less than 1 second")
     if now < first:
         return DueTime(earliest, None)
@@ -62,7 +62,7 @@ def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadlin
 
 
 def next_time(cron_job: Object, now: float, schedule: Schedule) -> float | None:
-    """Return when to check the CronJob again."""
+    """Return the time at which to check the CronJob again."""
     try:
         due = due_time(cron_job, now, schedule, within_deadline=False)
     except ScheduleError:

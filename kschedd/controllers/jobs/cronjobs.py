@@ -1,8 +1,8 @@
 """The CronJob controller: creates Jobs on schedule, and deletes old ones beyond the history limits.
 
-A Job's name ends with its scheduled minute, so the same time never creates two Jobs. Running Jobs are listed in
-status.active. If the controller was not running at the scheduled time, the latest missed time is served later, if
-startingDeadlineSeconds allows it.
+A Job's name ends with its scheduled minute, so two Jobs are never created for the same time. Running Jobs are listed in
+status.active. If the controller was not running at the scheduled time, it creates the Job for the latest missed time
+later, if startingDeadlineSeconds allows.
 
 Owns the time at which each CronJob is due. Source: Kubernetes v1.34, pkg/controller/cronjob/cronjob_controllerv2.go.
 """
@@ -40,7 +40,7 @@ class CronJobs:
 
     def __init__(self) -> None:
         self._due: Timers[Key] = Timers()
-        self._reported: dict[Key, str] = {}  # the last warning written for each
+        self._reported: dict[Key, str] = {}  # the last warning written for each CronJob
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -97,7 +97,7 @@ class CronJobs:
 
 
 class _Sync:
-    """One sync of a CronJob and its Jobs; `again_at` is the time of the next sync, None: only after a change."""
+    """One sync of a CronJob and its Jobs; `again_at` is the time of the next sync (None: only after a change)."""
 
     def __init__(
         self, cron_job: Object, jobs: Sequence[Object], view: View, now: float, reported: dict[Key, str]
@@ -115,7 +115,7 @@ class _Sync:
     def run(self) -> list[Write]:
         self._follow_jobs()
         if not self._cron_job.deleting:
-            if "lastScheduleTime" not in self._status:  # otherwise that write triggers the next sync
+            if "lastScheduleTime" not in self._status:  # otherwise the write of this field triggers the next sync
                 self._serve()
             self._trim_history()
         active = self._active or None
@@ -151,7 +151,7 @@ class _Sync:
                 self._note("MissingJob", f"Active job went missing: {each.get('name')}")
 
     def _list(self, job: Object) -> bool:
-        """List a Job created for this CronJob; return False if it was created otherwise."""
+        """List a Job created for this CronJob, or return False if the Job was created in another way."""
         scheduled = job.annotations.get(SCHEDULED_AT)
         try:
             at = seconds(scheduled) if scheduled else None
@@ -202,7 +202,7 @@ class _Sync:
 
     def _next(self, schedule: Schedule) -> float | None:
         at = next_time(self._cron_job, self._now, schedule)
-        # A time served in this sync is not in the object yet.
+        # A time for which this sync created a Job is not in the object yet.
         return at if at is None or at > self._now else schedule.next_after(self._now)
 
     def _start(self, at: float) -> None:
@@ -212,7 +212,7 @@ class _Sync:
             return
         found = self._view.find("Job", self._cron_job.namespace, name)
         if found is not None:
-            # A Job of this CronJob that is not listed has ended. A Job of another owner is not listed at all.
+            # A Job of this CronJob that is not listed has ended. A Job of another owner is never listed.
             if controller_uid(found) == self._cron_job.uid:
                 self._status["lastScheduleTime"] = stamp(at)
             return
@@ -287,7 +287,7 @@ class _Sync:
         self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now))
 
     def _warn(self, reason: str, message: str) -> None:
-        """Write a warning, unless it equals the last one."""
+        """Write a warning, unless it equals the previous warning."""
         if self._reported.get(self._key) != message:
             self._reported[self._key] = message
             self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now, warning=True))

@@ -1,4 +1,4 @@
-"""Completion indexes of an Indexed Job, kept as intervals: `0-2,5,7,8`.
+"""Completion indexes of an Indexed Job, stored as intervals: `0-2,5,7,8`.
 
 Source: Kubernetes v1.34, pkg/controller/job/indexed_job_utils.go.
 """
@@ -17,13 +17,17 @@ UNKNOWN_INDEX = -1
 
 @attrs.frozen
 class IndexSet:
-    """A set of indexes. `intervals`: (first, last), in order, neither overlapping nor adjacent unless parsed so."""
+    """A set of indexes.
+
+    `intervals` are pairs (first, last), in order; they neither overlap nor adjoin unless they were parsed from such
+    text.
+    """
 
     intervals: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def parse(cls, text: str, completions: int) -> Self:
-        """Parse the indexes below `completions`; invalid intervals are skipped."""
+        """Parse the indexes below `completions`, skipping invalid intervals."""
         found: list[tuple[int, int]] = []
         for part in text.split(",") if text else ():
             limits = part.split("-")
@@ -62,7 +66,7 @@ class IndexSet:
         return place < len(self.intervals) and self.intervals[place][0] <= index
 
     def common(self, other: "IndexSet") -> int:
-        """Return the number of indexes in both sets."""
+        """Return the number of indexes that both sets contain."""
         count = mine = theirs = 0
         while mine < len(self.intervals) and theirs < len(other.intervals):
             first, last = self.intervals[mine]
@@ -90,7 +94,7 @@ class IndexSet:
 
 
 def completion_index(pod: Pod) -> int:
-    """Return the pod's index; UNKNOWN_INDEX if it has none or an invalid one."""
+    """Return the pod's index, or UNKNOWN_INDEX if it is missing or invalid."""
     text = pod.annotations.get(COMPLETION_INDEX)
     try:
         index = UNKNOWN_INDEX if text is None else int(text)

@@ -1,4 +1,4 @@
-"""Pods of a Job: manifests of new ones, tracking finalizers, and the order of removal.
+"""Pods of a Job: manifests of new pods, tracking finalizers, and the order of removal.
 
 Source: Kubernetes v1.34, pkg/controller/job/{job_controller,indexed_job_utils,tracking_utils}.go.
 """
@@ -33,7 +33,7 @@ Raw = Mapping[str, Any]
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Return whether the pod has the finalizer of pods that the Job has not counted yet."""
+    """Return whether the pod has the finalizer that it keeps until the Job has counted it."""
     return TRACKING in (pod.metadata.get("finalizers") or ())
 
 
@@ -44,7 +44,7 @@ def untracked(pod: Pod) -> Patch:
 
 
 def replaces_failed_only(spec: Raw) -> bool:
-    """Return whether a pod is replaced only after it has failed, not while it is being deleted."""
+    """Return whether a pod is replaced only after it has failed, but not while it is being deleted."""
     return spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None
 
 
@@ -67,7 +67,10 @@ def _tracked(wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def indexed_pod(job: Object, index: int, replaced: Pod | None) -> dict[str, Any]:
-    """Return the manifest of a new pod with this index. `replaced`: the failed pod that it replaces, if known."""
+    """Return the manifest of a new pod with this index.
+
+    `replaced` is the failed pod that the new pod replaces, if known.
+    """
     wanted = plain_pod(job)
     meta = wanted["metadata"]
     suffix = f"-{index}-"
@@ -106,7 +109,7 @@ def _with_index(container: Raw) -> dict[str, Any]:
 def to_remove(job: Object, pods: Sequence[Pod], at_least: int) -> Generator[None, None, list[Pod]]:
     """Return the active pods to delete, step by step.
 
-    Pods whose index is unknown, too high or duplicate come first, then surplus pods.
+    Pods come first if their index is unknown, too high or duplicate; then surplus pods follow.
     """
     removed: list[Pod] = []
     left = pods
@@ -137,9 +140,9 @@ def _duplicates(pods: Sequence[Pod], completions: int) -> Generator[None, None, 
 
 
 def _removal_rank(pod: Pod) -> tuple[Any, ...]:
-    """Return the rank of removal; the lowest is removed first.
+    """Return the pod's rank in the order of removal; the lowest rank is removed first.
 
-    The order is: unassigned, pending, not ready, recently ready, often restarted, young.
+    The order is: unassigned, pending, not ready, recently ready, often restarted, young pods.
     """
     ready = condition(pod.status, "Ready")
     is_ready = ready is not None and ready.get("status") == "True"

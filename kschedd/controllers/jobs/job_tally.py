@@ -1,7 +1,7 @@
-"""The tally of a Job: its pods that have not ended, or that it has not counted yet.
+"""The tally of a Job: its pods that have not ended, or that the Job has not counted yet.
 
-For active pods a sync needs only numbers and their indexes. Pods that ended or are being deleted are examined one by
-one. They are few, since they are soon counted or deleted.
+For active pods, a sync needs only their number and their indexes. Pods that ended or are being deleted are examined one
+by one. There are only a few of these pods, because they are soon counted or deleted.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ class JobTerms(Terms):
 
 @fast_frozen
 class _Standing:
-    active: bool  # neither ended nor being deleted
+    active: bool  # True if the pod has neither ended nor is being deleted
     ready: bool
-    restarts: int  # of its containers, while it is pending or running
+    restarts: int  # restarts of its containers, while the pod is pending or running
 
 
 class JobTally(PodsByStanding[_Standing]):
@@ -78,7 +78,7 @@ class JobTally(PodsByStanding[_Standing]):
 
     @property
     def indexes(self) -> Mapping[int, object]:
-        """The indexes of active pods; includes UNKNOWN_INDEX if one of them has none."""
+        """The indexes of active pods, including UNKNOWN_INDEX if a pod has no index."""
         return self._by_index
 
     def active(self) -> list[Pod]:
@@ -96,12 +96,12 @@ class JobTally(PodsByStanding[_Standing]):
         return [pod for uid, pod in self.items.items() if uid in wanted] if wanted else []
 
     def is_tracked(self, uid: str) -> bool:
-        """Return whether the pod exists and is not counted by the Job yet."""
+        """Return whether the pod exists and the Job has not counted it yet."""
         pod = self.items.get(uid)
         return pod is not None and is_tracked(pod)
 
     def misplaced(self, completions: int) -> bool:
-        """Return whether an active pod has no index, one that is too high, or the same index as another."""
+        """Return whether an active pod has no index, an index that is too high, or the same index as another pod."""
         if UNKNOWN_INDEX in self._by_index or len(self._index) > len(self._by_index):
             return True
         return any(index >= completions for index in self._by_index)

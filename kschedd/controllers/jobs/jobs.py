@@ -1,11 +1,11 @@
 """The Job controller: creates, counts and deletes the pods of Jobs, and writes the status of each Job.
 
-A sync (`kschedd.controllers.jobs.sync`) examines only pods that have not ended, or that the Job has not counted yet:
-its tally. A Job with 10,000 finished pods therefore costs no more than a new one. Pods without a controller, and pods
-whose Job is deleted or finished, lose their tracking finalizer.
+A sync (`kschedd.controllers.jobs.sync`) examines only pods that have not ended or that the Job has not counted yet,
+which form its tally. A Job with 10,000 finished pods therefore costs no more than a new one. A pod loses its tracking
+finalizer if it has no controller, or if its Job is deleted or finished.
 
-Owns the tallies, the back-off of each Job's pods (lost at a restart, as upstream), and the deadlines of later syncs.
-Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
+Owns the tallies, the back-off of each Job's pods (lost at a restart, as in Kubernetes), and the deadlines of later
+syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -147,7 +147,7 @@ class Jobs(InSteps):
             self._later.clear(key)
             return (yield from of_each(pods.items.values(), _uncounted))
         if adoptions or releases:
-            return adoptions + releases  # their events trigger the next sync
+            return adoptions + releases  # the events of these writes trigger the next sync
         waits = self._refused.waits(key, now)
         record = self._backoff.get(job.uid, PodBackoff())
         done = yield from syncing(job, pods, record, now, may_create=not waits)
@@ -191,16 +191,16 @@ class Jobs(InSteps):
             return []
         meta = write.raw["metadata"]
         key = ("Job", meta["namespace"], meta["ownerReferences"][-1]["name"])
-        self._later.set(key, now)  # counts the active pods again
+        self._later.set(key, now)  # the next sync counts the active pods again
         self._refused.refused(key, now)
         job = view.find(*key)
         return [] if job is None else self._failed.events(job, error, now, f"Error creating: {error}")
 
 
 def _selector(job: Object) -> LabelSelector | None:
-    """Return the selector for adoption and release; None if the Job does neither.
+    """Return the selector for adoption and release, or None if the Job neither adopts nor releases.
 
-    A Job whose selector does not match its own pods would create and release them forever.
+    A Job with a selector that does not match its own pods would create and release pods forever.
     """
     selector = selector_of(job)
     template = (job.spec.get("template") or {}).get("metadata") or {}
@@ -217,7 +217,7 @@ def _pods_of(job: Object, view: View) -> Generator[None, None, list[Pod]]:
 
 
 def _is_orphan(pod: Pod, view: View) -> bool:
-    """Return whether the pod has no controller, or is controlled by a Job that has ended."""
+    """Return whether the pod has no controller, or has a Job as its controller that has ended."""
     reference = controller_of(pod)
     if reference is None or reference["kind"] != "Job":
         return reference is None
@@ -247,7 +247,7 @@ def _deletion(pod: Pod) -> list[Write]:
 def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
     """Return the writes of a sync in upstream's order.
 
-    These are: pods, the first status, finalizers of counted pods, the second status.
+    The order is: pods, the first status, finalizers of counted pods, the second status.
     """
     writes = yield from of_each(done.delete, _deletion)
     writes += yield from of_each(done.forget, lambda pod: [untracked(pod), *_deletion(pod)])

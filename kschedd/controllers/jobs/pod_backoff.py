@@ -1,8 +1,7 @@
 """The back-off of a Job's pods: a failed pod is replaced 10 s after the first failure, doubling up to 10 min.
 
-Failures are counted since the last success. With backoffLimitPerIndex each index has its own back-off, whose count is
-passed from pod to pod in an annotation.
-Source: Kubernetes v1.34, pkg/controller/job/backoff_utils.go.
+Failures are counted since the last success. With backoffLimitPerIndex each index has its own back-off; its count is
+passed from pod to pod in an annotation. Source: Kubernetes v1.34, pkg/controller/job/backoff_utils.go.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ class PodBackoff:
     last_failure_s: float = 0.0
 
     def after(self, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> "PodBackoff":
-        """Return the record after these pods have ended as well."""
+        """Return the record after these pods have also ended."""
         if not succeeded:
             if not failed:
                 return self
@@ -47,14 +46,14 @@ def retry_at(failures: int, last_failure_s: float) -> float:
 
 
 def index_ready_at(last_failed: Pod | None) -> float:
-    """Return the earliest time at which the index of this failed pod may get a new pod."""
+    """Return the earliest time at which a new pod may be created for the index of this failed pod."""
     if last_failed is None:
         return float("-inf")
     return retry_at(failure_count(last_failed) + ignored_failure_count(last_failed) + 1, finished_at(last_failed))
 
 
 def failure_count(pod: Pod) -> int:
-    """Return how many pods of the index failed before this one, without those whose failure did not count."""
+    """Return the number of earlier pods of the index that failed, without failures that did not count."""
     return _count(pod, FAILURE_COUNT)
 
 
@@ -71,9 +70,9 @@ def _count(pod: Pod, annotation: str) -> int:
 
 
 def finished_at(pod: Pod) -> float:
-    """Return when the pod ended.
+    """Return the time at which the pod ended.
 
-    That is the first known of: the end of its containers, its Ready condition, its deletion, its creation.
+    This time is the first known of: the end of its containers, its Ready condition, its deletion, its creation.
     """
     ends: list[Any] = [
         ((container.get("state") or {}).get("terminated") or {}).get("finishedAt")

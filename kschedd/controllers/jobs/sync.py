@@ -1,11 +1,11 @@
-"""One sync of a Job: computes pods to create and delete, and the status, from the Job, its relevant pods and the time.
+"""One sync of a Job: computes pods to create and delete, and the status, from the Job, its tally and the time.
 
 A pod has a finalizer until the Job has counted it. A sync therefore writes the status twice. First, ended pods are
 listed in `uncountedTerminatedPods`, with the condition that announces how the Job will end (SuccessCriteriaMet,
 FailureTarget). Then their finalizers are removed, they are added to the counts, and the Job becomes Complete or Failed,
 unless some of its pods are still being deleted.
 
-Pods that ended and were counted are not relevant any more, however many there are.
+Pods that have ended and were counted no longer matter, however many there are.
 Source: Kubernetes v1.34, pkg/controller/job/job_controller.go (syncJob, manageJob, trackJobStatusAndRemoveFinalizers).
 """
 
@@ -38,8 +38,8 @@ from kschedd.controllers.jobs.pod_backoff import (
 )
 from kschedd.values import in_parts
 
-BURST: Final = 500  # pods created or deleted in a sync
-MAX_UNCOUNTED: Final = 500  # pods listed as uncounted in a sync
+BURST: Final = 500  # maximum number of pods created or deleted in a sync
+MAX_UNCOUNTED: Final = 500  # maximum number of pods listed as uncounted in a sync
 BACKOFF_LIMIT_EXCEEDED: Final = "BackoffLimitExceeded"
 EndType = Literal["SuccessCriteriaMet", "FailureTarget", "Failed"]
 
@@ -48,7 +48,7 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class End:
-    """The end of the Job that its interim condition announces."""
+    """The end of the Job announced by its interim condition."""
 
     type: EndType
     reason: str
@@ -63,8 +63,8 @@ class End:
 class JobSync:
     """The result of a sync. Times are in seconds."""
 
-    listed: dict[str, Any] | None = None  # the status to write first; None if unchanged
-    flushed: dict[str, Any] | None = None  # the status after the finalizers are removed; None if unchanged
+    listed: dict[str, Any] | None = None  # first status to write; None if unchanged
+    flushed: dict[str, Any] | None = None  # status after the finalizers are removed; None if unchanged
     create: list[dict[str, Any]] = attrs.field(factory=list)
     delete: list[Pod] = attrs.field(factory=list)
     # Pods to delete without counting them; their finalizers are removed first.
@@ -82,7 +82,7 @@ def is_finished(job: Object) -> bool:
 def syncing(
     job: Object, pods: JobTally, backoff: PodBackoff, now: float, *, may_create: bool = True
 ) -> Generator[None, None, JobSync]:
-    """Run one sync, step by step. `may_create` is False after a pod was rejected."""
+    """Run one sync, step by step. `may_create` is False after the API server has rejected a pod."""
     return _Sync(job, pods, backoff, now, may_create).run()
 
 
@@ -176,7 +176,7 @@ class _Sync:
                 self._end = End("SuccessCriteriaMet", "SuccessPolicy", met)
 
     def _decided(self) -> End | None:
-        """Return the end that an earlier sync decided."""
+        """Return the end that an earlier sync determined."""
         found = condition(self._job.status, "SuccessCriteriaMet")
         if found is not None and found.get("status") == "True":
             return End("SuccessCriteriaMet", found.get("reason") or "", found.get("message") or "")
@@ -250,7 +250,7 @@ class _Sync:
     # pods
 
     def _manage(self) -> Generator[None, None, int]:
-        """Create and delete pods. Return the number of active pods after that."""
+        """Create and delete pods. Return the number of active pods after creating and deleting pods."""
         active = self._pods.actives
         if not self._job.deleting:
             active = yield from self._scale(active)
@@ -303,7 +303,7 @@ class _Sync:
     def _make(self, active: int, missing: int) -> int:
         if not self._per_index and (at := self._backoff.ready_at()) > self._now:
             self._again(at)
-            return 0  # like upstream, report no active pods while the Job backs off
+            return 0  # report no active pods while the Job backs off, as upstream does
         count = min(missing, BURST)
         if not self._indexed:
             self._outcome.create = [plain_pod(self._job)] * count
@@ -359,14 +359,14 @@ class _Sync:
         self._outcome.flushed = self._status_now(self._outcome.listed or self._job.status)
 
     def _count_untracked(self, losing: frozenset[str]) -> None:
-        """Count the listed pods whose finalizer has been removed, or is removed in this sync."""
+        """Count the listed pods that have no finalizer any more or lose it in this sync."""
         for field, uids in self._uncounted.items():
             left = [uid for uid in uids if uid not in losing and self._pods.is_tracked(uid)]
             self._status[field] = (self._status.get(field) or 0) + len(uids) - len(left)
             self._uncounted[field] = left
 
     def _list_ended(self) -> tuple[list[int], bool]:
-        """List the ended pods as uncounted. Return newly succeeded indexes, and whether there are more pods."""
+        """List the ended pods as uncounted. Return newly succeeded indexes, and whether further pods remain."""
         new_indexes: list[int] = []
         every = self._job.deleting or self._end is not None
         for pod in self._sorted(list(self._pods.items.values())) if every else self._ended:
@@ -411,7 +411,7 @@ class _Sync:
     # the status
 
     def _ensure(self, type_: str, status: str, reason: str, message: str) -> bool:
-        """Set a condition, unless it is new and False. Return whether that changed anything."""
+        """Set a condition, unless it is missing and would be False. Return whether this changed a condition."""
         at = stamp(self._now)
         wanted = {"type": type_, "status": status, "lastProbeTime": at, "lastTransitionTime": at}
         wanted |= {name: text for name, text in (("reason", reason), ("message", message)) if text}
@@ -428,7 +428,7 @@ class _Sync:
         return True
 
     def _status_now(self, before: Raw) -> dict[str, Any] | None:
-        """Return the status to write; None if it equals the previous one."""
+        """Return the status to write, or None if it equals the previous status."""
         status = {name: value for name, value in self._status.items() if name in _ALWAYS or value}
         uncounted = {name: list(uids) for name, uids in self._uncounted.items() if uids}
         status |= {"uncountedTerminatedPods": uncounted}

@@ -1,4 +1,4 @@
-"""TTL-after-finished: deletes Jobs `ttlSecondsAfterFinished` after their end, with their dependents first.
+"""TTL-after-finished: deletes a Job `ttlSecondsAfterFinished` seconds after its end, dependents first.
 
 Owns the deadlines. Source: Kubernetes v1.34, pkg/controller/ttlafterfinished.
 """
@@ -21,7 +21,7 @@ _MOST: Final = 1_000  # expired Jobs processed per turn
 
 
 def expires_at(job: Object) -> float | None:
-    """Return when the Job expires; None if that is unknown, or never."""
+    """Return the time at which the Job expires, or None if it is unknown or never."""
     ttl_s = job.spec.get("ttlSecondsAfterFinished")
     if ttl_s is None or job.deleting:
         return None
@@ -65,5 +65,5 @@ class TTLAfterFinished:
         return [Delete("Job", namespace, name, job.uid, propagation="Foreground")]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the Job was changed or deleted meanwhile, and that event triggers the next reconcile."""
+        """Return no writes, because the event of the change or deletion triggers the next reconcile."""
         return []

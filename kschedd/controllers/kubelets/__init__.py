@@ -1,1 +1,1 @@
-"""The simulated kubelets: start, end and rejection of pods on nodes."""
+"""The simulated kubelets, which start, end and reject pods on nodes."""

@@ -1,7 +1,7 @@
-"""Resource requests of the admitted pods of each node, updated with every pod instead of summed at each admission.
+"""Resource requests of each node's admitted pods, updated with every pod event instead of summed at each admission.
 
-Owns the counts. They may lag behind when pods are deleted, but not when pods are added. Before a pod is rejected, the
-caller must refresh the counts (`recount`).
+Owns the counts. The sums may be outdated when pods are deleted, but not when pods are added. Before a pod is rejected,
+the caller must refresh the counts (`recount`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ Key = tuple[str, str]  # namespace, name
 
 @fast_frozen(eq=False)
 class AdmittedPod:
-    """An admitted pod, and the values it is counted with."""
+    """An admitted pod, and the values with which it is counted."""
 
     uid: str
     node_name: str
@@ -26,7 +26,7 @@ class AdmittedPod:
 
 
 def is_admitted(pod: Pod) -> bool:
-    """Return whether its kubelet has admitted the pod, according to the pod's status."""
+    """Return whether the kubelet has admitted the pod, according to the pod's status."""
     return bool(pod.start_time) or pod.phase not in ("", "Pending")
 
 
@@ -42,7 +42,7 @@ class Accounts:
         return self._usage.get(node_name) or NodeUsage()
 
     def add(self, pod: Pod, requests: Mapping[str, int]) -> None:
-        """Count the pod (again) with its requests."""
+        """Count the pod with its requests, replacing its previous entry."""
         key = pod.namespace, pod.name
         if key in self._pods:
             self.remove(key)
@@ -54,7 +54,7 @@ class Accounts:
         usage.add(admitted.requests, admitted.ports)
 
     def remove(self, key: Key) -> AdmittedPod | None:
-        """Remove the pod from the counts; return its previous entry."""
+        """Remove the pod from the counts, and return its previous entry."""
         gone = self._pods.pop(key, None)
         if gone is not None:
             usage = self._usage[gone.node_name]
@@ -66,7 +66,7 @@ class Accounts:
     def recount(
         self, node_name: str, present: Iterable[Pod], requests_of: Callable[[Pod], Mapping[str, int]]
     ) -> list[Key]:
-        """Recount the node's pods from its current ones. Return the pods that no longer exist."""
+        """Recount the node from its current pods. Return the pods that no longer exist."""
         there = {(pod.namespace, pod.name): pod for pod in present}
         stale = []
         for key, admitted in [(key, pod) for key, pod in self._pods.items() if pod.node_name == node_name]:

@@ -1,12 +1,12 @@
 """Admission at the node: a kubelet's decision to admit or reject a pod bound to its node, with upstream's message.
 
-The checks are, in upstream's order: pressure on the node, operating system, resources, node affinity, node name, host
-ports, NoExecute taints. The first failure is reported. A critical pod that only lacks resources preempts other pods
-(`preemption`).
+The checks, in upstream's order, are: pressure on the node, operating system, resources, node affinity, node name, host
+ports, NoExecute taints. The first failed check is reported. A critical pod that lacks only resources preempts other
+pods (`preemption`).
 
 Source: Kubernetes v1.34, pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/eviction/eviction_manager.go (Admit),
 pkg/scheduler/eventhandlers.go (AdmissionCheck), pkg/kubelet/types/pod_update.go (IsCriticalPod).
-Units: CPU in millicores, other resources in whole units.
+Units: Units: CPU in millicores, other resources in whole units.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -81,7 +81,7 @@ class NodeUsage:
     ports: dict[HostPort, int] = attrs.field(factory=dict)  # number of pods by port
 
     def add(self, requests: Mapping[str, int], ports: Collection[HostPort], sign: int = 1) -> None:
-        """Add a pod to the counts; remove it if `sign` is -1."""
+        """Add a pod to the counts, or remove it if `sign` is -1."""
         self.pods += sign
         for name, amount in requests.items():
             self.requested[name] = self.requested.get(name, 0) + sign * amount
@@ -101,7 +101,7 @@ def is_critical(pod: Pod) -> bool:
 
 
 def failures(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient | PredicateFailure]:
-    """Return all reasons to reject the pod on this node; `usage` is that of its admitted pods."""
+    """Return all reasons to reject the pod on this node; `usage` is the usage of the node's admitted pods."""
     found: list[Insufficient | PredicateFailure] = list(_insufficient(pod, node, usage))
     try:
         matches = node_matches(pod.pod_spec, node)
@@ -133,7 +133,8 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
     scalars = sorted(name for name in requests if name not in _PLAIN and is_scalar(name))
     for name in (*_PLAIN, *scalars):
         wanted = requests.get(name, 0)
-        # Resources that no node has, of the whole cluster or from a DeviceClass, are not checked by the kubelet.
+        # The kubelet does not check resources that no node has, such as those of the whole cluster or from a
+        # DeviceClass.
         if not wanted or (may_be_devices(name) and name not in has):
             continue
         used, capacity = usage.requested.get(name, 0), has.get(name, 0)
@@ -143,7 +144,7 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
 
 
 def pressures_of(node: Node) -> list[str]:
-    """Return the node's pressure conditions that are True, by any writer."""
+    """Return the node's pressure conditions that are True, whoever set them."""
     there = {
         entry["type"]
         for entry in node.status.get("conditions") or ()
@@ -153,7 +154,7 @@ def pressures_of(node: Node) -> list[str]:
 
 
 def refused_by_system(pod: Pod, node: Node) -> Refusal | None:
-    """Return the rejection that no preemption can avoid: pressure on the node, or another operating system."""
+    """Return the rejection that preemption cannot avoid: pressure on the node, or another operating system."""
     pressures = pressures_of(node)
     if pressures and not is_critical(pod) and not _bears(pod, pressures):
         return Refusal("Evicted", f"The node had condition: [{' '.join(pressures)}]. ")
@@ -170,8 +171,8 @@ def refused_by_system(pod: Pod, node: Node) -> Refusal | None:
 def _bears(pod: Pod, pressures: Sequence[str]) -> bool:
     """Return whether the pod is admitted despite these pressures.
 
-    If memory pressure is the only one, pods are admitted that are not BestEffort or that tolerate its taint. With any
-    other pressure, no pod is admitted.
+    Under memory pressure alone, a pod is admitted if it is not BestEffort or tolerates the taint. Under any other
+    pressure, no pod is admitted.
     """
     if list(pressures) != ["MemoryPressure"]:
         return False
@@ -181,5 +182,5 @@ def _bears(pod: Pod, pressures: Sequence[str]) -> bool:
 
 
 def refusal_of(found: Sequence[Insufficient | PredicateFailure]) -> Refusal:
-    """Return the rejection for the first of several reasons."""
+    """Return the rejection for the first of several failures."""
     return Refusal(found[0].reason, str(found[0]))

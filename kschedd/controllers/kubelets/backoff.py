@@ -1,4 +1,4 @@
-"""Restart back-off of containers: no delay before the first restart, then an increasing one.
+"""Restart back-off of containers: no delay before the first restart, then increasing delays.
 
 Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (doBackOff),
 client-go/util/flowcontrol/backoff.go.
@@ -16,7 +16,7 @@ _FORGOTTEN_AFTER_S: Final = 2 * MAX_BACKOFF_S
 
 @attrs.frozen
 class RestartBackoff:
-    """The back-off of one container: its current length, and the time of the last restart, which increased it."""
+    """The back-off of one container: its current length, and the time of the restart that last increased it."""
 
     wait_s: float = 0.0  # 0: not restarted yet
     restarted_at: float = 0.0
@@ -25,18 +25,18 @@ class RestartBackoff:
         return not self.wait_s or finished_at - self.restarted_at > _FORGOTTEN_AFTER_S
 
     def restart_at(self, finished_at: float) -> float:
-        """Return when a container that ended at `finished_at` may be restarted."""
+        """Return the time at which a container that ended at `finished_at` may be restarted."""
         return finished_at if self._forgotten(finished_at) else finished_at + self.wait_s
 
     def after_restart(self, finished_at: float, now: float) -> "RestartBackoff":
-        """Return the back-off after the container that ended at `finished_at` was restarted at `now`."""
+        """Return the back-off after a restart at `now` of the container that ended at `finished_at`."""
         if self._forgotten(finished_at):
             return RestartBackoff(INITIAL_BACKOFF_S, now)
         return RestartBackoff(min(self.wait_s * 2, MAX_BACKOFF_S), now)
 
     @staticmethod
     def presumed(restarts: int, restarted_at: float) -> "RestartBackoff":
-        """Return the back-off of a container with only a known number of restarts, assuming that it was never reset."""
+        """Return the back-off of a container with a known number of restarts, assuming that it was never reset."""
         if not restarts:
             return RestartBackoff()
         return RestartBackoff(min(INITIAL_BACKOFF_S * 2 ** min(restarts - 1, 10), MAX_BACKOFF_S), restarted_at)

@@ -24,14 +24,14 @@ _NO_BACKOFF: Final = RestartBackoff()
 
 @attrs.define(eq=False)
 class ContainerRun:
-    """A container and its state. `last` is its previous terminated state."""
+    """A container and its state. `last` is the container's previous terminated state."""
 
     name: str
     image: str
     role: Role
-    run_s: float | None  # time until it exits; None: runs until it is stopped
+    run_s: float | None  # time until the container exits; None: it runs until it is stopped
     exit_code: int  # when it exits by itself
-    stop_s: float | None  # time it takes to stop; None: longer than any grace period
+    stop_s: float | None  # time that stopping takes; None: longer than any grace period
     restart_policy: str
     state: Literal["waiting", "running", "terminated"] = "waiting"
     reason: str = "PodInitializing"
@@ -39,7 +39,7 @@ class ContainerRun:
     started_at: float = 0.0
     finished_at: float = 0.0
     ended_with: int = 0
-    stopped_at: float | None = None  # when it will have stopped; None: not being stopped
+    stopped_at: float | None = None  # time at which stopping is complete; None: the container is not being stopped
     restarts: int = 0
     last: Raw = _NEVER
     backoff: RestartBackoff = _NO_BACKOFF
@@ -59,12 +59,12 @@ class ContainerRun:
 
     @property
     def done(self) -> bool:
-        """True if it has ended and is not restarted."""
+        """True if the container has ended and is not restarted."""
         return self.state == "terminated" and not self.restarts_again
 
     @property
     def exits_at(self) -> float | None:
-        """Time at which it exits or is stopped; None if unknown."""
+        """Time at which the container exits or is stopped, or None if unknown."""
         if self.state != "running":
             return None
         own = None if self.run_s is None else self.started_at + self.run_s
@@ -85,7 +85,7 @@ class ContainerRun:
         self.started_at, self.ran = now, True
 
     def exit(self, at: float) -> None:
-        """End the container: it exits by itself, or its time to stop has passed."""
+        """End the container, because it exits by itself or its time to stop has passed."""
         own = None if self.run_s is None else self.started_at + self.run_s
         self.state, self.finished_at = "terminated", at
         if own is not None and own <= at:
@@ -104,18 +104,18 @@ class ContainerRun:
         )
 
     def stop(self, at: float, grace_s: float) -> float:
-        """Stop the container, beginning at `at`. Return the time at which it ends."""
+        """Stop the container, beginning at `at`. Return the time at which the container ends."""
         if self.state != "running":
             return at
         wanted = at + (grace_s if self.stop_s is None else min(self.stop_s, grace_s))
         if self.stop_s is not None and self.stop_s > grace_s:
-            self.stop_s = None  # killed after the grace period
+            self.stop_s = None  # the container is killed after the grace period
         self.stopped_at = wanted
         own = self.exits_at
         return wanted if own is None else min(own, wanted)
 
     def resize(self, resources: Raw, now: float, *, restarts: bool) -> None:
-        """Change the resources; a running container is restarted if its resize policy requires that."""
+        """Change the resources, and restart a running container if its resize policy requires a restart."""
         self.resources = resources
         if restarts and self.state == "running":
             self.state, self.finished_at = "terminated", now
@@ -155,7 +155,7 @@ class ContainerRun:
         return entry | report_of(self.resources) if self.ran else entry
 
     def resume(self, entry: Raw) -> None:
-        """Restore the state from a status entry, for a kubelet that did not start the container."""
+        """Restore the state from a status entry, for a container that an earlier kubelet started."""
         state = entry.get("state") or {}
         last = (entry.get("lastState") or {}).get("terminated")
         self.restarts = entry.get("restartCount") or 0
@@ -210,7 +210,7 @@ def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
         if role == "init" and run_s is None:
             run_s = 0.0
         if role == "main" and run_s is None and exit_code:
-            run_s = 0.0  # a container annotated to fail does so at once
+            run_s = 0.0  # a container annotated to fail does so immediately
         runs.append(
             ContainerRun(
                 name,

@@ -1,8 +1,8 @@
 """A kubelet's eviction manager: met thresholds, pressure conditions of the node, and resources to reclaim.
 
-A hard threshold acts at once, a soft one after it has been met for its grace period. A met threshold stays met until
-its minimum reclaim is available as well. A pressure condition remains for the transition period after the pressure
-ends. Pods are evicted one at a time, each after a new observation.
+A hard threshold takes effect immediately, and a soft threshold after it has been met for its grace period. Once met, a
+threshold stays met until its minimum reclaim is also available. A pressure condition remains for the transition period
+after the pressure ends. Pods are evicted one at a time, each after a new observation.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go.
 Units: bytes, counts; seconds since the epoch.
@@ -63,7 +63,7 @@ Observations = Mapping[str, Observation]  # by signal
 def thresholds_met(
     thresholds: Iterable[Threshold], observations: Observations, *, with_reclaim: bool = False
 ) -> list[Threshold]:
-    """Return the thresholds with less available than required; `with_reclaim`: required plus the minimum reclaim."""
+    """Return the thresholds with less available than required; `with_reclaim` requires the minimum reclaim, too."""
     met = []
     for threshold in thresholds:
         seen = observations.get(threshold.signal)
@@ -82,7 +82,7 @@ class Outcome:
     """The result of one run: the node's pressure conditions, and the thresholds that require an eviction."""
 
     conditions: tuple[str, ...]
-    met: bool  # a threshold's grace period has passed, even if it may not act yet
+    met: bool  # True if a threshold's grace period has passed, even if it may not act yet
     acting: tuple[Threshold, ...]  # thresholds that may evict a pod now, most urgent first
     next_at: float | None  # end of the next grace or transition period
 
@@ -92,7 +92,7 @@ class EvictionManager:
     """The thresholds and conditions of one node over time."""
 
     _first_met: dict[Threshold, float] = attrs.field(factory=dict)
-    _seen: dict[str, float] = attrs.field(factory=dict)  # by condition: last time with pressure
+    _seen: dict[str, float] = attrs.field(factory=dict)  # by condition: latest time with pressure
     _met: tuple[Threshold, ...] = ()
     last: Observations = attrs.field(factory=dict)
 
@@ -102,7 +102,7 @@ class EvictionManager:
         return not self._first_met and not self._seen
 
     def presume(self, condition: str, now: float) -> None:
-        """Record a pressure condition of the node that was set before this manager started."""
+        """Record a pressure condition that the node had before this manager started."""
         self._seen.setdefault(condition, now)
 
     def synchronize(
@@ -110,11 +110,11 @@ class EvictionManager:
     ) -> Outcome:
         """Process the current observations.
 
-        `hold`: an evicted pod is still running, so nothing acts until it has ended.
+        `hold` is true while an evicted pod is still running, so no threshold acts until this pod has ended.
         """
         met = thresholds_met(config.thresholds, observations)
         met += [t for t in thresholds_met(self._met, observations, with_reclaim=True) if t not in met]
-        # A threshold that was met at the last run has been met since: the manager runs at every change.
+        # A threshold that was met in the last run has been met ever since, because the manager runs at every change.
         self._seen.update(dict.fromkeys([CONDITION_OF[threshold.signal] for threshold in self._first_met], now))
         self._first_met = {threshold: self._first_met.get(threshold, now) for threshold in met}
         there = {CONDITION_OF[threshold.signal] for threshold in met}
@@ -137,7 +137,7 @@ class EvictionManager:
 def eviction_message(
     pod: Pod, usage: PodUsage, resource: StarvedResource, acting: Sequence[Threshold], observations: Observations
 ) -> str:
-    """Return the message of this pod's eviction, as the kubelet words it.
+    """Return the kubelet's message for the eviction of this pod.
 
     Source: pkg/kubelet/eviction/helpers.go (evictionMessage).
     """

@@ -1,8 +1,8 @@
-"""The eviction managers of all nodes: which nodes to observe, and the resulting conditions, images and evictions.
+"""The eviction managers of all nodes: the nodes to observe, and the resulting conditions, images and evictions.
 
-Owns an eviction manager for each node with an annotation about its usage or shortage, and the time of its next run. It
-runs after a change, when a grace or transition period ends, and every 10 s while there are pods to evict.
-Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize).
+Owns an eviction manager for each node with an annotation about its usage or shortage, and the time of the manager's
+next run. A manager runs after a change, when a grace or transition period ends, and every 10 s while there are pods to
+evict. Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize).
 """
 
 from collections.abc import Collection, Sequence
@@ -41,7 +41,7 @@ from kschedd.store.writes import Write, patch_of
 
 @attrs.frozen(eq=False)
 class EvictionOrder:
-    """A pod to evict, with the message and its grace period."""
+    """A pod to evict, with the message and the grace period."""
 
     pod: Pod
     message: str
@@ -137,7 +137,7 @@ class EvictionManagers:
 def _choice(
     may_go: Sequence[EvictionCandidate], outcome: Outcome, seen: Observations, max_grace_s: float
 ) -> EvictionOrder | None:
-    """Return the first of the ranked pods; None if no pod may be evicted."""
+    """Return the first of the ranked pods, or None if no pod may be evicted."""
     threshold = outcome.acting[0]
     resource = RESOURCE_OF[threshold.signal]
     if not may_go:

@@ -1,10 +1,10 @@
 """Heartbeats of simulated kubelets: a Lease in kube-node-lease for each node, renewed while its kubelet runs.
 
-Renewals cost nothing: `kschedd.store.leases` computes them when a Lease is read. A Lease is written only when its
-kubelet starts or stops, and when its deleted namespace has been created again. A kubelet that starts again reports the
-conditions that the node lifecycle controller had set to Unknown, and its running pods as Ready.
+Renewals cost nothing: `kschedd.store.leases` computes the renewals when a Lease is read. A Lease is written only when
+its kubelet starts or stops, or when its deleted namespace has been created again. A kubelet that starts again reports
+the conditions that the node lifecycle controller had set to Unknown, and its running pods as Ready.
 
-Owns the pods that are still to be reported Ready, `_MOST` per turn.
+Owns the pods that must still be reported Ready, `_MOST` per turn.
 Source: Kubernetes v1.34, component-helpers/apimachinery/lease/controller.go, pkg/kubelet/kubelet.go
 (nodeLeaseDurationSeconds 40, nodeLeaseRenewIntervalFraction 0.25), pkg/kubelet/util/nodelease.go.
 """
@@ -40,7 +40,7 @@ class Heartbeats(InSteps):
     kinds: Final = frozenset(("Node", LEASE, "Namespace"))
 
     def __init__(self) -> None:
-        self._ready_again: dict[tuple[str, str], None] = {}  # pods of nodes whose kubelet started again
+        self._ready_again: dict[tuple[str, str], None] = {}  # pods of nodes with a restarted kubelet
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -55,7 +55,7 @@ class Heartbeats(InSteps):
                 if event.type == DELETED and new.namespace == NODE_LEASES:
                     nodes["", new.name] = None
             elif new.kind == "Namespace":
-                if event.type == ADDED and new.name == NODE_LEASES:  # it may have been missing for a while
+                if event.type == ADDED and new.name == NODE_LEASES:  # the namespace may have been missing for a while
                     nodes.update(dict.fromkeys(("", node.name) for node in view.list("Node")))
             elif isinstance(new, Node) and event.type != DELETED:
                 nodes["", new.name] = None
@@ -74,7 +74,7 @@ class Heartbeats(InSteps):
             return []
         lease = view.find(LEASE, NODE_LEASES, name)
         if not kubelet_runs(node):
-            # Reading the Lease returns its last renewal.
+            # Reading the Lease returns its latest renewal.
             stops = lease is not None and interval_s(lease) is not None
             return [_patched(lease, lease.spec.get("renewTime"), None)] if lease is not None and stops else []
         writes: list[Write] = []
@@ -88,7 +88,7 @@ class Heartbeats(InSteps):
         return writes
 
     def _report_ready(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
-        """Return the write that restores the pod's Ready condition to True after the node controller set False."""
+        """Return the write that sets the pod's Ready condition to True again after the node controller set False."""
         pod = view.find("Pod", namespace, name)
         if not isinstance(pod, Pod) or pod.phase != "Running" or pod.deletion_timestamp:
             return []
@@ -107,7 +107,7 @@ class Heartbeats(InSteps):
         return [status_of(pod, {"conditions": with_condition(pod.status.get("conditions"), wanted, stamp(now))})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the conflicting change is an event, and a deleted namespace needs no Lease."""
+        """Return no writes: the conflicting change triggers an event, and a deleted namespace needs no Lease."""
         return []
 
 
@@ -137,7 +137,7 @@ def _patched(lease: Object, renew_time: Any, every: str | None) -> Write:
 
 
 def _reported(node: Node, at: str) -> list[Any] | None:
-    """Return the conditions with those set to Unknown reported again; None if there were none."""
+    """Return the conditions after reporting those again that were Unknown, or None if none was."""
     conditions = node.status.get("conditions") or ()
     if not any(_silenced(each) for each in conditions):
         return None

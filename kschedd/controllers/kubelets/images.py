@@ -1,8 +1,8 @@
-"""The images of a node: pods add their images to its list, up to the limit of a node's status.
+"""The images of a node: pods add their images to the node's list, up to the limit of a node's status.
 
-The size of an image comes from an annotation of the pod, or from a node that lists it. Otherwise it is unknown, and the
-image does not attract pods. Unused images are removed only under disk pressure (`unused_removed`). There are no
-thresholds for image garbage collection, because the fill level of the disk is unknown.
+The size of an image comes from an annotation of the pod, or from a node that lists the image. Otherwise the size is
+unknown, and the image does not attract pods. Unused images are removed only under disk pressure (`unused_removed`).
+There are no thresholds for image garbage collection, because the usage of the disk is unknown.
 
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (Images), kubelet_node_status.go (nodeStatusMaxImages).
 Units: bytes.
@@ -68,7 +68,7 @@ class ImageSizes:
 
 
 def with_images(node: Node, new: Mapping[str, int]) -> list[Raw] | None:
-    """Return the node's images with the new ones, largest first; None if nothing changes."""
+    """Return the node's images with the new images added, largest first, or None if nothing changes."""
     present: Sequence[Raw] = node.status.get("images") or ()
     there = {name for name, _ in node.images}
     added: list[dict[str, Any]] = []
@@ -80,7 +80,7 @@ def with_images(node: Node, new: Mapping[str, int]) -> list[Raw] | None:
 
 
 def unused_removed(node: Node, active: Collection[Pod]) -> list[Raw] | None:
-    """Return the node's images that an active pod uses; None if all are used."""
+    """Return the node's images that an active pod uses, or None if all images are used."""
     used = {name for pod in active for name in pod.pod_spec.images}
     present: Sequence[Raw] = node.status.get("images") or ()
     kept = [image for image in present if used.intersection(image_name(name) for name in image.get("names") or ())]

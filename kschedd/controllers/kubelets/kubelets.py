@@ -1,15 +1,16 @@
-"""The simulated kubelets: the actions of each on its node and on the pods bound to it.
+"""The simulated kubelets: the actions of each kubelet on its node and on the pods bound to the node.
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
-kept; while it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is admitted or
-rejected (`admission`), waits for unavailable volumes and claims (`volumes`), runs according to its annotations
-(`pod_run`, `kschedd.api.simulation.annotations`), and is removed after it was deleted and has ended. A node under
+kept. While it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is admitted or
+rejected (`admission`), waits for unavailable volumes and claims (`volumes`), and runs according to its annotations
+(`pod_run`, `kschedd.api.simulation.annotations`). It is removed after it was deleted and has ended. A node under
 pressure evicts pods (`eviction`).
 
-Most pods only run. These have no `PodRun`, and are processed only when they are bound and when that is confirmed.
+Most pods only run. These pods have no `PodRun`, and are processed only when they are bound and when their start is
+confirmed.
 
-Owns the runs of the other pods, the counts of admitted pods, the eviction managers, and all deadlines. After a restart
-of the process, runs are restored from the pods' statuses.
+This controller owns the runs of the other pods, the counts of admitted pods, the eviction managers, and all deadlines.
+After a restart of the process, runs are restored from the pods' statuses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,11 +53,11 @@ from kschedd.store.writes import Delete, Patch, Write, status_of
 
 COMPONENT: Final = "kubelet"
 _MOST_DUE: Final = 1_000  # due pods processed per turn
-_ROUNDED_S: Final = 1.0  # deletionTimestamp has whole seconds
+_ROUNDED_S: Final = 1.0  # deletionTimestamp is in whole seconds
 
 
 def _only_runs(spec: PodSpec) -> bool:
-    """Return whether pods with this spec do nothing but run their containers."""
+    """Return whether pods with this spec only run their containers."""
     raw = spec.raw
     return not (raw.get("initContainers") or raw.get("readinessGates") or raw.get("activeDeadlineSeconds") is not None)
 
@@ -73,12 +74,12 @@ class Kubelets(InSteps):
     kinds: Final = frozenset(("Node", "Pod")) | VOLUME_KINDS
 
     def __init__(self) -> None:
-        self._timers: Timers[Key] = Timers()  # by pod: time of its next action or removal
+        self._timers: Timers[Key] = Timers()  # by pod: time of its next action or of its removal
         self._runs: dict[Key, PodRun] = {}
         self._accounts = Accounts()
-        self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait for preempted ones to end
+        self._held: dict[str, dict[Key, None]] = {}  # by node: critical pods that wait for the end of preempted pods
         self._unmounted: dict[Key, Unavailable] = {}  # admitted pods that wait for volumes or claims
-        self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods whose resize waits for resources
+        self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods with a resize that waits for resources
         self._images = ImageSizes()
         self._pulled: dict[str, dict[str, int]] = {}  # by node: images added in this turn, with their sizes
         self._evictions = EvictionManagers(COMPONENT)
@@ -92,7 +93,7 @@ class Kubelets(InSteps):
         return min((at for at in times if at is not None), default=None)
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return False for a pod that is on no node, and for an admitted pod that runs on and needs nothing."""
+        """Return False for a pod that has no node, and for an admitted pod that keeps running and needs no action."""
         pod = event.new
         if not isinstance(pod, Pod) or event.type == DELETED or self.faults.by_object:
             return True
@@ -169,7 +170,7 @@ class Kubelets(InSteps):
             self._unmounted.pop(key, None)
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
-        """Return the writes due for the pod now; sets the timer for a later action."""
+        """Return the writes that are due for the pod now, and set the timer for a later action."""
         key = pod.namespace, pod.name
         admitted = self._accounts.of_pod(key)
         if admitted is not None and admitted.uid != pod.uid:
@@ -214,7 +215,7 @@ class Kubelets(InSteps):
         self._evictions.pod_changed(pod.node_name, states_usage=bool(settings) and settings.states_usage)
 
     def _run_of(self, pod: Pod, now: float) -> PodRun:
-        """Return the run of an admitted pod, created if it has none yet."""
+        """Return the run of an admitted pod; a missing run is created."""
         key = pod.namespace, pod.name
         run = self._runs.get(key)
         if run is None or run.uid != pod.uid:
@@ -222,7 +223,7 @@ class Kubelets(InSteps):
         return run
 
     def _go_on(self, pod: Pod, node: Node, now: float) -> list[Write]:
-        """Advance the pod's run to the present, and report its status."""
+        """Advance the pod's run to the present time, and report its status."""
         key = pod.namespace, pod.name
         if key not in self._runs and self._is_plain(pod, pod_settings(pod.annotations)):
             return self._start(pod, node, now)
@@ -274,17 +275,17 @@ class Kubelets(InSteps):
         removal = Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)
         if not pod.metadata.get("finalizers"):
             return [removal]
-        # The pod is kept, so that its end can be seen.
+        # The pod is stored, so that its end can be detected.
         run = self._run_of(pod, now)
         run.told_to_stop(Stop(now, 0.0))
         run.cut_off(now)
         return [status_of(pod, status_of_run(pod, node, run, now)), removal]
 
     def _end_of_deletion(self, pod: Pod, settings: PodSettings, now: float) -> float:
-        """Return when the pod's grace period ends.
+        """Return the time at which the pod's grace period ends.
 
-        A deletion in the future was requested before the machine's clock was set back and the kubelets restarted. Its
-        grace period then counts from that restart.
+        A deletion in the future was requested before the machine's clock was set back and the kubelets restarted. The
+        grace period of this deletion then counts from the restart.
         """
         grace_s = duration_s(pod.metadata.get("deletionGracePeriodSeconds") or 0)
         end = seconds(pod.deletion_timestamp)
@@ -319,7 +320,7 @@ class Kubelets(InSteps):
         self._accounts.add(pod, self._requests_of(pod))
 
     def _deferred_on(self, node_name: str, view: View) -> list[Key]:
-        """Return the pods of a node whose resizes are to be retried, in order."""
+        """Return the pods of a node with resizes to retry, in order."""
         keys = self._deferred.pop(node_name, {})
         there = [pod for namespace, name in keys if isinstance(pod := view.find("Pod", namespace, name), Pod)]
         there.sort(key=lambda pod: order(pod, reported(pod)))
@@ -344,7 +345,7 @@ class Kubelets(InSteps):
         return self._begin(pod, node, view, now)
 
     def _begin(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
-        """Start an admitted pod, or report what it waits for if that has changed."""
+        """Start an admitted pod, or report what it waits for if this has changed."""
         key = pod.namespace, pod.name
         missing = unavailable(pod, view)
         if missing is not None:
@@ -359,7 +360,7 @@ class Kubelets(InSteps):
         return self._go_on(pod, node, now)
 
     def _start(self, pod: Pod, node: Node, now: float) -> list[Write]:
-        """Return the write that starts a pod whose containers only run."""
+        """Return the write that starts a pod with containers that only run."""
         self._pull(pod)
         return [status_of(pod, running_status(pod, node, stamp(now)))]
 
@@ -375,7 +376,7 @@ class Kubelets(InSteps):
     def _make_way(
         self, pod: Pod, node: Node, found: Sequence[Insufficient | PredicateFailure], view: View, now: float
     ) -> list[Write]:
-        """Preempt pods for a critical pod that lacks only resources; it waits until they have ended."""
+        """Preempt pods for a critical pod that lacks only resources; the critical pod waits until they have ended."""
         lacking = {each.resource: each.lacking for each in found if isinstance(each, Insufficient)}
         others = [each for each in found if not isinstance(each, Insufficient)]
         if others:
@@ -416,7 +417,7 @@ class Kubelets(InSteps):
         ]
 
     def _admit_held(self, view: View, now: float) -> list[Write]:
-        """Retry the waiting pods on nodes with freed resources."""
+        """Retry the critical pods that wait on nodes with freed resources."""
         freed, self._freed = self._freed, {}
         resizing = [key for name in freed for key in self._deferred_on(name, view)]
         held = [(name, key) for name in freed if name in self._held for key in self._held.pop(name)]
@@ -457,7 +458,7 @@ class Kubelets(InSteps):
         return [] if images is None else [status_of(node, {"images": images})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Observe a changed node again. For changed pods return no writes: their events follow."""
+        """Observe a changed node again. For changed pods return no writes, because their events follow."""
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             return self._observe(view, "", write.name, now)
         return []

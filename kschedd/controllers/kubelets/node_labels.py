@@ -1,9 +1,8 @@
-"""Labels that a kubelet sets on its node: hostname, operating system, architecture, and zone etc. if known.
+"""Labels that a kubelet sets on its node: hostname, operating system, architecture, and if known zone and region.
 
-Operating system and architecture come from status.nodeInfo, else they are linux and amd64. Zone, region and instance
-type come from the cloud provider: a node that has one of them only under its deprecated name gets the current name as
-well.
-Source: Kubernetes v1.34, pkg/kubelet/kubelet_node_status.go (initialNode, updateDefaultLabels),
+Operating system and architecture come from status.nodeInfo; the defaults are linux and amd64. Zone, region and instance
+type come from the cloud provider: a node that has such a label only under its deprecated name also gets the current
+name. Source: Kubernetes v1.34, pkg/kubelet/kubelet_node_status.go (initialNode, updateDefaultLabels),
 controller/nodelifecycle/node_lifecycle_controller.go (labelReconcileInfo), cloud-provider/controllers/node.
 """
 

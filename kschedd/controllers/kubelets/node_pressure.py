@@ -1,6 +1,6 @@
-"""A kubelet's observations of its node's memory, disk and process ids, and its pressure conditions.
+"""A kubelet's observations of its node's memory, disk and process ids, and the node's pressure conditions.
 
-A node is observed only if an annotation of the node, or of a pod on it, states its usage. Images count as used disk
+A node is observed only if an annotation of the node, or of a pod on it, gives its usage. Images count as used disk
 space if their sizes are known.
 
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (MemoryPressureCondition and those beside it).
@@ -37,7 +37,7 @@ UNDER_PRESSURE: Final[Mapping[str, tuple[str, str]]] = {
 }
 _SIGNAL_OF: Final[Mapping[str, str]] = {"memory": MEMORY, "disk": NODEFS, "pid": PID}
 _TENTH: Final = ThresholdValue(share=0.1)
-_UNSTATED: Final = 1 << 30  # bytes of memory or disk if the node's status states no capacity
+_UNSTATED: Final = 1 << 30  # bytes of memory or disk if the node's status contains no capacity
 
 
 def config_of(settings: NodeSettings) -> EvictionConfig:
@@ -51,7 +51,7 @@ def config_of(settings: NodeSettings) -> EvictionConfig:
 
 
 def image_bytes(images: Sequence[Raw] | None) -> int:
-    """Return the disk space used by the images in a node's status, as far as their sizes are known."""
+    """Return the disk space used by the images in a node's status that have a known size."""
     return sum(image.get("sizeBytes") or 0 for image in images or ())
 
 
@@ -63,14 +63,14 @@ def observe(
     last: Observations,
     now: float,
 ) -> Observations:
-    """Return the available amounts of all signals with a stated usage; `images` is the size of the images in bytes."""
+    """Return the available amounts of all signals with known usage; `images` is the total image size in bytes."""
     stated = [pod_settings(candidate.pod.annotations) for candidate in active]
     capacity = amounts(node.status.get("capacity"))
     seen: dict[str, tuple[int, int]] = {}
 
     def left(of: int, used: int, pressure: str) -> tuple[int, int]:
         if pressure in settings.pressures:
-            return 0, of or _UNSTATED  # an annotation may set a shortage of a resource without stated capacity
+            return 0, of or _UNSTATED  # an annotation may set a shortage of a resource without a capacity
         return max(0, of - used), of
 
     if "memory" in settings.pressures or settings.system_memory or any(s.states("memory-usage") for s in stated):
@@ -92,14 +92,14 @@ def observe(
 
 
 def _seen_at(last: Observation | None, available: int, capacity: int, now: float) -> float:
-    """Return the time of the observation: now, unless it equals a recent one."""
+    """Return the time of the observation: now, or the time of a recent equal observation."""
     if last is None or (last.available, last.capacity) != (available, capacity) or now - last.at >= MONITORING_S:
         return now
     return last.at
 
 
 def own_pressures(node: Node) -> list[str]:
-    """Return the pressure conditions that are True and were set by a kubelet (not manually)."""
+    """Return the pressure conditions that are True and were set by a kubelet, not manually."""
     return [
         name
         for name, (reason, _) in UNDER_PRESSURE.items()
@@ -110,7 +110,7 @@ def own_pressures(node: Node) -> list[str]:
 
 
 def with_pressures(node: Node, pressures: Sequence[str], at: str) -> list[Raw] | None:
-    """Return the node's conditions with these pressures; None if they are set already."""
+    """Return the node's conditions with these pressures, or None if they are already set."""
     before = own_pressures(node)
     conditions: Sequence[Raw] = node.status.get("conditions") or ()
     changed = False

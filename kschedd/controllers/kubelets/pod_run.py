@@ -1,11 +1,11 @@
-"""The life cycle of one simulated pod on its node: when each container starts, ends and restarts.
+"""The life cycle of a simulated pod on its node, which determines when each container starts, ends and restarts.
 
 Init containers run one after another, each after the previous one has succeeded. A sidecar (an init container that
-always restarts) is started in its turn and keeps running. Then all containers start together. A container that ends is
-restarted after its back-off if the restart policy requires that. When the last container has ended for good, or the pod
-is stopped, the sidecars are stopped in reverse order, and the pod has ended.
+always restarts) is started in the same order and keeps running. Then all containers start together. A container that
+ends is restarted after its back-off if the restart policy requires a restart. When the last container has ended for
+good, or the pod is stopped, the sidecars are stopped in reverse order, and then the pod has ended.
 
-A container ends exactly at its time. The kubelet reacts to that when the run is advanced (`advance`).
+A container ends exactly at its scheduled time. The kubelet reacts to the end when the run is advanced (`advance`).
 Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),
 kuberuntime_termination_order.go, kubelet_pods.go (getPhase), active_deadline.go.
 Units: seconds since the epoch; durations in seconds.
@@ -37,9 +37,9 @@ _DEFAULT_GRACE_S: Final = 30.0
 
 @attrs.frozen
 class Stop:
-    """The stop of a pod: its begin, and its containers' grace period.
+    """The stop of a pod: its start time, and its containers' grace period.
 
-    An empty `reason` means the pod has not failed.
+    An empty `reason` means that the pod has not failed.
     """
 
     at: float
@@ -49,7 +49,7 @@ class Stop:
 
     @property
     def disrupts(self) -> bool:
-        """True if the pod gets a DisruptionTarget condition by the kubelet."""
+        """True if the kubelet adds a DisruptionTarget condition to the pod."""
         return self.reason in (EVICTED, PREEMPTING)
 
 
@@ -97,7 +97,7 @@ class PodRun:
             if container.name in entries:
                 container.resume(entries[container.name])
             elif pod.phase == "Running" and container.role == "main":
-                container.start(run.creating_until)  # the status was written manually and states only that the pod runs
+                container.start(run.creating_until)  # the status was written manually and shows only that the pod runs
         run.initialized = any(container.ran for container in run.containers if container.role == "main")
         message = ended_by_kubelet(pod)
         if message is not None:
@@ -123,7 +123,7 @@ class PodRun:
 
     @property
     def allocated(self) -> dict[str, Raw]:
-        """The resources allocated to each of its containers."""
+        """The resources allocated to each container of the pod."""
         return {container.name: container.resources for container in self.containers}
 
     def resize(self, pod: Pod, now: float) -> None:
@@ -143,7 +143,7 @@ class PodRun:
                 container.exit(now)
 
     def advance(self, pod: Pod, now: float) -> None:
-        """Execute everything that is due by now."""
+        """Execute all actions that are due by now."""
         self._looked_at = now
         while self._step(pod, now):
             pass
@@ -186,7 +186,7 @@ class PodRun:
 
     @property
     def _completed(self) -> bool:
-        """True if all its work is done or cannot be done any more."""
+        """True if all the pod's work is done or cannot be done any more."""
         if any(container.done for container in self._of("init") if container.ended_with):
             return True
         return self.initialized and all(container.done for container in self._of("main"))
@@ -238,12 +238,12 @@ class PodRun:
 
     @property
     def created(self) -> bool:
-        """True if its sandbox exists, so that it has an address and containers can start."""
+        """True if the pod's sandbox exists, so that the pod has an address and containers can start."""
         return not self.over and (self._looked_at >= self.creating_until or any(c.ran for c in self.containers))
 
     @property
     def next_at(self) -> float | None:
-        """Time of the next event; None if there is none."""
+        """Time of the next event, or None if there is none."""
         times = [at for container in self.containers if (at := container.exits_at) is not None]
         if self.stop is None and not self._completed:
             times += [c.restarts_at for c in self.containers if c.state == "waiting" and c.ran]
@@ -260,7 +260,7 @@ class PodRun:
 
 
 def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
-    """Restart an ended container, or let it wait for its back-off. Return whether anything changed."""
+    """Restart an ended container, or let it wait for its back-off to pass. Return whether the container changed."""
     ended = container.state == "terminated" and container.restarts_again
     if not ended and not (container.state == "waiting" and container.ran):
         return False
@@ -273,7 +273,7 @@ def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
 
 
 def ended_by_kubelet(pod: Pod) -> str | None:
-    """Return why the kubelet is ending this pod, according to the pod's status; None if it is not."""
+    """Return why the kubelet is ending this pod, according to the pod's status, or None if it is not."""
     target = condition(pod.status, DISRUPTION_TARGET)
     if target is None or target.get("reason") != BY_KUBELET or pod.finished:
         return None

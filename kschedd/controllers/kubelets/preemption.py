@@ -1,10 +1,10 @@
-"""Preemption on a node: pods evicted for a critical pod that lacks only resources.
+"""Preemption on a node: the eviction of pods for a critical pod that lacks only resources.
 
-BestEffort pods are taken before Burstable and Guaranteed ones, few pods before many, and small requests before large
-ones. The chosen pods are those whose requests come nearest to the missing amounts.
+BestEffort pods are preferred to Burstable and Guaranteed pods, few pods to many, and small requests to large ones. The
+pods with requests nearest to the missing amounts are chosen.
 
 Source: Kubernetes v1.34, pkg/kubelet/preemption/preemption.go, pkg/kubelet/types/pod_update.go (Preemptable).
-Units: CPU in millicores, other resources in whole units.
+Units: Units: CPU in millicores, other resources in whole units.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Requirements = Mapping[str, int]  # missing amount of each resource
 
 
 class NoVictimsError(Exception):
-    """No set of pods would free enough; the text is the kubelet's message."""
+    """No set of pods would free enough resources; the text is the kubelet's message."""
 
 
 def preemptable(preemptor: Pod, pod: Pod) -> bool:
@@ -49,7 +49,7 @@ def _without(lacking: Requirements, pods: Sequence[Pod]) -> Requirements:
 
 
 def distance(lacking: Requirements, pod: Pod) -> float:
-    """Return how far the pod's requests fall short of the missing amounts; all resources have equal weight."""
+    """Return how far the pod's requests fall short of the missing amounts; all resources weigh the same."""
     short = ((amount, amount - request_of(pod, name)) for name, amount in lacking.items())
     return sum((rest / amount) ** 2 for amount, rest in short if rest > 0)
 
@@ -72,7 +72,7 @@ def _nearest(pods: Sequence[Pod], lacking: Requirements) -> list[Pod]:
                 best, nearest = place, away
         lacking = _without(lacking, [left[best]])
         taken.append(left[best])
-        left[best] = left[-1]  # as upstream: the order of the rest decides ties
+        left[best] = left[-1]  # as upstream: the order of the remaining pods decides ties
         left.pop()
     return taken
 

@@ -1,8 +1,8 @@
 """Ranking of pods for eviction from a node that is short of memory, disk or process ids.
 
-Memory and disk: pods that use more than they request come first, then those of lower priority, then those with the
-largest excess over their request. Process ids: lower priority first, then more processes. A pod without statistics
-comes before those with statistics. Pods that compare equal keep their order of arrival.
+For memory and disk, pods that use more than they request come first, then pods of lower priority, then pods with the
+largest excess over their request. For process ids, pods of lower priority come first, then pods with more processes. A
+pod without statistics comes before pods with statistics. Pods that compare equal keep their order of arrival.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (rankMemoryPressure, rankDiskPressureFunc, rankPIDPressure).
 Units: bytes; counts.
@@ -45,14 +45,14 @@ PodUsage = tuple[ContainerUsage, ...]
 
 
 def counted_containers(pod: Pod) -> list[Raw]:
-    """Return the long-running containers: all except the init containers that end."""
+    """Return the long-running containers: all containers except the init containers that end."""
     spec = pod.pod_spec.raw
     sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
     return [*(spec.get("containers") or ()), *sidecars]
 
 
 def usage_of(pod: Pod) -> PodUsage:
-    """Return the pod's usage according to its annotations, else its requests."""
+    """Return the pod's usage according to its annotations, or by default its requests."""
     settings = pod_settings(pod.annotations)
     found = []
     for container in counted_containers(pod):
@@ -73,7 +73,7 @@ def usage_of(pod: Pod) -> PodUsage:
 
 @attrs.frozen(eq=False)
 class EvictionCandidate:
-    """A pod that may be evicted; `usage` None means that there are no statistics."""
+    """A pod that may be evicted; `usage` is None if there are no statistics."""
 
     pod: Pod
     usage: PodUsage | None
@@ -105,7 +105,7 @@ def _by_excess(candidate: EvictionCandidate, resource: StarvedResource) -> tuple
 
 
 def _requested(pod: Pod, resource: str) -> int:
-    """Return the pod's request; overhead counts only if the containers, or the pod itself, request some as well.
+    """Return the pod's request; overhead counts only if the containers or the pod itself also have a request.
 
     Source: pkg/api/v1/resource/helpers.go (GetResourceRequestQuantity).
     """

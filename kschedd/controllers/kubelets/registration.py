@@ -1,6 +1,6 @@
 """Registration of a node by its kubelet: conditions, capacity, allocatable, labels.
 
-An existing Ready condition is kept, because then the node's state is set manually or by another program.
+An existing Ready condition is kept, because it shows that the node's state is set manually or by another program.
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
 """
 
@@ -42,7 +42,7 @@ def registration(node: Node, now: float) -> list[Write]:
 
 
 def node_status(node: Node, at: str) -> dict[str, Any] | None:
-    """Return the status fields that the kubelet sets on a node without a Ready condition; None if it has one."""
+    """Return the status fields that the kubelet sets on a node, or None if the node has a Ready condition."""
     if condition(node.status, "Ready") is not None:
         return None
     conditions = list(node.status.get("conditions") or ())

@@ -1,9 +1,9 @@
-"""In-place resizes: a kubelet's decision to allocate the resources that a pod's spec requests now.
+"""In-place resizes: a kubelet's decision whether to allocate the resources that a pod's spec currently requests.
 
-The pod's status contains the resources of each container (allocated, and in effect at once). A resize requests others.
-It is infeasible if even the empty node could not provide them, and deferred while other pods occupy them. Deferred
-resizes are retried when resources of the node are freed, and every three minutes.
-Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
+The pod's status contains the resources of each container, which are allocated and take effect immediately. A resize
+requests different resources. A resize is infeasible if even the empty node could not provide the resources, and
+deferred while other pods occupy them. Deferred resizes are retried when resources of the node are freed, and every
+three minutes. Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def report_of(resources: Raw) -> dict[str, Any]:
 
 
 def reported_in(entry: Raw) -> Raw | None:
-    """Return the resources allocated to a container according to its status entry, None if it has none."""
+    """Return the resources allocated to a container according to its status entry, or None if there are none."""
     resources = entry.get("resources")
     if resources is None or not entry.get("allocatedResources"):
         return resources
@@ -59,7 +59,7 @@ def reported_in(entry: Raw) -> Raw | None:
 
 
 def reported(pod: Pod) -> dict[str, Raw]:
-    """Return the resources allocated to a pod's containers according to its status, as far as it contains them."""
+    """Return the resources allocated to a pod's containers, as far as the pod's status contains them."""
     entries = (entry for field in _STATUSES for entry in pod.status.get(field) or ())
     return {entry.get("name") or "": had for entry in entries if (had := reported_in(entry)) is not None}
 
@@ -69,7 +69,7 @@ def differ(had: Raw, wanted: Raw) -> bool:
 
 
 def is_requested(pod: Pod, allocated: Mapping[str, Raw]) -> bool:
-    """Return whether the spec requests other resources than its containers have."""
+    """Return whether the spec requests other resources than the pod's containers have."""
     spec = pod.pod_spec.raw
     return any(
         is_resizable(container, init=field == "initContainers")
@@ -94,9 +94,9 @@ def allocated_requests(pod: Pod, allocated: Mapping[str, Raw]) -> Resources:
 
 
 def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> PendingResize | None:
-    """Return why the node cannot provide the requested resources now; None if it can.
+    """Return why the node cannot provide the requested resources now, or None if it can.
 
-    `others` is the usage of its other pods.
+    `others` is the usage of the node's other pods.
     """
     requested, has = pod.pod_spec.requests, node.allocatable
     for resource in ("memory", "cpu"):
@@ -133,7 +133,7 @@ def restarts(container: Raw, had: Raw) -> bool:
 def order(pod: Pod, allocated: Mapping[str, Raw]) -> tuple[bool, int, bool, str]:
     """Return the sort key of deferred resizes.
 
-    Resizes that need no more than they have come first, then by priority, by QoS class, and by waiting time.
+    Resizes that need no additional resources come first; then the order is by priority, QoS class and waiting time.
     """
     has, asks = allocated_requests(pod, allocated), pod.pod_spec.requests
     grows = any(asks.get(resource, 0) > has.get(resource, 0) for resource in ("cpu", "memory"))

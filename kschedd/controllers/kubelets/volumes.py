@@ -1,8 +1,8 @@
-"""Volumes and claims that a pod needs before its containers start, and the kubelet's messages for missing ones.
+"""Volumes and claims that a pod needs before its containers start, and the kubelet's messages if they are missing.
 
-A kubelet admits the pod and waits. Claims of volumes count if a container mounts the volume. Resource claims must exist
-and be reserved for the pod. ConfigMaps and Secrets are not required to exist, since most simulated clusters do not
-contain them.
+A kubelet admits the pod and then waits for them. The claim of a volume matters only if a container mounts the volume.
+Resource claims must exist and be reserved for the pod. ConfigMaps and Secrets need not exist, because most simulated
+clusters do not contain them.
 
 Source: Kubernetes v1.34, pkg/kubelet/volumemanager (volume_manager.go, WaitForAttachAndMount; populator,
 getPVCExtractPV, createVolumeSpec), pkg/kubelet/cm/dra/manager.go (prepareResources).
@@ -22,14 +22,14 @@ KINDS: Final = frozenset(("PersistentVolumeClaim", "PersistentVolume", "Resource
 
 @attrs.frozen
 class Unavailable:
-    """The Event about the volumes or claims that a pod waits for."""
+    """The Event about the volumes or claims for which a pod waits."""
 
     reason: str
     message: str
 
 
 def unavailable(pod: Pod, view: View) -> Unavailable | None:
-    """Return what the pod waits for on its node; None if it can start."""
+    """Return what the pod waits for on its node, or None if the pod can start."""
     spec = pod.pod_spec
     if spec.volumes and (faults := dict(_volume_faults(pod, view))):
         names = " ".join(sorted(faults))
@@ -45,7 +45,7 @@ def unavailable(pod: Pod, view: View) -> Unavailable | None:
 
 
 def _mounted(pod: Pod) -> set[str]:
-    """Return the names of the volumes that a container mounts, or has as a block device."""
+    """Return the names of the volumes that a container mounts or uses as block devices."""
     raw = pod.pod_spec.raw
     containers = [*(raw.get("containers") or ()), *(raw.get("initContainers") or ())]
     return {
@@ -57,7 +57,7 @@ def _mounted(pod: Pod) -> set[str]:
 
 
 def _volume_faults(pod: Pod, view: View) -> Iterator[tuple[str, str]]:
-    """Yield the name of each volume that cannot be mounted, and why."""
+    """Yield the name of each volume that cannot be mounted, and the reason."""
     mounted: set[str] | None = None
     for volume in pod.pod_spec.volumes:
         source = volume.get("persistentVolumeClaim")

@@ -1,15 +1,15 @@
-"""Nodes of a cloud: they register with the taint `uninitialized`, which is removed once the cloud has initialized them.
+"""Nodes of a cloud: they register with the taint `uninitialized`, which is removed after the cloud initialized them.
 
 A node belongs to a cloud if it has the annotation `kschedd.io/cloud-provider: external`, or if the option of that name
 is set. The taint is removed after the node's `kschedd.io/cloud-init-seconds`, or the option's delay, or by `kschedd
-node initialize`. The same holds for a taint in the manifest.
+node initialize`. A taint `uninitialized` in the manifest is removed in the same way.
 
 When the taint is removed, the node gets the cloud's labels from its annotations: `kschedd.io/cloud-zone`,
 `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under its current and its deprecated name. Other
 nodes have only the zone, region and instance type labels of their manifest.
 
-Owns when nodes are initialized. Source: Kubernetes v1.34, pkg/kubelet/kubelet_node_status.go (initialNode),
-cloud-provider/controllers/node/node_controller.go.
+This controller owns the times at which nodes are initialized. Source: Kubernetes v1.34,
+pkg/kubelet/kubelet_node_status.go (initialNode), cloud-provider/controllers/node/node_controller.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ _LABELS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def initialization(node: Object) -> dict[str, Any] | None:
-    """Return the patch that initializes the node; None if it has no taint `uninitialized`.
+    """Return the patch that initializes the node, or None if the node has no taint `uninitialized`.
 
     Existing labels are kept.
     """

@@ -1,4 +1,4 @@
-"""Helpers of the node lifecycle controller for one node: conditions of an unresponsive kubelet, and NoExecute taints.
+"""Functions of the node lifecycle controller for one node: conditions of an unresponsive kubelet, and NoExecute taints.
 
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
 processTaintBaseEviction), controller/util/node/controller_utils.go (MarkPodsNotReady, SwapNodeControllerTaint).
@@ -29,7 +29,7 @@ def ready_status(node: Node) -> str | None:
 
 
 def silent_conditions(node: Node, now: float) -> list[Any]:
-    """Return the node's conditions after its kubelet has been unresponsive for too long."""
+    """Return the node's conditions after its kubelet has been unresponsive for longer than the grace period."""
     at = stamp(now)
     conditions: list[Any] = []
     present = {entry.get("type") for entry in node.status.get("conditions") or ()}
@@ -65,9 +65,9 @@ def condition_taints(node: Node) -> frozenset[str]:
 
 
 def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
-    """Return the write that leaves the node with only this one of the two taints (None: neither).
+    """Return the write that leaves the node with only this taint of the two (None: with neither).
 
-    Return None if that is already the case.
+    Return None if the node already has the right taints.
     """
     taints: Iterable[Raw] = node.spec.get("taints") or ()
     ours = (NOT_READY, UNREACHABLE)
@@ -80,7 +80,7 @@ def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
 
 
 def pod_not_ready(pod: Pod, now: float) -> list[Any] | None:
-    """Return the pod's conditions with Ready set to False; None if it has no Ready condition or it is False already."""
+    """Return the pod's conditions with Ready set to False, or None if Ready is missing or False already."""
     ready = condition(pod.status, "Ready")
     if ready is None or ready.get("status") == "False":
         return None

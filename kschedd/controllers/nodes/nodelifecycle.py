@@ -1,18 +1,20 @@
 """The node lifecycle controller: nodes with an unresponsive kubelet become Unknown and get NoExecute taints, by zone.
 
 A kubelet's heartbeats are its Lease and the heartbeat time of the node's Ready condition. After
-`node_monitor_grace_period_s` without one, the node's conditions become Unknown and its pods are marked not Ready. In
-the next pass the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False), which is added
-at the zone's rate. A node that becomes Ready again loses both taints. If every zone is fully disrupted, the control
-plane is assumed to be at fault: all nodes lose these taints and none gets one, until some node is Ready.
+`node_monitor_grace_period_s` without a heartbeat, the node's conditions become Unknown and its pods are marked not
+Ready. In the next pass the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False). The
+taint is added at the zone's rate. A node that becomes Ready again loses both taints. If every zone is fully disrupted,
+the control plane is assumed to be at fault. All nodes then lose these taints and no node gets a taint, until some node
+is Ready.
 
-Upstream checks all nodes every `node_monitor_period_s`. Here a pass takes place at the same times, but only if there is
-something to do, and only for the nodes concerned. While all nodes are healthy, no time is spent and no deadline is set.
-A node whose kubelet is not simulated (`kschedd.io/kubelet: none`) keeps its stated conditions; its taints follow them.
+Kube-controller-manager checks all nodes every `node_monitor_period_s`. In kschedd a pass takes place at the same times,
+but only if there is work, and only for the nodes concerned. While all nodes are healthy, no time is spent and no
+deadline is set. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the conditions that users set,
+and its taints follow them.
 
-Owns the last known state of each node, the zones with their rates and queued nodes, and the pods still to be marked. A
-turn has at most about `_MOST` writes, so a pass over many nodes takes several turns.
-Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go.
+Owns the last observed state of each node, the zones with their rates and queued nodes, and the pods that still have to
+be marked. A turn has at most about `_MOST` writes, so a pass over many nodes takes several turns. Source: Kubernetes
+v1.34, controller/nodelifecycle/node_lifecycle_controller.go.
 """
 
 import math
@@ -64,9 +66,9 @@ _MOST: Final = 100  # writes per turn
 
 @attrs.define(eq=False)
 class _Seen:
-    """The last known state of a node.
+    """The last observed state of a node.
 
-    `signs` are the latest heartbeats; None while its Lease is renewed automatically.
+    `signs` are the latest heartbeats, or None while the node's Lease is renewed automatically.
     """
 
     zone: str
@@ -74,14 +76,14 @@ class _Seen:
     ready: str | None
     taints: frozenset[str]
     signs: tuple[object, ...] | None = ()
-    probe_s: float = 0.0  # the pass that detected the latest heartbeat
+    probe_s: float = 0.0  # time of the pass that detected the latest heartbeat
 
 
 @attrs.frozen
 class Upcoming:
-    """A change that a node will undergo if its kubelet's state stays the same.
+    """A future change of a node if its kubelet's state stays the same.
 
-    `at_s` is None if the change never takes place, because the zone's taint rate is 0.
+    `at_s` is None if the change never takes place, because the taint rate of the zone is 0.
     """
 
     node: str
@@ -97,9 +99,9 @@ class NodeLifecycle(InSteps):
         self.config = config or NodeLifecycleConfig()
         self._nodes: dict[str, _Seen] = {}
         self._zones: dict[str, Zone] = {}
-        self._silent: Timers[str] = Timers()  # by node: the pass in which it becomes Unknown
+        self._silent: Timers[str] = Timers()  # by node: time of the pass in which it becomes Unknown
         self._concerned: dict[str, None] = {}  # nodes that the next pass must process
-        self._pass_at: float | None = None  # the next pass; None if there are no nodes to process
+        self._pass_at: float | None = None  # time of the next pass; None if there are no nodes to process
         self._passing: dict[str, None] = {}  # nodes that the current pass has not processed yet
         self._in_pass = False
         self._freed: dict[str, None] = {}  # nodes that lose their taints because every zone is disrupted
@@ -157,7 +159,7 @@ class NodeLifecycle(InSteps):
         return writes
 
     def _see(self, node: Node, view: View, now: float) -> None:
-        """Record the node's current state, and a heartbeat of its kubelet."""
+        """Record the node's current state and a heartbeat of its kubelet."""
         ready, excluded = ready_status(node), EXCLUDED in node.labels
         seen = self._nodes.get(node.name)
         if seen is None:
@@ -192,9 +194,9 @@ class NodeLifecycle(InSteps):
         heartbeat = (condition(node.status, "Ready") or {}).get("lastHeartbeatTime")
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
-            # Its Lease was renewed automatically until now. The pass after the last renewal has detected that renewal.
-            # A renewal in the future, which exists if the machine's clock was set back before a start, has not been
-            # detected.
+            # The node's Lease was renewed automatically until now. The pass after the last renewal has detected this
+            # renewal. A renewal in the future, which exists if the machine's clock was set back before a start, has not
+            # been detected.
             seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
         elif seen.ready is None and renew_time is None:
             created = node.metadata.get("creationTimestamp")
@@ -307,7 +309,7 @@ class NodeLifecycle(InSteps):
             zone.waiting.pop(name, None)
             swap = with_taint(node, None, now) if observed is not None else None
         else:
-            # Replacing one taint by the other is immediate; only the first taint is rate-limited.
+            # Replacing one taint by the other is immediate, because only the first taint is rate-limited.
             swap = with_taint(node, wanted, now) if condition_taints(node) - {wanted} else None
             if swap is None and wanted not in condition_taints(node):
                 zone.waiting[name] = None
@@ -347,7 +349,7 @@ class NodeLifecycle(InSteps):
                 zone.state = state
 
     def _begin_grace_anew(self, now: float) -> None:
-        """Restart all grace periods: while the control plane was down, no heartbeat could arrive."""
+        """Restart all grace periods, because no heartbeat could arrive while the control plane was down."""
         config = self.config
         for name, seen in self._nodes.items():
             if seen.signs is not None:

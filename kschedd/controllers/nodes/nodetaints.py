@@ -1,4 +1,4 @@
-"""The node lifecycle controller's NoSchedule taints, which mirror node conditions and keep new pods away.
+"""The NoSchedule taints of the node lifecycle controller, which reflect node conditions and keep new pods away.
 
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (doNoScheduleTaintingPass).
 `kschedd.controllers.nodes.nodelifecycle` adds the NoExecute taints, zone by zone. This controller changes only the
@@ -47,7 +47,7 @@ def wanted_taints(node: Raw) -> list[str]:
 
 
 def tainted(node: Raw, at: str) -> list[Any] | None:
-    """Return the desired taints of the node, new ones last with timeAdded `at`; None if they are up to date."""
+    """Return the desired taints of the node, new ones last with timeAdded `at`, or None if they are up to date."""
     taints = (node.get("spec") or {}).get("taints") or []
     wanted = wanted_taints(node)
     kept = [t for t in taints if t.get("effect") != NO_SCHEDULE or t.get("key") not in _OURS or t.get("key") in wanted]
@@ -77,7 +77,7 @@ class NodeTaints:
         taints = tainted(node.raw, stamp(now))
         if taints is None:
             return []
-        # The patch replaces the whole list, so it must apply only to the version it was computed from.
+        # The patch replaces the whole list, so it must apply only to the object version from which it was computed.
         return [patch_of(node, {"spec": {"taints": taints or None}}, exactly=True)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:

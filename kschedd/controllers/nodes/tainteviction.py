@@ -1,12 +1,12 @@
-"""The taint eviction controller: deletes pods from nodes whose NoExecute taints they do not tolerate (any longer).
+"""The taint eviction controller: deletes pods from nodes with NoExecute taints that they do not tolerate (any longer).
 
-`kschedd.controllers.nodes.tolerance` has the rules. An evicted pod gets the condition DisruptionTarget and is deleted
-with its own grace period; on a node without a kubelet it stays Terminating. Timers are kept in memory. After a restart
-they are restored from `timeAdded` of the taints, whereas upstream starts them again.
+`kschedd.controllers.nodes.tolerance` contains the rules. An evicted pod gets the condition DisruptionTarget and is
+deleted with its own grace period. On a node without a kubelet it stays Terminating. Timers are kept in memory. After a
+restart the timers are restored from `timeAdded` of the taints, whereas kube-controller-manager starts them again.
 
-Owns the taints of tainted nodes and the timers of pods. If many pods are due at once, they are evicted in turns of
-`_MOST` pods, so that no turn blocks the store for long.
-Source: Kubernetes v1.34, controller/tainteviction/taint_eviction.go, timed_workers.go.
+Owns the taints of tainted nodes and the timers of pods. If many pods are due at the same time, they are evicted in
+turns of `_MOST` pods, so that no turn blocks the store for long. Source: Kubernetes v1.34,
+controller/tainteviction/taint_eviction.go, timed_workers.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +74,7 @@ class TaintEviction:
         return self._tainted.get(node_name, ())
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return False for a pod that has no timer and is on no tainted node: a node's taints mark all its pods."""
+        """Return False for a pod that has no timer and is not on a tainted node; a node's taints mark all its pods."""
         pod = event.new
         if not isinstance(pod, Pod) or self._restored is None or pod.node_name in self._tainted:
             return True
@@ -122,7 +122,7 @@ class TaintEviction:
             self._tainted[node.name] = taints
         else:
             self._tainted.pop(node.name, None)
-        # As upstream, the timers of a deleted node's pods keep running.
+        # As in kube-controller-manager, the timers of a deleted node's pods keep running.
         if taints != before and event.type != DELETED:
             for pod in view.pods_on(node.name):
                 self._mark((pod.namespace, pod.name), event.version)
@@ -177,5 +177,5 @@ class TaintEviction:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the pod was changed or deleted meanwhile, or its namespace rejects new events."""
+        """Return no writes, because the pod was changed or deleted meanwhile or its namespace rejects new events."""
         return []

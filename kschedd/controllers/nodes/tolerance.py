@@ -1,14 +1,14 @@
-"""The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints, and from when on.
+"""The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints, and since when.
 
-For each taint only the first matching toleration counts. If a taint is not tolerated, the pod is evicted at once. If
-none of the tolerations that count has `tolerationSeconds`, the pod stays. Otherwise it is evicted after the smallest of
-them; zero and negative mean at once.
+For each taint only the first matching toleration counts. If a taint is not tolerated, the pod is evicted immediately.
+If no matching toleration has `tolerationSeconds`, the pod stays. Otherwise it is evicted after the smallest
+`tolerationSeconds`; zero and negative values mean immediately.
 
-The timer starts when the taints first become tolerated for a limited time. While it runs, other taints or tolerations
-do not change its end, with two exceptions: the pod is evicted at once if a taint is not tolerated at all, and the timer
-is canceled if all taints are gone or tolerated forever.
-Source: Kubernetes v1.34, controller/tainteviction/taint_eviction.go (processPodOnNode, getMinTolerationTime),
-component-helpers/scheduling/corev1 (GetMatchingTolerations).
+The timer starts when the taints first become tolerated for a limited time. While the timer runs, other taints or
+tolerations do not change its end, with two exceptions: the pod is evicted immediately if a taint is not tolerated at
+all, and the timer is canceled if all taints are gone or tolerated forever. Source: Kubernetes v1.34,
+controller/tainteviction/taint_eviction.go (processPodOnNode, getMinTolerationTime), component-helpers/scheduling/corev1
+(GetMatchingTolerations).
 """
 
 import math
@@ -52,7 +52,7 @@ def no_execute_taints(node: Node) -> tuple[NoExecuteTaint, ...]:
 
 
 def tolerated_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float | None:
-    """Return for how many seconds all the taints are tolerated: NOT_TOLERATED, a number from 0, or FOR_EVER."""
+    """Return how many seconds all the taints are tolerated: NOT_TOLERATED, a number of at least 0, or FOR_EVER."""
     shortest = FOR_EVER
     for taint in taints:
         matching = next((each for each in tolerations if each.tolerates(taint)), None)
@@ -66,9 +66,10 @@ def tolerated_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> f
 def timer_after_restart(
     pod: Pod, taints: Sequence[NoExecuteTaint], tolerations: Sequence[Toleration], now: float
 ) -> EvictionTimer | None:
-    """Return the timer that the pod would have if the controller had been running all along; None if none would run.
+    """Return the timer that the pod would have if the controller had been running all along, or None.
 
-    The taints' timeAdded determine it. As in upstream after a restart, a taint without timeAdded counts from now on.
+    The timeAdded of the taints determines the timer. A taint without timeAdded counts from now on, as in
+    kube-controller-manager after a restart.
     """
     bound_s = _bound_s(pod, now)
     times = [min(now, max(bound_s, now if each.added_s is None else each.added_s)) for each in taints]

@@ -5,11 +5,11 @@ Ready, in FullDisruption if none is Ready, and Normal otherwise. In a Normal or 
 at `node_eviction_rate`. In a partially disrupted zone they are tainted at `secondary_node_eviction_rate`, or not at all
 if it has `large_cluster_size_threshold` nodes or fewer. If every zone is fully disrupted, no node is tainted.
 
-Upstream's state Initial, which a zone has until the first pass, has no effect and is left out. The rate is a token
-bucket for one token, so that the first node need not wait.
-Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState, ReducedQPSFunc,
-setLimiterInZone), scheduler/rate_limited_queue.go (SwapLimiter); cmd/kube-controller-manager/app/options for defaults.
-Units: seconds, and nodes per second.
+Upstream's state Initial, which a zone has until the first pass, has no effect and is not implemented. The rate is a
+token bucket for one token, so that the first node does not have to wait. Source: Kubernetes v1.34,
+controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState, ReducedQPSFunc, setLimiterInZone),
+scheduler/rate_limited_queue.go (SwapLimiter); cmd/kube-controller-manager/app/options for defaults. Units: seconds, and
+nodes per second.
 """
 
 import math
@@ -21,8 +21,8 @@ ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
 NORMAL: Final = "Normal"
 PARTIAL: Final = "PartialDisruption"
 FULL: Final = "FullDisruption"
-_FEW: Final = 2  # number of nodes of a zone that may always be not Ready
-_ROUNDING: Final = 1e-9  # of a share: upstream compares 32-bit floats
+_FEW: Final = 2  # maximum number of nodes that may be not Ready in a zone without a disruption
+_ROUNDING: Final = 1e-9  # tolerance in comparing a share, because upstream compares 32-bit floats
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ def compute_zone_state(ready: int, not_ready: int, unhealthy_zone_threshold: flo
 
 
 def eviction_rate(state: ZoneState, size: int, config: NodeLifecycleConfig) -> float:
-    """Return how many nodes of such a zone may be tainted per second."""
+    """Return the number of nodes per second that may be tainted in such a zone."""
     if state != PARTIAL:
         return config.node_eviction_rate
     return config.secondary_node_eviction_rate if size > config.large_cluster_size_threshold else 0.0
@@ -55,7 +55,7 @@ def eviction_rate(state: ZoneState, size: int, config: NodeLifecycleConfig) -> f
 
 @attrs.define
 class TaintRate:
-    """A token bucket for one token, full at first. With a rate of 0 it never refills and never accepts."""
+    """A token bucket for one token, full at first. A bucket with rate 0 never refills and never accepts."""
 
     per_s: float
     _full_at_s: float = -math.inf
@@ -67,11 +67,11 @@ class TaintRate:
         return True
 
     def next_s(self) -> float | None:
-        """Return when a token is available; None for never."""
+        """Return the time at which a token is available, or None for never."""
         return self._full_at_s if self.per_s > 0 else None
 
     def swapped(self, per_s: float, now: float) -> Self:
-        """Return the bucket with another rate; it has a token only if this one has."""
+        """Return the bucket with another rate; it has a token only if this bucket has one."""
         if per_s == self.per_s:
             return self
         rate = type(self)(per_s)

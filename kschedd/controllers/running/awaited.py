@@ -1,9 +1,9 @@
-"""Order of applied objects: when controllers must run between two objects because the second depends on their work.
+"""Order of applied objects: when controllers must run between two objects, because the second depends on their work.
 
 A ResourceQuota limits nothing until its controller has counted the existing objects. A PodDisruptionBudget allows no
 disruption until its pods are counted. A pod with an unbound claim is unschedulable. The pods of a workload use up a
-quota. Objects that are applied one after the other see all these effects. Objects that are applied together see them
-only if the controllers run in between; `controllers_run_between` returns where.
+quota. Objects that are applied one after the other are subject to all these effects. Objects that are applied together
+are subject to these effects only if the controllers run in between. `controllers_run_between` returns where.
 """
 
 from collections.abc import Mapping
@@ -17,8 +17,8 @@ _WORKLOADS: Final = frozenset(("Deployment", "ReplicaSet", "ReplicationControlle
 
 
 def controllers_run_between(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Return whether the controllers must run between two objects that are applied one after the other."""
+    """Return whether controllers must run between two objects that are applied one after the other."""
     first, second = kind_of(before).name, kind_of(after).name
-    if second in _AWAITED:  # a quota does not limit objects applied before it
+    if second in _AWAITED:  # a quota does not limit objects that were applied before it
         return second == _QUOTA and first not in _AWAITED
     return first in _AWAITED or (first in _WORKLOADS and second == "Pod")

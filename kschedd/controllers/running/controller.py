@@ -1,16 +1,16 @@
 """The controller interface: a synchronous rule that receives events and returns the writes to perform.
 
 A controller may keep state such as deadlines for objects to reconcile again. It reads the cluster through a `View`, and
-receives the results of its own writes, like everything else, as events.
+receives the results of its own writes as events, like all other changes.
 
-A controller may also have a method `concerns(event) -> bool`. Events for which it returns False are not delivered; if
-there are no others, the controller has no turn, which would block the store. The method is called before the turn,
-possibly with an event older than the cluster's state. It may therefore return False only if the event changes nothing
-that the controller keeps, and if the controller reads the current state when it needs it later (such as for a new
-budget that covers the pod).
+A controller may also have a method `concerns(event) -> bool`. Events for which it returns False are not delivered. If
+there are no other events, the controller has no turn, which would block the store. The method is called before the
+turn, possibly with an event older than the cluster's state. The method may therefore return False only if the event
+changes nothing in the controller's state, and if the controller reads the current cluster state when it needs it later
+(such as for a new budget that covers the pod).
 
-A controller whose `reconcile` may take long, for example for a workload of thousands of pods, is `InSteps`: its
-`reconciling` does the same step by step. Between two steps other tasks run on the event loop, but none may read or
+A controller with a `reconcile` that may take long, for example for a workload of thousands of pods, is `InSteps`: its
+`reconciling` does the same step by step. Between two steps other tasks run on the event loop, but no task may read or
 write the cluster.
 
 A controller handles each object through its `faults`, so that a failure with one object does not affect the others.
@@ -36,7 +36,7 @@ _PART: Final = 100  # objects processed between two pauses: about 1 ms
 
 
 def of_each(objects: Iterable[T], writes: Callable[[T], Iterable[Write]]) -> Reconciling:
-    """Return the writes for each of (possibly many) objects, step by step."""
+    """Return the writes for each object, step by step; there may be many objects."""
     found: list[Write] = []
     for some in in_parts(objects, _PART):
         for each in some:
@@ -51,21 +51,24 @@ class Controller(Protocol):
 
     @property
     def faults(self) -> FaultLedger[list[Write]]:
-        """The objects it failed to handle. The runner calls `retry` when a retry is due."""
+        """The objects that the controller failed to handle. The runner calls `retry` when a retry is due."""
 
     @property
     def kinds(self) -> frozenset[str] | None:
-        """The kinds it watches; None for all."""
+        """The kinds that the controller watches; None means all kinds."""
 
     @property
     def next_deadline(self) -> float | None:
-        """Next time (in seconds) at which `reconcile` must be called even without events; None for none."""
+        """Next time (in seconds) at which `reconcile` must be called even without events, or None."""
 
     def reconcile(self, events: Sequence[WatchEvent], view: View, now: float) -> list[Write]:
-        """Reconcile after these events (none if only a deadline has passed). Return the writes to perform."""
+        """Reconcile after these events, or after a deadline if there are none. Return the writes to perform."""
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Handle the rejection of one of its writes other than Events. Return the writes to perform instead."""
+        """Handle the rejection of a write of this controller other than an Event.
+
+        Return the writes to perform instead of the rejected write.
+        """
 
 
 class InSteps(ABC):

@@ -1,4 +1,4 @@
-"""Derived: a cache of values computed from one part of an object, such as its spec, while that part is unchanged."""
+"""Derived: a cache of values computed from one part of an object, such as its spec, until the part changes."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -11,7 +11,7 @@ T = TypeVar("T")
 class Derived(Generic[T]):
     """A cache for the function `derive`, which may read only the `part` of an object and returns an immutable value.
 
-    An update that does not change a part keeps the identical value there; for example, a status update keeps the spec.
+    An update that does not change a part keeps the identical value there: for example, a status update keeps the spec.
     """
 
     def __init__(self, derive: Callable[[Object], T], part: str = "spec") -> None:

@@ -8,12 +8,12 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Timers(Generic[K]):
-    """One time for each key; setting a key again replaces its time."""
+    """One time for each key; setting a key again replaces its previous time."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
         self._at: dict[K, float] = {}
-        self._count = 0  # orders equal times by when they were set
+        self._count = 0  # number for ordering keys with equal times by insertion
 
     def set(self, key: K, at: float) -> None:
         if self._at.get(key) != at:
@@ -37,9 +37,9 @@ class Timers(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float, most: int | None = None) -> list[K]:
-        """Remove and return the keys whose time is at or before `now`, in order of time, and at most `most` of them.
+        """Remove and return at most `most` keys with a time at or before `now`, in order of time.
 
-        The others stay due, so that a controller with very many due keys has its next turn at once.
+        The other keys stay due, so a controller with very many due keys has its next turn immediately.
         """
         keys: list[K] = []
         while (at := self.next) is not None and at <= now and (most is None or len(keys) < most):

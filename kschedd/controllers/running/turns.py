@@ -1,9 +1,10 @@
-"""A turn of a controller: events are delivered, its writes are performed, and failures are recorded per object.
+"""A turn of a controller: it receives events, its writes are performed, and failures are recorded per object.
 
 The daemon's actors and simulations run controllers through this module. In a turn the controller receives some events
-(none if only a deadline has passed), and its writes are performed, with nothing in between. A rejected write is passed
-back to the controller, for a limited number of rounds. Any other exception of a write or of the controller is recorded
-in the controller's ledger under the object concerned, and retried later (`kschedd.object_faults`).
+(none if only a deadline has passed) and its writes are performed. No other work takes place in between. A rejected
+write is passed back to the controller, for a limited number of rounds. Any other exception of a write or of the
+controller is recorded in the controller's ledger under the object concerned, and retried later
+(`kschedd.object_faults`).
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -20,17 +21,17 @@ from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace, Patch, Update, Write
 from kschedd.values import run_steps
 
-_ROUNDS: Final = 20  # limit of consecutive writes in response to rejections
+_ROUNDS: Final = 20  # maximum number of consecutive rounds of writes in response to rejections
 
 
 def concerned(controller: Controller) -> Callable[[WatchEvent], bool] | None:
-    """Return the controller's `concerns`; None if it has none, and every event is delivered to it."""
+    """Return the controller's `concerns` method, or None if it has none and every event is delivered to it."""
     found: Callable[[WatchEvent], bool] | None = getattr(controller, "concerns", None)
     return found
 
 
 def concerning(controller: Controller, events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
-    """Return the events to deliver: those for which the controller's `concerns` returns True, if it has that method."""
+    """Return the events to deliver: those for which `concerns` returns True, or all if the controller lacks it."""
     concerns = concerned(controller)
     return events if concerns is None else list(filter(concerns, events))
 
@@ -41,7 +42,7 @@ def is_concerned(controller: Controller, event: WatchEvent) -> bool:
 
 
 def next_deadline(controller: Controller) -> float | None:
-    """Return the controller's next deadline, including retries of failed objects; None if there is none."""
+    """Return the controller's next deadline, including retries of failed objects, or None."""
     times = (controller.next_deadline, controller.faults.next_retry)
     return min((at for at in times if at is not None), default=None)
 
@@ -77,7 +78,7 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
             return controller.reconcile(events, store, now)
         writes: list[Write] = yield from reconciling(events, store, now)
         return writes
-    except Exception as fault:  # one event causes it: found below by delivering each separately, as after a restart
+    except Exception as fault:  # caused by one event, found below by separate delivery, as after a restart
         if not events:
             nothing = ObjectRef("Controller", "", controller.name)
             controller.faults.note(nothing, partial(controller.reconcile, (), store), fault, now, "event")
@@ -99,7 +100,7 @@ def _perform_all(
             done += 1
         except ApiError as error:
             if subject(write).kind == "Event":
-                continue  # lost, as with client-go's recorder; controllers read refused writes as their own objects
+                continue  # lost, as with client-go's recorder
             if not rounds:
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
                 controller.faults.note(subject(write), partial(_again, write), endless, now, "write")

@@ -1,15 +1,15 @@
 """The ResourceClaim controller: generates pods' claims from templates, and releases unused claims.
 
-For a pod that names a ResourceClaimTemplate it creates a claim owned by the pod and records the claim's name in the
-pod's status; the scheduler waits for that. A pod that terminated, was deleted, or will never run is removed from
-`reservedFor`. A claim without reservations loses its allocation, which frees its devices, and then its finalizer. The
-generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected by ownership
-(`garbage`). For a pod that was bound without the scheduler, this controller reserves its allocated claims. A claim
-whose creation was rejected, for example by a quota, is created again after a delay.
+For a pod that names a ResourceClaimTemplate it creates a claim owned by the pod, and records the name of the claim in
+the pod's status. The scheduler waits for this name. A pod that terminated, was deleted, or will never run is removed
+from `reservedFor`. A claim without reservations loses its allocation, which frees its devices, and then its finalizer.
+The generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected through their
+owner references (`garbage`). For a pod that was bound without the scheduler, this controller reserves the pod's
+allocated claims. A claim whose creation was rejected, for example by a quota, is created again after a delay.
 
-Owns the failures already reported as Events, and the times at which rejected claims are created again.
-Source: Kubernetes v1.34, controller/resourceclaim/controller.go. Upstream retries after a delay if a template is
-missing; here the template's creation triggers the retry.
+Owns the failures already reported as Events, and the times at which rejected claims are created again. Source:
+Kubernetes v1.34, controller/resourceclaim/controller.go. Kube-controller-manager retries after a delay if a template is
+missing; in kschedd the creation of the template triggers the retry.
 """
 
 from collections.abc import Container, Sequence
@@ -42,7 +42,7 @@ from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 COMPONENT: Final = "resource_claim"
-_LONGEST_BASE: Final = 57  # of generateName: the name with its five random characters fits into 63
+_LONGEST_BASE: Final = 57  # maximum length of generateName: the name with its five random characters has at most 63
 _NOTHING: Final[Raw] = {}
 
 
@@ -51,7 +51,7 @@ def wanted_claims(pod: Pod) -> tuple[Raw, ...]:
 
 
 def is_done(pod: Pod) -> bool:
-    """Return whether the pod is not running and never will be."""
+    """Return whether the pod is not running and will never run."""
     return pod.finished or bool(pod.deletion_timestamp and not pod.node_name)
 
 
@@ -60,9 +60,9 @@ class ResourceClaims:
     kinds: Final = frozenset(("Pod", "ResourceClaim", "ResourceClaimTemplate"))
 
     def __init__(self) -> None:
-        self._later: Timers[Key] = Timers()  # pods whose claim was rejected
+        self._later: Timers[Key] = Timers()  # pods with a rejected claim
         self._backoff = CreateBackoff(self._later)
-        self._reported: set[tuple[str, str]] = set()  # (pod uid, entry name) of failures reported as an Event
+        self._reported: set[tuple[str, str]] = set()  # (pod uid, entry name) of failures that were reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -137,7 +137,7 @@ class ResourceClaims:
             pods[pod.namespace, pod.name] = None
 
     def _waiting_for(self, template: Object, view: View) -> list[tuple[str, str]]:
-        """Return the pods in the template's namespace with a claim generated from this template."""
+        """Return the pods in the template's namespace that have a claim generated from this template."""
         found = []
         for pod in view.list("Pod", template.namespace):
             assert isinstance(pod, Pod), "an object of kind Pod is expected to be a Pod"
@@ -159,7 +159,7 @@ class ResourceClaims:
             name = entry.get("name") or ""
             known, noted = generated_claim(pod, name)
             if known and (noted is None or view.find("ResourceClaim", pod.namespace, noted) is not None):
-                continue  # created, not needed, or owned by another: the scheduler reports the latter
+                continue  # created, not needed, or owned by another object: the scheduler reports the last case
             existing = _generated_for(pod, name, view)
             if existing is None:
                 writes += self._make(pod, entry, view, now)
@@ -193,7 +193,7 @@ def _failure(pod: Object, entry: str, why: str, now: float) -> Create:
 
 
 def _generated_for(pod: Pod, entry: str, view: View) -> Object | None:
-    """Return the claim generated for this entry of the pod, even if the pod's status does not record it yet."""
+    """Return the claim generated for this entry of the pod, even if the pod's status does not contain it yet."""
     for claim in view.owned_by(pod.uid):
         if claim.kind == "ResourceClaim" and controlled_by(claim, pod) and claim.annotations.get(POD_CLAIM) == entry:
             return claim
@@ -252,7 +252,7 @@ def _look_at_claim(view: View, released: Container[str], namespace: str, name: s
 def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
     entries = reserved_for(claim)
     if any(entry.get("apiGroup") or entry.get("resource") != "pods" for entry in entries):
-        return []  # also reserved for other kinds than pods, which another controller has to release
+        return []  # also reserved for objects other than pods, which another controller has to release
     valid = [entry for entry in entries if _still_uses(entry, claim, view)]
     guarded = FINALIZER in (claim.metadata.get("finalizers") or ())
     writes: list[Write] = []
@@ -260,12 +260,14 @@ def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
         status: dict[str, Any] = {"reservedFor": valid or None}
         if not valid and guarded:
             status |= {"allocation": None, "devices": None}
-        # Only if unchanged (`exactly`): the scheduler may be reserving the claim concurrently.
+        # The patch applies only to this version (`exactly`), because the scheduler may be reserving the claim
+        # concurrently.
         writes.append(patch_of(claim, {"status": status}, "status", exactly=True))
     elif guarded and not valid and allocation(claim) is not None and claim.deleting:
         writes.append(patch_of(claim, {"status": {"allocation": None, "devices": None}}, "status", exactly=True))
     elif guarded and not valid and allocation(claim) is None and (was_released or claim.deleting):
-        # The finalizer is removed after the allocation, never together: the scheduler sets them in reverse order.
+        # The finalizer is removed after the allocation, never together with it, because the scheduler sets them in
+        # reverse order.
         left = [f for f in claim.metadata.get("finalizers") or () if f != FINALIZER]
         writes.append(patch_of(claim, {"metadata": {"finalizers": left or None}}, exactly=True))
     if not valid and not claim.deleting and _owner_is_done(claim, view):

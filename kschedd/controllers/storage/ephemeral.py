@@ -1,8 +1,8 @@
 """The ephemeral volume controller: creates the claim of each generic ephemeral volume of a pod.
 
-The pod owns the claim, so it is garbage-collected with the pod. An existing claim with that name but another owner is
-not changed; the pod then stays pending, and VolumeBinding reports the reason. A claim whose creation was rejected, for
-example by a quota, is created again after a delay.
+The pod owns the claim, so the claim is garbage-collected with the pod. An existing claim with that name but another
+owner is not changed; the pod then stays pending, and VolumeBinding reports the reason. A claim whose creation was
+rejected, for example by a quota, is created again after a delay.
 
 Owns the times at which rejected claims are created again.
 Source: Kubernetes v1.34, controller/volume/ephemeral/controller.go.
@@ -29,7 +29,7 @@ class EphemeralVolumes:
     kinds: Final = frozenset(("Pod", "PersistentVolumeClaim"))
 
     def __init__(self) -> None:
-        self._later: Timers[Key] = Timers()  # pods whose claim was rejected
+        self._later: Timers[Key] = Timers()  # pods with a rejected claim
         self._backoff = CreateBackoff(self._later)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 

@@ -1,11 +1,12 @@
 """Storage protection: deletion of claims, volumes and attribute classes is delayed while they are in use.
 
-The API server gives each of them a finalizer. This controller removes it from an object being deleted as soon as the
-object is unused. A claim is in use while a pod on a node names it, whatever the pod's state; a volume while it is
-bound; a VolumeAttributesClass while a claim or a volume has it, or a claim is changing to it or has changed to it.
+Kube-apiserver gives each of these objects a finalizer. This controller removes the finalizer from an object being
+deleted as soon as the object is unused. A claim is in use while a pod on a node names it, whatever the pod's state. A
+volume is in use while it is bound. A VolumeAttributesClass is in use while a claim or a volume has it, or while a claim
+is changing to it or has changed to it.
 
-Owns nothing. A rejected write needs no handling: the conflicting change's event triggers the next reconcile.
-Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
+Owns nothing. A rejected write needs no handling, because the event of the conflicting change triggers the next
+reconcile. Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,7 +81,7 @@ def _classes_of(obj: Object | None) -> set[str]:
 
 
 def _classes_left(event: WatchEvent) -> set[str]:
-    """Return the classes that a claim or volume no longer uses."""
+    """Return the VolumeAttributesClasses that a claim or volume no longer uses."""
     if event.type == DELETED:
         return _classes_of(event.new)
     return _classes_of(event.old) - _classes_of(event.new)

@@ -1,10 +1,10 @@
 """The embedded cluster's volume provisioner: creates a volume for a claim after a configurable delay.
 
-It acts for every CSI driver. A volume for a claim with a selected node is accessible from that node's topology. The
-topology consists of the node's values of the topology keys that the driver reports on the CSINode, or else of the keys
-in the class' allowedTopologies, or else of its zone. StorageClass annotations set the delay and whether provisioning
-fails (`kschedd.io/provision-seconds`: a number, or `never`; `kschedd.io/provision-fails`: `true`). After a failure the
-claim's selected-node annotation is removed, so that the scheduler may choose another node.
+The provisioner acts for every CSI driver. A volume for a claim with a selected node is accessible from that node's
+topology. The topology consists of the node's values of certain topology keys: the keys that the driver reports on the
+CSINode, or else the keys in the class' allowedTopologies, or else the zone. StorageClass annotations set the delay and
+whether provisioning fails (`kschedd.io/provision-seconds`: a number, or `never`; `kschedd.io/provision-fails`: `true`).
+After a failure the claim's selected-node annotation is removed, so that the scheduler may choose another node.
 
 Owns the deadlines at which volumes are created.
 Source: sig-storage-lib-external-provisioner (ShouldProvision, provisionClaimOperation) and external-provisioner
@@ -136,7 +136,7 @@ def _driver(storage_class: Object) -> str:
 
 
 def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_node: Object | None) -> dict[str, Any]:
-    """Return the PersistentVolume for the claim; `node`, if given, is the node it must be accessible from."""
+    """Return the PersistentVolume for the claim, which must be accessible from `node` if given."""
     driver = _driver(storage_class)
     spec: dict[str, Any] = {
         "capacity": {"storage": ((claim.spec.get("resources") or {}).get("requests") or {}).get("storage", "0")},
@@ -145,7 +145,7 @@ def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_no
         "storageClassName": storage_class.name,
         "volumeMode": claim.spec.get("volumeMode") or FILESYSTEM,
         "claimRef": reference(claim),
-        # A provisioner's name need not be valid as the name of a CSI driver.
+        # A provisioner's name may be invalid as the name of a CSI driver.
         "csi": {"driver": driver.replace("/", ".")[:63].lower(), "volumeHandle": f"pvc-{claim.uid}"},
     }
     for field, wanted in (
@@ -168,7 +168,7 @@ def _topology(storage_class: Object, node: Object | None, csi_node: Object | Non
     """Return the volume's topology, as node label -> value."""
     terms = allowed_topologies(storage_class.raw.get("allowedTopologies")) or ()
     if node is None:
-        # No node is selected: use the first topology that the class allows.
+        # If no node is selected, use the first topology that the class allows.
         return {demand.key: demand.values[0] for term in terms[:1] for demand in term.requirements}
     reported = [d for d in (csi_node.spec.get("drivers") or () if csi_node else ()) if d.get("name") == driver]
     keys = [key for d in reported for key in d.get("topologyKeys") or ()]

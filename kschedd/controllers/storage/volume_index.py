@@ -1,6 +1,6 @@
 """Indexes of volumes by StorageClass and by claimRef, and of unbound claims by StorageClass.
 
-Owned by the volume controller, which updates them with every event about claims and volumes, in order.
+The volume controller owns the indexes, and updates them with every event about claims and volumes, in order.
 """
 
 from collections.abc import Iterable
@@ -46,7 +46,7 @@ class VolumeIndex:
         return {**self._by_claim.get(claim, {}), **self._by_class.get(storage_class, {})}.values()
 
     def reserved_by(self, claim: str) -> list[str]:
-        """Return the names of the volumes whose claimRef names the claim."""
+        """Return the names of the volumes with a claimRef that names the claim."""
         return list(self._by_claim.get(claim, ()))
 
     # --- claims ------------------------------------------------------------------------------------------------

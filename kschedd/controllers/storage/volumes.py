@@ -1,14 +1,14 @@
-"""The PersistentVolume controller: binds claims to volumes, and reclaims volumes whose claim was deleted.
+"""The PersistentVolume controller: binds claims to volumes, and reclaims volumes after their claim was deleted.
 
-A claim is bound to the volume pre-bound to it, else to the smallest matching volume of its class. A
+A claim is bound to the volume that is pre-bound to it, or else to the smallest matching volume of its class. A
 WaitForFirstConsumer claim is bound only to a volume chosen by the scheduler. If there is no such volume and the class
 has a provisioner, an annotation passes the claim to the provisioner (in the embedded cluster,
-`kschedd.controllers.storage.provisioner`). A volume whose claim is deleted becomes Released, and is then deleted,
-retained or recycled by its reclaim policy. A claim whose volume is deleted becomes Lost.
+`kschedd.controllers.storage.provisioner`). When its claim is deleted, a volume becomes Released, and is then deleted,
+retained or recycled according to its reclaim policy. When its volume is deleted, a claim becomes Lost.
 
-Owns the indexes of volumes and unbound claims. A rejected write needs no handling: the conflicting change's event
-triggers the next reconcile.
-Source: Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go, index.go.
+Owns the indexes of volumes and unbound claims. A rejected write needs no handling, because the event of the conflicting
+change triggers the next reconcile. Source: Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go,
+index.go.
 """
 
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ class VolumeController:
         return []
 
     def _notice(self, event: WatchEvent, claims: dict[str, None], volumes: dict[str, None]) -> None:
-        """Update the index with an event, and add the claims and volumes to reconcile because of it."""
+        """Update the index with an event, and add the claims and volumes that it requires to be reconciled."""
         obj, index = event.new, self._index
         if obj.kind == CLAIM:
             if event.type == DELETED:
@@ -201,7 +201,7 @@ class VolumeController:
         ref = volume.claim_ref
         claim = None if ref is None or not ref.uid else view.find(CLAIM, ref.namespace, ref.name)
         if volume.deleting:
-            # A Bound volume is protected. Without its claim it is unused, and its deletion completes.
+            # A Bound volume is protected. Without its claim the volume is unused, and its deletion completes.
             gone = ref is not None and ref.uid and (claim is None or claim.uid != ref.uid)
             return _volume_phase(volume, RELEASED) if gone and volume.phase == BOUND else []
         if ref is None or not ref.uid:
@@ -227,7 +227,7 @@ class VolumeController:
 
 
 def _size(volume: Volume) -> tuple[int, int]:
-    """Return the sort key of matching volumes: fewest access modes first, then smallest."""
+    """Return the sort key of matching volumes, by fewest access modes and then smallest size."""
     return len(volume.access_modes), volume.capacity
 
 
@@ -236,7 +236,7 @@ def _policy(volume: Volume) -> str:
 
 
 def _unsuitable(volume: Volume, claim: Object) -> str:
-    """Return why the volume that the claim names does not match the claim; "" if it does."""
+    """Return why the volume that the claim names does not match the claim, or "" if it matches."""
     spec = claim.spec
     if volume.capacity < requested(claim):
         return "requested PV is too small"
@@ -250,10 +250,10 @@ def _unsuitable(volume: Volume, claim: Object) -> str:
 
 
 def _bind(volume: Object, claim: Object) -> list[Write]:
-    """Return the next writes that bind volume and claim to each other; none if they are bound.
+    """Return the next writes that bind volume and claim to each other, or none if they are bound.
 
-    The volume is written first, alone: if another claim gets it meanwhile, this claim stays unchanged. The events of
-    these writes trigger the next step.
+    The volume is written first, alone: if another claim gets the volume meanwhile, this claim stays unchanged. The
+    events of these writes trigger the next step.
     """
     raw, changed = bound_to(volume, claim)
     if changed:
@@ -286,7 +286,7 @@ def _has(obj: Object, wanted: Raw) -> bool:
 
 
 def _unbind(volume: Volume) -> list[Write]:
-    """Release a volume whose claim is bound to another one; a user's pre-binding is kept, by claim name only."""
+    """Release a volume if its claim is bound to another volume; keep a user's pre-binding, by claim name only."""
     if BOUND_BY_CONTROLLER in volume.obj.annotations:
         patch: dict[str, Any] = {
             "spec": {"claimRef": None},

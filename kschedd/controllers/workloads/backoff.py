@@ -1,10 +1,10 @@
-"""FailureBackoff: repeatedly failing pods are replaced after increasing delays: 1 s, 2 s, 4 s, … 15 min.
+"""FailureBackoff: repeatedly failing pods are replaced after increasing delays (1 s, 2 s, 4 s, … 15 min).
 
-Upstream does this for the pods of a DaemonSet. An upstream ReplicaSet or StatefulSet immediately replaces pods that a
-kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the API server accepts them. In virtual time
-that would never end. The back-off therefore counts pods that failed, or were evicted because of a taint, before they
-were `SOON_S` old: the first ones are replaced at once, later ones are delayed.
-Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
+Kube-controller-manager delays only the pods of a DaemonSet in this way. Its ReplicaSets and StatefulSets immediately
+replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the API server accepts them.
+In virtual time this would never end. The back-off therefore counts pods that failed, or were evicted because of a
+taint, at an age below `SOON_S`. The first of these pods are replaced immediately, and later ones are delayed. Source of
+the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
 """
 
 from collections.abc import Hashable
@@ -32,7 +32,7 @@ class FailureBackoff(Generic[K]):
         self._last: dict[K, tuple[float, float]] = {}  # start and length of the delay
 
     def due(self, key: K, now: float) -> float | None:
-        """Return when a replacement is allowed; None for now."""
+        """Return the time at which a replacement is allowed; None means now."""
         since, delay = self._last.get(key, (now, 0.0))
         return since + delay if now < since + delay else None
 
@@ -47,10 +47,10 @@ class FailureBackoff(Generic[K]):
 
 
 class Evictions:
-    """Slots (a workload's uid, and a node or pod name) from which a taint evicted a young pod."""
+    """Slots (the uid of a workload, and the name of a node or pod) from which a taint evicted a young pod."""
 
     def __init__(self) -> None:
-        self._evicted: set[tuple[str, str]] = set()  # slots without a new pod since
+        self._evicted: set[tuple[str, str]] = set()  # slots without a new pod since an eviction
         self._backoff: FailureBackoff[tuple[str, str]] = FailureBackoff()
 
     def note(self, event: WatchEvent, place: str, now: float) -> None:
@@ -58,7 +58,7 @@ class Evictions:
             self._evicted.add((controller_uid(event.new), place))
 
     def due(self, uid: str, place: str, now: float) -> float | None:
-        """Return when the next pod for the slot may be created; None for now, which also records the creation."""
+        """Return when the next pod for the slot may be created; None means now, and records the creation."""
         key = (uid, place)
         if key not in self._evicted:
             return None
@@ -76,7 +76,7 @@ def has_failed(event: WatchEvent) -> bool:
 
 
 def was_evicted(event: WatchEvent) -> bool:
-    """Return whether the event is about a pod whose deletion because of a node's taint has just begun."""
+    """Return whether the event is the start of a pod's deletion because of a node's taint."""
     old, new = event.old, event.new
     if not isinstance(old, Pod) or not isinstance(new, Pod) or old.deletion_timestamp:
         return False
@@ -97,10 +97,10 @@ _LONGEST_RETRY_S: Final = 300.0
 
 
 class CreateBackoff:
-    """Delays after which a workload retries the creation of a rejected object.
+    """Delays before a workload retries the creation of a rejected object.
 
-    Owns the number of consecutive rejections per workload; the time of the next attempt is in the timers of its
-    controller. Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited queues).
+    Owns the number of consecutive rejections per workload; the workload's controller has the time of the next attempt
+    in its timers. Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited queues).
     """
 
     def __init__(self, timers: Timers[Key]) -> None:
@@ -117,7 +117,7 @@ class CreateBackoff:
         return key in self._refusals and at is not None and at > now
 
     def refused(self, key: Key, now: float) -> bool:
-        """Count a rejection, at most once until the next attempt is due. Return whether this one counted."""
+        """Count a rejection, at most once until the next attempt is due. Return whether this rejection counted."""
         if self.waits(key, now):
             return False
         times = self._refusals.get(key, 0)

@@ -1,7 +1,7 @@
-"""The pods of a DaemonSet: eligible nodes, manifests of new pods, and pods to delete.
+"""The pods of a DaemonSet: nodes that need a pod, manifests of new pods, and pods to delete.
 
 Source: Kubernetes v1.34, controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod, podsShouldBeOnNode), update.go
-(rollingUpdate) and util/daemonset_util.go. Plain functions of objects; `daemonsets` performs the writes.
+(rollingUpdate) and util/daemonset_util.go. These are plain functions of objects; `daemonsets` performs the writes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ _TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", 
 
 
 def daemon_tolerations(spec: Raw) -> list[Raw]:
-    """Return the tolerations of a daemon pod: those of its template, and the default ones, without seconds."""
+    """Return the tolerations of a daemon pod: those of its template and the default ones, without tolerationSeconds."""
     wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
     tolerations: list[Raw] = []
@@ -55,7 +55,7 @@ def _same_match(first: Raw, second: Raw) -> bool:
 
 @attrs.frozen(eq=False)
 class DaemonTemplate:
-    """The parts of a DaemonSet that decide where its pods run."""
+    """The parts of a DaemonSet that determine where its pods run."""
 
     spec: PodSpec
     node_name: str  # "" unless the template names a node
@@ -86,12 +86,12 @@ class DaemonTemplate:
 
 
 def target_node(pod: Pod) -> str:
-    """Return the node that a daemon pod is bound to or was created for; "" if it names none."""
+    """Return the node to which a daemon pod is bound or for which it was created, or ""."""
     return pod.node_name or pod.pod_spec.required_node or ""
 
 
 def template_generation(daemon_set: Object) -> str:
-    """Return the template's number from an annotation of the deprecated API; "" if there is none."""
+    """Return the template's number from an annotation of the deprecated API, or "" if it is missing."""
     text = daemon_set.annotations.get(_GENERATION) or ""
     return text if text.lstrip("-").isdigit() else ""
 
@@ -120,7 +120,7 @@ def daemon_pod(daemon_set: Object, node_name: str, digest: str) -> dict[str, Any
 class UpdateLimits:
     """Limits of a rolling update: new pods beside old ones, and unavailable pods.
 
-    If both are 0, one may be unavailable.
+    If both limits are 0, one pod may be unavailable.
     """
 
     surge: int
@@ -168,9 +168,10 @@ def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) -> list[Pod]:
-    """Return which of the running daemon pods of a node are surplus.
+    """Return those of the running daemon pods on a node that are surplus.
 
-    One pod may run. During a surging rolling update a new pod may run beside the old one until it is available.
+    One pod may run. During a surging rolling update, a new pod may run beside the old pod until the new pod is
+    available.
     """
     if len(running) <= 1:
         return []
@@ -186,7 +187,7 @@ def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) ->
 
 
 def updated_and_old(pods: Iterable[Pod], revision: Revision) -> tuple[Pod | None, Pod | None] | None:
-    """Return the up-to-date pod and the old one on a node; None if there are two of either, see `surplus_on_node`."""
+    """Return the up-to-date and the old pod on a node, or None if there are two of either (`surplus_on_node`)."""
     new: Pod | None = None
     old: Pod | None = None
     for pod in pods:
@@ -214,7 +215,7 @@ class UpdateStep:
 def replace_in_place(
     by_node: Mapping[str, Sequence[Pod]], revision: Revision, limits: UpdateLimits, unavailable: int = 0
 ) -> UpdateStep:
-    """Delete old pods that are unavailable, and as many available ones as allowed, for an update without surge.
+    """Delete old pods for an update without surge: all unavailable ones, and as many available ones as allowed.
 
     `unavailable` is the number of other nodes without an available pod.
     """
@@ -223,7 +224,7 @@ def replace_in_place(
     for pods in by_node.values():
         pair = updated_and_old(pods, revision)
         if pair is None or (pair[0] is None) == (pair[1] is None):
-            unavailable += 1  # the node has no pod or too many, which another step corrects
+            unavailable += 1  # the node has no pod or too many pods, which another step corrects
             continue
         new, old = pair
         if new is not None:
@@ -241,7 +242,7 @@ def replace_by_surge(
     desired: int,
     available_now: int = 0,
 ) -> UpdateStep:
-    """Create new pods beside old ones, and delete an old one once the new one is available, for an update with surge.
+    """Create new pods beside old ones, and delete an old pod once its new pod is available, for an update with surge.
 
     `available_now` is the number of other nodes with an available pod.
     """

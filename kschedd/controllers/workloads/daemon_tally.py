@@ -1,4 +1,4 @@
-"""The tally of a DaemonSet: its pods by target node, and every node by the action that it requires."""
+"""The tally of a DaemonSet: its pods by target node, and every node by the required action."""
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 
@@ -17,7 +17,7 @@ _STEP = 100  # nodes processed between two pauses: about 1 ms
 
 _NOTHING: Mapping[str, Pod] = {}
 
-Fit = tuple[bool, bool]  # (a pod should run on the node, an existing one should stay)
+Fit = tuple[bool, bool]  # (a pod should run on the node, an existing pod should stay)
 _Place = tuple[Fit | None, Sequence[Pod]]  # the node's fit, if the node exists, and the pods created for it
 
 
@@ -34,7 +34,7 @@ class _Standing:
     there: bool  # the node exists
     runs: bool  # a pod should run there
     occupied: bool  # pods were created for it
-    plain: bool  # one running pod that may stay: no action unless it is outdated
+    plain: bool  # one running pod that may stay, so no action is needed unless the pod is outdated
     ready: bool  # of the oldest pod
     available: bool
     updated: bool
@@ -61,7 +61,7 @@ class DaemonTally(Groups[_Place, _Standing]):
         self.fits: dict[str, Fit] = {}  # by name of an existing node
         self.knows_nodes = False
         self._by_node: dict[str, dict[str, Pod]] = {}
-        self._targets: dict[str, str] = {}  # by uid: the node under which a pod is filed
+        self._targets: dict[str, str] = {}  # by uid: the node to which a pod is assigned here
 
     def revision(self, now: float) -> Revision:
         return Revision(self.terms.digest, self.terms.generation, self.terms.min_ready_s, now)
@@ -143,7 +143,7 @@ class DaemonTally(Groups[_Place, _Standing]):
         return standing, min((at for at in times.values() if at is not None and at > now), default=None)
 
     def in_order(self, nodes: Iterable[str]) -> list[str]:
-        """Return existing nodes by name, then missing ones by arrival of their pods."""
+        """Return existing nodes by name, then missing nodes in the order in which their pods arrived."""
         chosen = frozenset(nodes)
         present = sorted(chosen & self.fits.keys())
         gone = chosen.difference(present)
@@ -170,6 +170,6 @@ class DaemonTallies(Tallies[DaemonTally]):
 
 
 def refits(event: WatchEvent) -> bool:
-    """Return whether the node's labels or taints, on which DaemonSets depend, have changed."""
+    """Return whether a change of labels or taints, on which DaemonSets depend, was made to the node."""
     old, new = event.old, event.new
     return isinstance(old, Node) and isinstance(new, Node) and (old.labels != new.labels or old.taints != new.taints)

@@ -1,9 +1,9 @@
-"""The DaemonSet controller: creates a pod for each eligible node, which the scheduler binds by node affinity.
+"""The DaemonSet controller: creates a pod for each eligible node; the scheduler binds the pod by its node affinity.
 
 A sync processes only nodes that may require an action, according to a tally of all nodes and of the DaemonSet's own
-pods. A change of a node triggers a sync only if it changes the node's eligibility. Ended pods are deleted with an
-increasing delay per node, as a kubelet may reject each new one.
-Source: Kubernetes v1.34, controller/daemon (daemon_controller.go, update.go).
+pods. A change of a node triggers a sync only if it changes the node's eligibility. Ended pods are deleted after an
+increasing delay per node, because a kubelet may reject each new pod. Source: Kubernetes v1.34, controller/daemon
+(daemon_controller.go, update.go).
 
 Owns the deadlines of later reconciles, the tallies, and the delays by node.
 """
@@ -125,7 +125,7 @@ class DaemonSets(InSteps):
         listed, claims = yield from self._listings.taking(daemon_set, begin_listing, self._revisions, view, now)
         history = in_order(listed.items.values())
         current, duplicates, writes = self._current(daemon_set, history)
-        if current is None:  # its creation triggers the next sync
+        if current is None:  # the creation of the revision triggers the next sync
             claimed = yield from self._pods.claiming(daemon_set, view)
             return writes + claims + claimed.writes
         digest = current.labels.get(REVISION_HASH) or current.name
@@ -155,7 +155,7 @@ class DaemonSets(InSteps):
     # --- pods ----------------------------------------------------------------------------------------------------
 
     def _manage(self, sync: _Sync, now: float) -> UpdateStep:
-        """Return the step that leaves one pod on each eligible node and none on others."""
+        """Return the step after which each eligible node has one pod and other nodes have none."""
         step = UpdateStep([], [])
         surges = daemon_pods.allows_surge(sync.daemon_set)
         tally = sync.tally
@@ -169,7 +169,7 @@ class DaemonSets(InSteps):
                 break
         for name in tally.in_order(tally.names(lambda node: node.odd)):
             pods = tally.pods_of(name)
-            if name not in tally.fits:  # created for a deleted node: the scheduler will never bind it
+            if name not in tally.fits:  # created for a deleted node, so the scheduler will never bind the pod
                 step.delete.extend(pod for pod in pods if not pod.node_name and not pod.deletion_timestamp)
             elif tally.fits[name][1]:
                 running = [pod for pod in pods if not pod.deletion_timestamp and not pod.finished]
@@ -221,7 +221,7 @@ class DaemonSets(InSteps):
     def _current(
         self, daemon_set: Object, revisions: Sequence[Object]
     ) -> tuple[Object | None, Sequence[Object], list[Write]]:
-        """Return the current template's revision, duplicates of it, and the writes that create or renumber it."""
+        """Return the current template's revision, its duplicates, and the writes that create or renumber it."""
         equal = self._compared.equal_to(daemon_set, revisions)
         number = max((number_of(r) for r in revisions if r not in equal), default=0) + 1
         if not equal:
@@ -264,7 +264,7 @@ class DaemonSets(InSteps):
     # --- rejections ---------------------------------------------------------------------------------------------------
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Retry rejected pods later; if a revision's name is taken, compute another hash."""
+        """Retry rejected pods later; if the name of a revision is in use, compute another hash."""
         index = self._pods if isinstance(write, Patch) and write.kind == "Pod" else self._revisions
         for key in index.claimants(write, error, view):
             self._later.set(key, now)
@@ -283,7 +283,7 @@ class DaemonSets(InSteps):
 
 
 def _without_duplicates(duplicates: Iterable[Object], current: Object, pods: Iterable[Pod]) -> list[Write]:
-    """Give pods of duplicate revisions the current one's hash, and delete the duplicates."""
+    """Give pods of duplicate revisions the hash of the current revision, and delete the duplicates."""
     writes: list[Write] = []
     digest = current.labels.get(REVISION_HASH) or ""
     for duplicate in duplicates:
@@ -298,12 +298,12 @@ def _fit(template: DaemonTemplate, node: Object | None) -> tuple[bool, bool]:
 
 
 def _update_step(sync: _Sync) -> UpdateStep:
-    """Return the next step of a rolling update, from the nodes that may require an action; others are only counted."""
+    """Return the next step of a rolling update, based on the nodes that may need an action; others are only counted."""
     if (sync.daemon_set.spec.get("updateStrategy") or {}).get("type") != "RollingUpdate":
         return UpdateStep([], [])
     tally, revision = sync.tally, sync.revision
     limits = UpdateLimits.of(sync.daemon_set, sync.desired)
-    # At most this many available pods are replaced, the first ones.
+    # At most this number of available pods is replaced, the first ones.
     most = limits.surge or limits.unavailable
     spare = nsmallest(most, tally.names(lambda node: node.outdated and node.available and node.runs))
     others = tally.names(lambda node: node.outdated and not (node.available and node.runs))

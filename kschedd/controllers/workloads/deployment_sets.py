@@ -1,4 +1,4 @@
-"""A Deployment and its ReplicaSets: the new one, and sizes, annotations and revisions.
+"""A Deployment and its ReplicaSets: the new ReplicaSet, and sizes, annotations and revisions.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and sync.go (getNewReplicaSet).
 """
@@ -36,7 +36,7 @@ _NOT_COPIED: Final = frozenset(
 
 @attrs.frozen(eq=False)
 class Rollout:
-    """A Deployment, its ReplicaSets (oldest first), and its sizes in pods."""
+    """A Deployment, its ReplicaSets (oldest first), and their sizes in pods."""
 
     deployment: Object
     new: Object | None
@@ -103,19 +103,19 @@ def replicas_of(replica_set: Object) -> Replicas:
 
 
 def size_annotations(rollout: Rollout) -> dict[str, str]:
-    """Return the annotations with the Deployment's size that a ReplicaSet gets when it is scaled."""
+    """Return the annotations that record the Deployment's size on a ReplicaSet when it is scaled."""
     return {DESIRED: str(rollout.wanted), MAX_REPLICAS: str(rollout.wanted + rollout.surge)}
 
 
 def new_set_annotations(rollout: Rollout) -> dict[str, str]:
-    """Return the changed annotations of the new ReplicaSet, other than those of its size."""
+    """Return the changed annotations of the new ReplicaSet, except the annotations of its size."""
     deployment, new = rollout.deployment, rollout.new
     present: Mapping[str, str] = new.annotations if new is not None else {}
     wanted = {n: v for n, v in deployment.annotations.items() if n not in _NOT_COPIED and present.get(n) != v}
     before = annotated_int(new, REVISION) if new is not None else 0
     if before < rollout.revision:
         wanted[REVISION] = str(rollout.revision)
-        if REVISION in present:  # a rollback: the annotation lists the ReplicaSet's earlier revisions
+        if REVISION in present:  # after a rollback, the annotation lists the ReplicaSet's earlier revisions
             earlier = present.get(REVISION_HISTORY)
             wanted[REVISION_HISTORY] = f"{earlier},{present[REVISION]}" if earlier else present[REVISION]
     return wanted

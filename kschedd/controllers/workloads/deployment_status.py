@@ -27,7 +27,7 @@ def counts_of(rollout: Rollout) -> dict[str, int]:
 
 
 def is_complete(rollout: Rollout, counts: Mapping[str, int]) -> bool:
-    """Return whether all replicas are updated and available, and no old ones are left."""
+    """Return whether all replicas are updated and available, and no old replicas are left."""
     observed = rollout.deployment.metadata.get("generation") or 0
     wanted = rollout.wanted
     return observed >= 0 and counts["updatedReplicas"] == counts["replicas"] == counts["availableReplicas"] == wanted
@@ -36,10 +36,10 @@ def is_complete(rollout: Rollout, counts: Mapping[str, int]) -> bool:
 def deployment_status(
     rollout: Rollout, created: str, now: float, *, estimates: bool
 ) -> tuple[dict[str, Any], float | None]:
-    """Return the status, and the time at which the progress deadline passes, if it is running.
+    """Return the status, and the time at which the progress deadline passes if it is running.
 
-    `created`: the name of the ReplicaSet that is being created ("": none). `estimates`: this was a step of a rollout,
-    whose progress must be estimated; scaling and pausing are not.
+    `created` is the name of the ReplicaSet that is being created, or "". `estimates` is true after a step of a rollout,
+    whose progress must be estimated; scaling and pausing are no such steps.
     """
     deployment = rollout.deployment
     counts = counts_of(rollout)
@@ -89,16 +89,16 @@ def _without(conditions: Sequence[Raw], type_: str) -> Sequence[Raw]:
 
 
 def _set(conditions: Sequence[Raw], wanted: Mapping[str, str], at: str, *, again: bool = False) -> Sequence[Raw]:
-    """Return the conditions with `wanted` set; unchanged if status and reason are the same, unless `again` is set."""
+    """Return the conditions with `wanted` set, or unchanged if status and reason are equal and `again` is not set."""
     present = _find(conditions, wanted["type"])
     same = present is not None and all(present.get(name) == wanted[name] for name in ("status", "reason"))
     return conditions if same and not again else with_condition(conditions, {**wanted, "lastUpdateTime": at}, at)
 
 
 def _paused(deployment: Object, conditions: Sequence[Raw], at: str) -> Sequence[Raw]:
-    """Return the conditions of a paused Deployment: Progressing has the reason DeploymentPaused.
+    """Return the conditions of a paused Deployment: Progressing gets the reason DeploymentPaused.
 
-    The deadline thus starts over when the Deployment is resumed.
+    The deadline thus restarts when the Deployment is resumed.
     """
     present = _find(conditions, _PROGRESSING)
     if present is not None and present.get("reason") == "ProgressDeadlineExceeded":
@@ -152,7 +152,7 @@ def _progress(
 
 
 def _has_progressed(deployment: Object, counts: Mapping[str, int]) -> bool:
-    """Return whether there are more updated, ready or available pods than in the status, or fewer old ones."""
+    """Return whether there are more updated, ready or available pods than in the status, or fewer old pods."""
     old_left = status_int(deployment, "replicas") - status_int(deployment, "updatedReplicas")
     return counts["replicas"] - counts["updatedReplicas"] < old_left or any(
         counts[name] > status_int(deployment, name)
@@ -168,7 +168,7 @@ def _timed_out(present: Raw, deadline: int, now: float) -> bool:
 
 
 def _failures(rollout: Rollout, conditions: Sequence[Raw], at: str) -> Sequence[Raw]:
-    """Return the conditions with the ReplicaFailure of the new ReplicaSet, or else of an old one."""
+    """Return the conditions with the ReplicaFailure of the new ReplicaSet or, if it has none, of an old one."""
     sets = [*([rollout.new] if rollout.new is not None else []), *rollout.old]
     for replica_set in sets:
         failure = condition(replica_set.status, _FAILURE)

@@ -1,4 +1,4 @@
-"""The Deployment controller: one ReplicaSet per pod template; a rollout moves replicas from the old ones to the new.
+"""The Deployment controller: one ReplicaSet per pod template; a rollout moves replicas from old ones to the new one.
 
 Source: Kubernetes v1.34, controller/deployment (deployment_controller.go, sync.go, rolling.go, recreate.go). `rollout`
 computes the sizes of a rolling update, `deployment_status` the status. Owns the progress deadlines.
@@ -111,7 +111,7 @@ class Deployments(InSteps):
     # --- sizes ---------------------------------------------------------------------------------------------------
 
     def _was_scaled(self, rollout: Rollout) -> bool:
-        """Return whether spec.replicas changed since the Deployment last sized a ReplicaSet whose size is not 0."""
+        """Return whether spec.replicas has changed since the Deployment last sized a ReplicaSet that is not empty."""
         sized = (rs for rs in rollout.all if size_of(rs) > 0 and rs.annotations.get(DESIRED))
         return any(annotated_int(rs, DESIRED) != rollout.wanted for rs in sized)
 
@@ -147,7 +147,7 @@ class Deployments(InSteps):
         return [write for name, size in sizes.items() for write in self._resize(rollout, by_name[name], size)]
 
     def _recreate(self, rollout: Rollout, view: View) -> list[Write]:
-        """Scale all old ReplicaSets to 0; once no old pod is left, create or scale up the new ReplicaSet."""
+        """Scale all old ReplicaSets to 0, and then, once no old pod is left, create or scale up the new ReplicaSet."""
         writes = [write for rs in rollout.old if size_of(rs) > 0 for write in self._resize(rollout, rs, 0)]
         if writes or any(_lives(pod) for rs in rollout.old for pod in view.owned_by(rs.uid)):
             return writes

@@ -1,13 +1,13 @@
 """Ownership: which dependents (pods, ReplicaSets, ControllerRevisions) belong to which workloads of some kinds.
 
-A workload adopts a dependent without a controller that its selector matches, and releases one of its own that no longer
-matches. Two indexes keep both cheap: workloads by a label that their selector requires, to find possible adopters of a
-dependent; and dependents without a controller by their labels, to find candidates for a workload. All dependents with
-very many labels share one index entry.
-Source: Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
+A workload adopts a dependent that its selector matches and that has no controller. It releases its own dependent once
+the selector no longer matches. Two indexes make both operations cheap: workloads by a label that their selector
+requires, to find possible adopters of a dependent; and dependents without a controller by their labels, to find
+candidates for a workload. All dependents with very many labels share one index entry. Source: Kubernetes v1.34,
+controller/controller_ref_manager.go (ClaimObject).
 
 Owns the two indexes. Adopting and releasing are patches of one version of the dependent. If two workloads claim the
-same dependent, one patch is therefore rejected, and that workload reconciles again.
+same dependent, one of the patches is therefore rejected, and that workload reconciles again.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable
@@ -45,7 +45,7 @@ def selector_of(workload: Object) -> LabelSelector | None:
 
 
 def required_pair(selector: LabelSelector) -> _Label:
-    """Return a label that every object matched by the selector has; ("", "") if there is none."""
+    """Return a label that every object matched by the selector has, or ("", "") if there is none."""
     for requirement in selector.requirements:
         if requirement.operator == IN and len(requirement.values) == 1:
             return requirement.key, requirement.values[0]
@@ -54,14 +54,14 @@ def required_pair(selector: LabelSelector) -> _Label:
 
 @attrs.frozen(eq=False)
 class Claimed:
-    """The dependents of a workload, including those it adopts now, and the writes that adopt and release."""
+    """The dependents of a workload, including newly adopted ones, and the writes that adopt and release."""
 
     dependents: list[Object]
     writes: list[Write]
 
 
 class Ownership:
-    """The ownership indexes of the workloads of `kinds`, which own objects of the kind `dependent`."""
+    """The ownership indexes of the workloads of `kinds`, which own objects of kind `dependent`."""
 
     def __init__(self, kinds: Collection[str], dependent: str) -> None:
         self._kinds = frozenset(kinds)
@@ -72,15 +72,15 @@ class Ownership:
         self._orphans: dict[tuple[str, _Label], dict[str, None]] = {}  # by namespace and each label: names
 
     def observe(self, event: WatchEvent) -> Iterable[Key]:
-        """Process an event. Return the workloads to reconcile because of it."""
+        """Process an event. Return the workloads to reconcile because of the event."""
         if event.new.kind in self._kinds:
             return self._observe_workload(event)
         return self._observe_dependent(event) if event.new.kind == self._dependent else ()
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return whether `observe` has anything to do.
+        """Return whether `observe` has to process the event.
 
-        It has not if the dependent is and was controlled by another kind, or has no controller and unchanged labels.
+        It need not if the dependent is and was controlled by another kind, or has no controller and unchanged labels.
         """
         old, new = event.old, event.new
         if new.kind != self._dependent:
@@ -161,17 +161,17 @@ class Ownership:
         return self.candidates(found) if found is not None else []
 
     def selector(self, workload: Object) -> LabelSelector | None:
-        """Return the selector by which the workload adopts and releases; None if it does neither."""
+        """Return the selector with which the workload adopts and releases, or None if it does neither."""
         return None if workload.deleting else self._selectors.of(workload)
 
     def claim(self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True) -> Claimed:
-        """Return the workload's dependents; those not `eligible` are neither counted, adopted nor released."""
+        """Return the workload's dependents; objects that are not `eligible` are not counted, adopted or released."""
         return run_steps(self.claiming(workload, view, eligible))
 
     def claiming(
         self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True
     ) -> Generator[None, None, Claimed]:
-        """Return the same as `claim`, step by step."""
+        """Return the result of `claim`, step by step."""
         selector = self.selector(workload)
         claimed = Claimed([], [])
         for number, obj in enumerate(view.owned_by(workload.uid), 1):
@@ -195,7 +195,7 @@ class Ownership:
         return claimed
 
     def may_adopt(self, workload: Object, view: View, eligible: Callable[[Any], bool]) -> bool:
-        """Return whether `claim` would adopt anything."""
+        """Return whether `claim` would adopt an object."""
         selector = self.selector(workload)
         return selector is not None and any(map(eligible, self._adoptable(workload, selector, view)))
 
@@ -203,13 +203,13 @@ class Ownership:
         found = (self._orphans.get((workload.namespace, label), ()) for label in {required_pair(selector), _MANY})
         for name in sorted(set(chain.from_iterable(found))):
             obj = view.find(self._dependent, workload.namespace, name)
-            # The indexes may lag behind the cluster.
+            # The indexes may be older than the cluster.
             if obj is not None and not obj.deleting and not controller_uid(obj) and selector.matches(obj.labels):
                 yield obj
 
 
 def _relabelled(event: WatchEvent) -> bool:
-    """Return whether the object is new, or its labels have changed."""
+    """Return whether the object is new or has changed labels."""
     old, new = event.old, event.new
     return old is None or (old.labels is not new.labels and old.labels != new.labels)
 

@@ -30,7 +30,7 @@ def ready(pod: Pod) -> bool:
 
 
 def available_at(pod: Pod, min_ready_s: int) -> float | None:
-    """Return the past or future time (seconds) from which the pod counts as available; None if it is not ready."""
+    """Return the time (seconds, past or future) from which the pod counts as available, or None if it is not ready."""
     found = condition(pod.status, "Ready")
     if found is None or found.get("status") != "True":
         return None
@@ -55,14 +55,14 @@ def _restarts(pod: Pod) -> int:
 
 
 def _age_rank(since: float | None, now: float) -> float:
-    """Return a rank by age, youngest first, in powers of two seconds (LogarithmicScaleDown); None is youngest."""
+    """Return a rank by age, youngest first, in powers of two seconds (LogarithmicScaleDown); None is the youngest."""
     if since is None:
         return -1.0
     return math.floor(math.log2(now - since)) if now - since >= 1 else 0.0
 
 
 def deletion_rank(pod: Pod, beside: Mapping[str, int], now: float) -> tuple[Any, ...]:
-    """Return the pod's rank for deletion, lowest first. `beside`: number of related active pods per node."""
+    """Return the pod's rank for deletion, lowest first. `beside` is the number of related active pods per node."""
     ready_at = available_at(pod, 0)
     created = pod.metadata.get("creationTimestamp")
     return (

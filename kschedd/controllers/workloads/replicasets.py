@@ -1,8 +1,8 @@
 """The ReplicaSet controller: creates and deletes pods to reach spec.replicas; surplus pods are deleted in rank order.
 
-ReplicationControllers work in the same way with another kind of selector. Expectations are not needed, because a
-controller here always reads its own writes.
-Source: Kubernetes v1.34, controller/replicaset/replica_set.go, controller/replication.
+ReplicationControllers work in the same way, with another kind of selector. Expectations are not needed, because a
+controller in kschedd always reads its own writes. Source: Kubernetes v1.34, controller/replicaset/replica_set.go,
+controller/replication.
 
 Owns the deadlines of later reconciles.
 """
@@ -51,7 +51,7 @@ def terms_of(replica_set: Object, selector: LabelSelector | None) -> ReplicaTerm
 
 @fast_frozen
 class _Standing:
-    labeled: bool  # has all labels of the template
+    labeled: bool  # True if the pod has all labels of the template
     ready: bool
     available: bool
 
@@ -83,7 +83,7 @@ class ReplicaSets(InSteps):
         self._failed = {kind: FailedCreations(component) for kind, component in _COMPONENTS.items()}
         self._pods = Ownership(_KINDS, "Pod")
         self._tallies: Tallies[ReplicaTally] = Tallies(_KINDS)
-        # ReplicaSets with pods that failed, or were evicted, soon after their creation, since pods were last created.
+        # ReplicaSets with pods that failed or were evicted soon after their creation, since pods were last created.
         self._failing: set[Key] = set()
         self._failures: FailureBackoff[Key] = FailureBackoff()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -160,7 +160,7 @@ class ReplicaSets(InSteps):
         return False
 
     def _beside(self, replica_set: Object, view: View) -> Generator[None, None, dict[str, int]]:
-        """Return the number of active pods per node of this ReplicaSet and of those with the same controller."""
+        """Return the number of active pods per node for this ReplicaSet and for others of the same controller."""
         owner = controller_uid(replica_set)
         related = [rs for rs in view.owned_by(owner) if rs.kind == "ReplicaSet"] if owner else [replica_set]
         count: dict[str, int] = {}
@@ -199,7 +199,7 @@ class ReplicaSets(InSteps):
         owner = meta["ownerReferences"][0]
         key = (owner["kind"], meta["namespace"], owner["name"])
         if not self._backoff.refused(key, now):
-            return []  # a rejection in the same batch was handled already
+            return []  # a rejection in the same batch was already handled
         replica_set = view.find(*key)
         if replica_set is None:
             return []

@@ -1,9 +1,9 @@
 """ControllerRevisions: earlier templates of a DaemonSet or StatefulSet, for rollbacks.
 
-Each contains the pod template as a patch that replaces it, and a number that increases with each change. A template
-that is restored reuses its old revision, with a new number.
-Source: Kubernetes v1.34, controller/history/controller_history.go, controller/daemon/update.go,
-controller/statefulset/stateful_set_utils.go (newRevision).
+Each revision contains the pod template as a patch that replaces it, and a number that increases with each change. When
+an earlier template is restored, its old revision is reused with a new number. Source: Kubernetes v1.34,
+controller/history/controller_history.go, controller/daemon/update.go, controller/statefulset/stateful_set_utils.go
+(newRevision).
 """
 
 import json
@@ -17,8 +17,8 @@ from kschedd.controllers.templates import canonical_template, controller_referen
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Write, status_of
 
-REVISION_HASH: Final = "controller-revision-hash"  # on pods; for DaemonSets also on their ControllerRevisions
-HASH_LABEL: Final = "controller.kubernetes.io/hash"  # on the ControllerRevisions of StatefulSets
+REVISION_HASH: Final = "controller-revision-hash"  # set on pods; for DaemonSets also on their ControllerRevisions
+HASH_LABEL: Final = "controller.kubernetes.io/hash"  # set on the ControllerRevisions of StatefulSets
 _LONGEST_NAME: Final = 223
 
 
@@ -27,7 +27,7 @@ def number_of(revision: Object) -> int:
 
 
 def in_order(revisions: Iterable[Object]) -> list[Object]:
-    """Return revisions by number, lowest first; ties by age, oldest first."""
+    """Return revisions by number, lowest first; revisions with equal numbers by age, oldest first."""
     return sorted(revisions, key=lambda r: (number_of(r), r.metadata.get("creationTimestamp") or "", r.name))
 
 
@@ -37,7 +37,7 @@ def revision_data(workload: Object) -> Raw:
 
 
 def template_of(revision: Object) -> Raw:
-    found: Any = revision.raw.get("data")  # may have any type in a revision of another program
+    found: Any = revision.raw.get("data")  # may have any type if another program wrote the revision
     for name in ("spec", "template"):
         found = found.get(name) if isinstance(found, Mapping) else None
     return {name: value for name, value in found.items() if name != "$patch"} if isinstance(found, Mapping) else {}
@@ -69,7 +69,7 @@ class ComparedTemplates:
 
 
 def data_hash(data: Raw, collisions: int) -> str:
-    """Return the hash of a StatefulSet's revision: FNV-1 of its data as JSON (HashControllerRevision)."""
+    """Return the hash of a StatefulSet's revision, which is FNV-1 of its data as JSON (HashControllerRevision)."""
     text = json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + str(collisions)
     number = 2166136261
     for byte in text.encode():
@@ -78,7 +78,7 @@ def data_hash(data: Raw, collisions: int) -> str:
 
 
 def another_hash(write: Create, error: ApiError, view: View) -> list[Write]:
-    """Count a hash collision if a new revision was rejected because another one has its name."""
+    """Count a hash collision if a new revision was rejected because another revision has its name."""
     meta = write.raw["metadata"]
     owner = meta["ownerReferences"][0]
     workload = view.find(owner["kind"], meta["namespace"], owner["name"])
@@ -108,7 +108,7 @@ def new_revision(workload: Object, number: int, digest: str, hash_label: str) ->
 
 
 def oldest_dead(revisions: Sequence[Object], live: Iterable[str]) -> list[Object]:
-    """Return the revisions that no pod uses any more, oldest first; `live` are the names of the used ones."""
+    """Return the revisions that no pod uses any more, oldest first; `live` are the names of the revisions in use."""
     kept = frozenset(live)
     return [revision for revision in in_order(revisions) if revision.name not in kept]
 

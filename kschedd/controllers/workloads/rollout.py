@@ -1,7 +1,7 @@
-"""The arithmetic of a rolling update: the next size of each ReplicaSet of a Deployment.
+"""The arithmetic of a rolling update, which computes the next size of each ReplicaSet of a Deployment.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and controller/deployment/{rolling,sync}.go.
-Pure functions of numbers; `deployments` reads the inputs from objects and writes the results.
+These are pure functions of numbers; `deployments` reads the inputs from objects and writes the results.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ _ANY_PERCENTAGE: Final = 10**100  # larger than any other count
 
 @attrs.frozen
 class Replicas:
-    """One ReplicaSet's spec.replicas and available pods."""
+    """The spec.replicas and the available pods of one ReplicaSet."""
 
     name: str
     wanted: int
     available: int
-    created: str  # creationTimestamp; ReplicaSets are ordered by it, then by name, oldest first
+    created: str  # creationTimestamp, by which ReplicaSets are ordered (then by name), oldest first
     max_replicas: int = 0  # the Deployment's replicas + maxSurge when it last scaled this ReplicaSet; 0 if unknown
 
 
@@ -41,14 +41,17 @@ def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
 
 
 def fenceposts(surge: int | str | None, unavailable: int | str | None, wanted: int) -> tuple[int, int]:
-    """Return (maxSurge, maxUnavailable) in pods. If both are 0, maxUnavailable becomes 1 to allow progress."""
+    """Return (maxSurge, maxUnavailable) in pods.
+
+    If both are 0, maxUnavailable becomes 1, so that the rollout can progress.
+    """
     more = resolved(surge, wanted, up=True)
     fewer = resolved(unavailable, wanted, up=False)
     return (0, 1) if more == 0 and fewer == 0 else (more, min(fewer, wanted))
 
 
 def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
-    """Return the new ReplicaSet's next size: up to `wanted`, and at most `wanted` + `surge` in all ReplicaSets."""
+    """Return the new ReplicaSet's next size, at most `wanted`, with at most `wanted` + `surge` in all ReplicaSets."""
     room = wanted + surge - all_wanted
     if room <= 0:
         return new.wanted
@@ -79,13 +82,13 @@ def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable:
 
 
 def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str, int]:
-    """Return the ReplicaSets' sizes after the Deployment was scaled during a rollout (proportional scaling)."""
+    """Return the sizes of the ReplicaSets after a Deployment was scaled during a rollout (proportional scaling)."""
     total = sum(r.wanted for r in sets)
     allowed = wanted + surge if wanted > 0 else 0
     change = allowed - total
     if change == 0:
         return {}
-    # Scaling up favors the newest of the largest; scaling down takes from the oldest of the largest first.
+    # Scaling up prefers the newest of the largest ReplicaSets; scaling down takes first from the oldest of the largest.
     ordered = sorted(sets, key=lambda r: (r.created, r.name), reverse=change > 0)
     ordered.sort(key=lambda r: -r.wanted)
     sizes: dict[str, int] = {}

@@ -1,10 +1,9 @@
 """The order of a StatefulSet: the next pods to create, delete and wait for.
 
-With OrderedReady, pods are created in ascending order, each after all before it are available, and deleted in
-descending order, one at a time; scaling precedes updating. With Parallel, all are created and deleted at once, but
-updates are still made one by one. A pod that is being deleted keeps its ordinal: it is not replaced until its node
-reports that it has ended.
-Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go (updateStatefulSet).
+With OrderedReady, pods are created in ascending order, each after all previous pods are available, and deleted in
+descending order, one at a time. Scaling precedes updating. With Parallel, all pods are created and deleted together,
+but updates are still made one by one. A pod that is being deleted keeps its ordinal: it is not replaced until its node
+has reported its end. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go (updateStatefulSet).
 
 Plain functions: `next_step` takes the StatefulSet, its pods and two revisions, and returns names of pods.
 """
@@ -28,10 +27,10 @@ _NOTHING: Mapping[str, Any] = {}
 
 @attrs.define(eq=False)
 class StatefulStep:
-    """The next step. `create` has pairs: the ordinal of a new pod, and True if it is of the current revision.
+    """The next step. `create` contains pairs: the ordinal of a new pod, and True if the pod has the current revision.
 
-    `keep`: pods that need no step so far, and whose labels and claims are checked. `condemned`: pods beyond the wanted
-    ordinals, which are checked as well. `claims_for`: ordinals of pending pods whose claims may be missing.
+    `keep`: pods that need no step so far; their labels and claims are checked. `condemned`: pods beyond the wanted
+    ordinals, which are also checked. `claims_for`: ordinals of pending pods that may lack claims.
     """
 
     create: list[tuple[int, bool]] = attrs.field(factory=list)
@@ -52,7 +51,7 @@ def is_healthy(pod: Pod) -> bool:
 
 
 def current_below(workload: Object) -> int:
-    """Return the ordinal below which pods are created from the current revision because of the partition."""
+    """Return the ordinal below which the partition requires new pods to have the current revision."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     rolling = strategy.get("rollingUpdate")
     start = start_ordinal(workload)
@@ -71,14 +70,14 @@ def next_step(
     *,
     max_unavailable_gate: bool = False,
 ) -> StatefulStep:
-    """Return the next step. `is_blocked`: a pod with this ordinal cannot be created yet because of a claim."""
+    """Return the next step. `is_blocked`: whether a pod with this ordinal cannot be created yet because of a claim."""
     step = StatefulStep()
     start = start_ordinal(workload)
     ordinals = range(start, start + replicas_wanted(workload))
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     missing = pods.missing(ordinals)
     step.condemned = pods.outside(ordinals)
-    # With claims each missing pod may be blocked; without them the first ones suffice.
+    # With claims each missing pod may be blocked, so all are included; without claims the first ones are enough.
     due = {*(missing if pods.terms.claims else sorted(missing)[: BURST + 1]), *pods.unsettled()}
     if monotonic:
         due |= pods.unavailable()
@@ -103,9 +102,9 @@ def next_step(
 def _process_replicas(
     workload: Object, pods: StatefulTally, due: Iterable[int], step: StatefulStep, is_blocked: Callable[[int], bool]
 ) -> bool:
-    """Create, replace and wait for the pods that should exist; return True if nothing else is to be done for now.
+    """Create, replace and wait for the pods that should exist; return True if no other step may follow now.
 
-    `due`: the ordinals, in order, without a pod, or whose pod may need an action or must be waited for.
+    `due`: the ordinals, in order, that have no pod, or a pod that may need an action or a wait.
     """
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     of_current = current_below(workload)
@@ -150,7 +149,7 @@ def _update(
     update_revision: str,
     max_unavailable_gate: bool,
 ) -> None:
-    """Delete outdated pods, from the highest ordinal down to the partition; they are created again updated."""
+    """Delete outdated pods, from the highest ordinal down to the partition; they are created again with the update."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     if strategy.get("type") == "OnDelete":
         return

@@ -29,12 +29,12 @@ def replicas_wanted(workload: Object) -> int:
 
 
 def ordinal_of(workload: Object, name: str) -> int:
-    """Return the ordinal in a pod's name; -1 if the name is not that of a pod of the StatefulSet."""
+    """Return the ordinal in a pod's name, or -1 if it is not the name of a pod of the StatefulSet."""
     return ordinal_in(workload.name, name)
 
 
 def ordinal_in(set_name: str, name: str) -> int:
-    """Return the ordinal in a pod's name; -1 if the name is not that of a pod of the StatefulSet `set_name`."""
+    """Return the ordinal in a pod's name, or -1 if it is not the name of a pod of the StatefulSet `set_name`."""
     parent, _, number = name.rpartition("-")
     return int(number) if parent == set_name and number.isascii() and number.isdigit() else -1
 
@@ -57,7 +57,7 @@ def claim_prefix(workload: Object, template: Raw) -> str:
 
 
 def pod_of_claim(workload: Object, claim: str) -> str:
-    """Return the name of the pod that a claim of this name is made for; "" if it is for none of this StatefulSet."""
+    """Return the name of the pod for which a claim of this name is made, or "" if this StatefulSet has no such pod."""
     for template in claim_templates(workload):
         prefix = f"{claim_prefix(workload, template)}-"
         if claim.startswith(prefix) and claim.removeprefix(prefix).isdigit():
@@ -74,7 +74,7 @@ def claim_templates(workload: Object) -> Sequence[Raw]:
 
 
 def stateful_pod(workload: Object, template: Raw, revision: str, ordinal: int) -> dict[str, Any]:
-    """Return the manifest of the pod with this ordinal, from the template of a revision (by name)."""
+    """Return the manifest of the pod with this ordinal, from the template of the named revision."""
     raw = pod_from_template(workload, template)
     name = pod_name(workload, ordinal)
     meta = raw["metadata"]
@@ -111,7 +111,7 @@ def identity_patch(workload: Object, pod: Pod) -> list[Write]:
 
 
 def is_blocked_by_claim(workload: Object, ordinal: int, find: FindClaim) -> bool:
-    """Return whether a claim of the pod is about to be deleted: it is terminating, or owned by an earlier pod."""
+    """Return whether a claim of the pod will soon be deleted: it is terminating, or owned by an earlier pod."""
     name = pod_name(workload, ordinal)
     for template in claim_templates(workload):
         claim = find(claim_name(workload, template, ordinal))
@@ -144,10 +144,10 @@ def missing_claims(workload: Object, ordinal: int, find: FindClaim) -> list[Writ
 
 
 def claim_owner_patches(workload: Object, ordinal: int, pod: Pod | None, find: FindClaim) -> list[Write]:
-    """Return patches that set the owners of the pod's claims according to persistentVolumeClaimRetentionPolicy.
+    """Return patches that set the owners of the pod's claims as persistentVolumeClaimRetentionPolicy requires.
 
-    Claims owned by the StatefulSet are deleted with it. Claims owned by a pod are deleted with that pod when it is
-    scaled down.
+    Claims owned by the StatefulSet are deleted with it. Claims owned by a pod are deleted with the pod when the
+    StatefulSet is scaled down.
     """
     writes: list[Write] = []
     for template in claim_templates(workload):

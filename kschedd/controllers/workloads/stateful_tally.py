@@ -27,7 +27,7 @@ class StatefulTerms(Terms):
     name: str
     min_ready_s: int
     claims: frozenset[str]  # names of the pods' claims, without the ordinal
-    claims_as: Raw | None  # the spec, which decides the owners of claims; None without claims
+    claims_as: Raw | None  # spec, which determines the owners of claims; None without claims
 
     @classmethod
     def of(cls, workload: Object, selector: LabelSelector | None) -> "StatefulTerms":
@@ -48,7 +48,7 @@ class _Standing:
     deleting: bool
     ready: bool  # running and ready
     available: bool  # ready for long enough
-    intact: bool  # has not ended, and its labels are correct
+    intact: bool  # True if the pod has not ended and its labels are correct
 
     @property
     def healthy(self) -> bool:
@@ -59,12 +59,12 @@ class StatefulTally(PodsByStanding[_Standing]):
     def __init__(self, terms: StatefulTerms) -> None:
         super().__init__()
         self.terms = terms
-        self._by_ordinal: dict[int, dict[str, None]] = {}  # uids; web-1 and web-01 have the same ordinal
+        self._by_ordinal: dict[int, dict[str, None]] = {}  # uids by ordinal; web-1 and web-01 have the same ordinal
         self._ordinals: dict[str, int] = {}  # by uid
-        self._wanted = range(0)  # the set's ordinals in the last query
-        self._missing: set[int] = set()  # those of them without a pod
-        self._outside: set[int] = set()  # ordinals of pods that are not among them
-        self.unsure: set[int] = set()  # ordinals whose claims may be missing or have wrong owners
+        self._wanted = range(0)  # ordinals of the StatefulSet in the last query
+        self._missing: set[int] = set()  # ordinals in `_wanted` without a pod
+        self._outside: set[int] = set()  # ordinals of pods outside `_wanted`
+        self.unsure: set[int] = set()  # ordinals of pods with claims that may be missing or have wrong owners
 
     def counts(self, dependent: Pod) -> bool:
         return ordinal_in(self.terms.name, dependent.name) >= 0
@@ -110,7 +110,7 @@ class StatefulTally(PodsByStanding[_Standing]):
             self.unsure.update({int(number)} & self._by_ordinal.keys())
 
     def at(self, ordinal: int) -> Pod | None:
-        """Return the pod with this ordinal; if there are two, the later one."""
+        """Return the pod with this ordinal, or the later one if there are two."""
         uids = self._by_ordinal.get(ordinal)
         return None if uids is None else self.items[next(reversed(uids))]
 
@@ -123,7 +123,7 @@ class StatefulTally(PodsByStanding[_Standing]):
         return [self.items[uid] for each in sorted(self._outside, reverse=True) for uid in self._by_ordinal[each]]
 
     def missing(self, ordinals: range) -> Set[int]:
-        """Return those of the ordinals that have no pod."""
+        """Return the ordinals that have no pod."""
         self._want(ordinals)
         return self._missing
 
@@ -134,7 +134,7 @@ class StatefulTally(PodsByStanding[_Standing]):
             self._outside = {each for each in self._by_ordinal if each not in ordinals}
 
     def unsettled(self) -> set[int]:
-        """Return the ordinals of pods that ended, have wrong labels, or may have wrong claims."""
+        """Return the ordinals of pods that have ended, have wrong labels, or may have wrong claims."""
         return self.unsure | self._of(self.names(lambda pod: not pod.intact))
 
     def unavailable(self) -> set[int]:
@@ -146,12 +146,12 @@ class StatefulTally(PodsByStanding[_Standing]):
         return self._of(self.names(lambda pod: not pod.healthy))
 
     def outdated(self, update_revision: str) -> set[int]:
-        """Return the ordinals of pods with another revision that are not being deleted."""
+        """Return the ordinals of pods that have another revision and are not being deleted."""
         return self._of(self.names(lambda pod: not pod.deleting and pod.revision != update_revision))
 
     def _of(self, uids: Sequence[str]) -> set[int]:
         found = set(map(self._ordinals.__getitem__, uids))
-        if len(self._ordinals) > len(self._by_ordinal):  # if two pods have one ordinal, the later one decides
+        if len(self._ordinals) > len(self._by_ordinal):  # if two pods have the same ordinal, the later one counts
             later = {ordinal: next(reversed(same)) for ordinal, same in self._by_ordinal.items()}
             found = {ordinal for ordinal in found if later[ordinal] in uids}
         return found

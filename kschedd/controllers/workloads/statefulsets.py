@@ -1,8 +1,8 @@
-"""The StatefulSet controller: pods with stable names, their claims, and the revisions of their template.
+"""The StatefulSet controller, which manages pods with stable names, their claims, and the revisions of their template.
 
-`stateful_order` computes the next step, `stateful_pods` the manifests of pods and claims. maxUnavailable of a rolling
-update requires the feature gate MaxUnavailableStatefulSet, which is off in 1.34.
-Source: Kubernetes v1.34, controller/statefulset (stateful_set.go, stateful_set_control.go).
+`stateful_order` computes the next step, and `stateful_pods` the manifests of pods and claims. maxUnavailable of a
+rolling update requires the feature gate MaxUnavailableStatefulSet, which is off in 1.34. Source: Kubernetes v1.34,
+controller/statefulset (stateful_set.go, stateful_set_control.go).
 
 Owns the deadlines of later reconciles, and the tallies of pods.
 """
@@ -49,7 +49,7 @@ _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
 
 @attrs.frozen(eq=False)
 class _Revisions:
-    """The revision for pods below the partition, and that of the current template."""
+    """The revision for pods below the partition, and the revision of the current template."""
 
     current: Object
     update: Object
@@ -87,7 +87,7 @@ class StatefulSets(InSteps):
         changed: dict[Key, None] = {}
         for event in events:
             if event.new.kind == CLAIM:
-                # The next pod may be waiting for the claim to be deleted; a pending pod's deleted claim is created
+                # The next pod may be waiting for the claim's deletion; a deleted claim of a pending pod is created
                 # again.
                 if event.type == "DELETED":
                     changed.update(dict.fromkeys(self._pods.candidates(event.new)))
@@ -229,7 +229,7 @@ class StatefulSets(InSteps):
             if not workload.deleting:
                 writes.append(Create(raw))
                 return None
-            update = Object.from_raw(raw)  # never created: the garbage collector would delete it at once
+            update = Object.from_raw(raw)  # never created, because the garbage collector would delete it immediately
         if equal and update is not revisions[-1] and not workload.deleting:
             writes.append(patch_of(update, {"revision": last + 1}))
         name = workload.status.get("currentRevision")
@@ -239,7 +239,7 @@ class StatefulSets(InSteps):
     # --- rejections ---------------------------------------------------------------------------------------------------
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Retry a rejected pod or claim later; if a revision's name is taken, compute another hash."""
+        """Retry a rejected pod or claim later; if the name of a revision is in use, compute another hash."""
         index = self._revisions if isinstance(write, Patch) and write.kind == "ControllerRevision" else self._pods
         for key in index.claimants(write, error, view):
             self._later.set(key, now)
@@ -249,7 +249,7 @@ class StatefulSets(InSteps):
         if write.raw["kind"] == "ControllerRevision":
             return another_hash(write, error, view)
         if write.raw["kind"] == CLAIM:
-            # Only its labels identify its StatefulSet, unless it is to be deleted with it.
+            # Only the claim's labels identify its StatefulSet, unless the claim is deleted together with it.
             claim = Object.from_raw(write.raw)
             events: list[Write] = []
             for key in self._pods.candidates(claim):

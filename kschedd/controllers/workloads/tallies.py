@@ -1,15 +1,15 @@
 """Tallies: aggregated facts about all pods of a workload, updated incrementally from the event log.
 
-A workload is reconciled whenever some of its pods have changed. Examining all pods each time would dominate the run
-time for a workload of 20,000 pods. Its pods are therefore examined once, to build a tally. From then on the log shows
-which of them changed, including changes whose events have not been delivered yet, such as the pods that the controller
-has just created. A tally is rebuilt if the log does not go back far enough, or if the workload's terms have changed.
+A workload is reconciled whenever some of its pods have changed. For a workload of 20,000 pods, examining all pods each
+time would dominate the run time. Its pods are therefore examined once, to build a tally. From then on, the log shows
+which pods changed, including changes with events that have not been delivered yet, such as the creation of pods by the
+controller. A tally is rebuilt if the log does not reach back far enough, or if the workload's terms have changed.
 
-A tally stores the standing of each pod (or of each node, if there is one pod on each): a value out of few possible
-ones, such as "ready, of the old template". Pods are grouped by standing. Counting pods means adding the sizes of some
+A tally stores the standing of each pod (or of each node, if each has one pod). A standing is one of a few possible
+values, such as "ready, of the old template". Pods are grouped by standing. Counting pods means adding the sizes of some
 groups, and finding pods that need an action means listing some groups.
 
-Owns the tallies, and the log position up to which they are current.
+Owns the tallies, and the log position up to which they are up to date.
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +38,10 @@ _STEP = 50  # pods or events processed between two pauses: about 1 ms
 
 @attrs.frozen
 class Terms:
-    """Conditions under which a workload counts pods. `selector` is None if it neither adopts nor releases pods."""
+    """Conditions under which a workload counts pods.
+
+    `selector` is None if the workload neither adopts nor releases pods.
+    """
 
     selector: LabelSelector | None
 
@@ -48,20 +51,23 @@ class Tally(Protocol[D]):
     def terms(self) -> Terms: ...
 
     def counts(self, dependent: D) -> bool:
-        """Return whether the pod, one of the workload's own, belongs into the tally."""
+        """Return whether the pod, which belongs to the workload, is part of the tally."""
 
     def put(self, dependent: D, now: float) -> None:
-        """Add or update a pod that belongs into the tally."""
+        """Add or update a pod that is part of the tally."""
 
     def drop(self, dependent: D, now: float) -> None:
-        """Remove a pod that no longer belongs into the tally."""
+        """Remove a pod that is no longer part of the tally."""
 
 
 T = TypeVar("T", bound=Tally[Any])
 
 
 class Groups(ABC, Generic[V, S]):
-    """Items by name, grouped by standing. A standing may change with time alone; `pass_time` applies such changes."""
+    """Items by name, grouped by standing.
+
+    A standing may change because of time alone; `pass_time` applies such changes.
+    """
 
     def __init__(self) -> None:
         self.items: dict[str, V] = {}  # in order of arrival
@@ -71,7 +77,7 @@ class Groups(ABC, Generic[V, S]):
 
     @abstractmethod
     def standing(self, item: V, now: float) -> tuple[S, float | None]:
-        """Return the item's standing, and the time (seconds) up to which it is valid; None: until the item changes."""
+        """Return the item's standing, and the time (seconds) until which it is valid (None: until the item changes)."""
 
     def place(self, name: str, item: V, now: float) -> None:
         """Add or update an item."""
@@ -109,11 +115,11 @@ class Groups(ABC, Generic[V, S]):
 
     @property
     def next_change(self) -> float | None:
-        """Time of the next change of a standing by time alone."""
+        """Time at which a standing next changes because of time alone."""
         return self._until.next
 
     def count(self, has: Callable[[S], object]) -> int:
-        """Return the number of items whose standing satisfies `has`."""
+        """Return the number of items with a standing that satisfies `has`."""
         return sum(len(group) for standing, group in self.groups.items() if has(standing))
 
     def names(self, has: Callable[[S], object]) -> list[str]:
@@ -159,7 +165,7 @@ class Tallies(Generic[T]):
         self._last: WatchEvent | None = None  # event at that version; None if the log did not contain it
 
     def catching_up(self, view: View, now: float) -> Generator[None, None, None]:
-        """Update all tallies to the current state, step by step. No other writes are allowed meanwhile."""
+        """Update all tallies to the current state, step by step. No other write is allowed between the steps."""
         events = self._news(view)
         for number, event in enumerate(events, 1):
             self.observe(event, now)
@@ -169,8 +175,8 @@ class Tallies(Generic[T]):
     def _news(self, view: View) -> Sequence[WatchEvent]:
         """Return the events since the last call.
 
-        All tallies are dropped if the events are unknown: the log was truncated, or it is another store's log, because
-        the controller has been used with that store meanwhile.
+        All tallies are dropped if the events are unknown, because the log was truncated or belongs to another store
+        with which the controller was used meanwhile.
         """
         known = 1 if self._last is not None else 0
         since, self._version = self._version - known, view.version
@@ -215,7 +221,7 @@ class Tallies(Generic[T]):
             del self.by_uid[uid]
 
     def known(self, workload: Object, terms: Terms) -> T | None:
-        """Return the workload's tally; None if it must be rebuilt."""
+        """Return the workload's tally, or None if it must be rebuilt."""
         tally = self.by_uid.get(workload.uid)
         return tally if tally is not None and tally.terms == terms else None
 
@@ -224,7 +230,7 @@ class Tallies(Generic[T]):
     ) -> Generator[None, None, None]:
         """Build a tally from these dependents, step by step.
 
-        `stays`: they are all that belong into it, and the workload releases none of them.
+        `stays` is true if these dependents form the whole tally and the workload releases none of them.
         """
         self.by_uid.pop(workload.uid, None)
         for number, dependent in enumerate(dependents, 1):

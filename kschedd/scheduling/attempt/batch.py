@@ -1,21 +1,22 @@
 """OpportunisticBatching: reuse of the scores of one attempt for the next pod of the same kind.
 
 Pods often arrive in groups made from one template. If the node that the previous pod took is full for the next pod and
-nothing else changed, the other scores of the previous attempt are still valid. The next best node is then tried first,
-without a search and without scoring. If the pod does not fit there, all nodes are searched as usual.
+nothing else changed, the other scores of the previous attempt are still valid. The next attempt then first tries the
+next best node, without a search and without scoring. If the pod does not fit there, all nodes are searched as usual.
 
 The results of one attempt are kept for each profile. They are used only
-* in the scheduling cycle that follows directly (a failed attempt, or one of another profile, discards them),
-* for a pod with the same batch signature (`signing`),
-* within half a second after the search,
-* if filters reject the pod on the node that the last cycle chose. With the rule batch_rescores, a node where the pod
-  still fits is scored again and competes with the others.
+* The stored results may be used only in the scheduling cycle that follows directly (a failed attempt, or an attempt of
+  another profile, discards them),
+* only for a pod with the same batch signature (`signing`),
+* only within half a second after the search,
+* and only if filters reject the pod on the node that the last cycle chose. With the rule batch_rescores, the last
+  chosen node is scored again if the pod still fits there, and it competes with the others.
 
-An attempt that took the hinted node keeps the stored results; any other attempt replaces them. The pods of a PodGroup
-are tried in one cycle, so they get no hints from one another.
+An attempt that took the hinted node keeps the stored results, and any other attempt replaces them. The pods of a
+PodGroup are tried in one cycle, so they give each other no hints.
 
-Pure; the time is an argument. The stored results are part of a fork, and of a recording that starts on a running
-daemon.
+This module is pure: the time is an argument. The stored results are part of a fork, and of a recording that starts on a
+running daemon.
 
 Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched. Source: Kubernetes v1.36 and v1.37,
 scheduler/framework/runtime/batch.go.
@@ -38,23 +39,23 @@ MAX_AGE_S: Final = 0.5
 
 @attrs.define(eq=False)
 class SortedNodes:
-    """The nodes that were scored and not chosen; `choose` breaks ties when one is popped.
+    """The nodes that were scored and not chosen; `choose` breaks ties when a node is popped.
 
     If ties are broken by order, the lists form the same heap as in kube-scheduler. The node that the attempt took stays
-    in the heap until the next attempt needs a node, because removing it moves other entries.
+    in the heap until an attempt needs the next node, because removing an entry moves others.
     """
 
     names: list[str]
     totals: list[int]
     # raw scores of each node by plugin; kept only if nodes are rescored
     raw: dict[str, list[int]] = attrs.field(factory=dict)
-    taken: str = ""  # the node that is still to be removed
+    taken: str = ""  # node that the attempt took and that is still in the heap
 
     @classmethod
     def of(
         cls, taken: str, rows: Rows, totals: Ints, names: Sequence[str], raw: Mapping[str, Ints] | None = None
     ) -> Self:
-        """Return the nodes of these rows, which are in visiting order."""
+        """Build the heap from these rows, which are in visiting order."""
         kept = {plugin: values.tolist() for plugin, values in (raw or {}).items()}
         return cls([names[row] for row in rows.tolist()], totals.tolist(), kept, taken)
 
@@ -118,10 +119,10 @@ class BatchState:
     created_s: float = 0.0
     cycle: int = -1  # number of the last cycle that found a node
     chosen: str = ""
-    hinted: str = ""  # the node that the last cycle was to try first
+    hinted: str = ""  # node that the last cycle had to try first
 
     def why_unusable(self, cycle: int, signature: str | None, now_s: float, *, nominated: bool) -> str:
-        """Return why the stored results are not valid for this cycle; "" if they are, provided the node is full."""
+        """Return why the stored results are unusable in this cycle; "" if they are usable once their node is full."""
         if cycle != self.cycle + 1:
             return "pod_skipped"
         if nominated:
@@ -133,7 +134,7 @@ class BatchState:
     def store(
         self, cycle: int, signature: str | None, hint: str, chosen: str, others: SortedNodes | None, now_s: float
     ) -> None:
-        """Store the result of a cycle that found a node; `others` is None if it was the only feasible one."""
+        """Store the result of a cycle that found a node; `others` is None if no other node was feasible."""
         self.cycle, self.chosen = cycle, chosen
         if hint == chosen:
             return
@@ -162,9 +163,9 @@ class BatchCounts:
 
 @attrs.define(eq=False)
 class Batching:
-    """One attempt's access to the results of the previous cycle and to those it stores for the next.
+    """One attempt's access to the stored results: those of the previous cycle, and its own for the next cycle.
 
-    `signature` is None if the pod has none.
+    `signature` is None if the pod has no batch signature.
     """
 
     _state: BatchState
@@ -175,9 +176,9 @@ class Batching:
     hint: str = attrs.field(default="", init=False)  # the node to try first
 
     def full_node(self, *, nominated: bool) -> str:
-        """Return the node that must be full before a hint is given; "" if there is no hint.
+        """Return the node that must be full before a hint is given, or "" if there is no hint.
 
-        `nominated`: the pod has a nominated node, and such pods get no hint.
+        Pods with a nominated node (`nominated`) get no hint.
         """
         state = self._state
         if not state.nodes:
@@ -196,7 +197,7 @@ class Batching:
         self._counts.rescored()
 
     def tried(self) -> None:
-        """Count the attempt if it has no hint; `store` counts the others."""
+        """Count the attempt if it has no hint; `store` counts attempts with a hint."""
         if not self.hint:
             self._counts.attempted("no_hint")
 
@@ -220,7 +221,10 @@ class Batching:
         names: Sequence[str],
         raw: Mapping[str, Ints] | None = None,
     ) -> None:
-        """Store the node of the attempt. `totals` of its rows: None if it was the only one. `raw`: scores by plugin."""
+        """Store the node of the attempt.
+
+        `totals` of its rows: `others` is None if no other node was feasible. `raw`: scores by plugin.
+        """
         others = None
         if totals is not None and self.replaces(chosen):
             others = SortedNodes.of(chosen, rows, totals, names, raw)

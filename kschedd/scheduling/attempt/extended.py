@@ -1,8 +1,9 @@
 """Extenders in an attempt: filtering what the plugins left, adding to scores, choosing preemption's victims.
 
-Each function is a part of an attempt: it yields calls (`ExtenderCall`) and continues with their answers. Filters are
-called one after the other, each with the nodes that the previous one left. Prioritize calls are made all at once. A
-failure ends the attempt unless the extender is ignorable; a failed prioritize call never does.
+Each function is a part of an attempt: it yields calls (`ExtenderCall`) and continues with the extenders' answers.
+Extenders filter one after the other; each call contains the nodes that the previous extender left. All prioritize calls
+are made at the same time. A failed filter call ends the attempt unless the extender is ignorable; a failed prioritize
+call never ends it.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes),
 scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption).
@@ -33,13 +34,16 @@ _LIFT = 1 << 31
 
 @attrs.define(eq=False)
 class CandidatesFound(Exception):
-    """The candidates of a dry run, raised when extenders must be called before PostFilter can choose."""
+    """The candidates of a dry run, raised when extenders must be called before PostFilter can choose a candidate."""
 
     tried: DryRun
 
 
 def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, found: Found) -> Work[Found]:
-    """Return the feasible nodes that the extenders leave, and statuses for the others. Raises ExtenderFailure."""
+    """Return the feasible nodes that the extenders leave, and the statuses of the nodes they reject.
+
+    Raises ExtenderFailure.
+    """
     rows, without_pods = found.rows.tolist(), False
     statuses: dict[int, Status] = {}
     elsewhere: list[Status] = []
@@ -71,7 +75,7 @@ def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, foun
 
 
 def rejections(answer: FilterResult) -> Iterable[tuple[str, Status]]:
-    """Yield each node that the extender rejected, with the status."""
+    """Yield each node that the extender rejected, with its status."""
     for name, why in answer.unresolvable.items():
         yield name, unresolvable(why)
     for name, why in answer.failed.items():
@@ -130,7 +134,7 @@ def candidates_left(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTabl
 
 
 def _candidates(extender: HTTPExtender, table: NodeTable, answer: dict[str, MetaVictims]) -> tuple[Candidate, ...]:
-    """Return the candidates of an extender's answer.
+    """Convert an extender's answer to candidates.
 
     Raises ExtenderFailure if the answer names a node or pod that does not exist, or a node without victims.
     """
@@ -155,7 +159,7 @@ def _candidates(extender: HTTPExtender, table: NodeTable, answer: dict[str, Meta
 
 
 def _rank(candidate: Candidate) -> tuple[int, ...]:
-    """Return the sort key, best candidate first, by the criteria of `kschedd.scheduling.preemption.candidates`."""
+    """Return the sort key of a candidate, best first, by the criteria of `kschedd.scheduling.preemption.candidates`."""
     pods = candidate.victims
     priorities = sum(pod.priority + _LIFT for pod in pods)
     return candidate.pdb_violations, pods[0].priority, priorities, len(pods), -earliest_start(pods)

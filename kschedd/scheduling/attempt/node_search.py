@@ -1,12 +1,13 @@
 """Search for feasible nodes: which nodes are visited, in which order, and when the search stops.
 
-Nodes are visited in the order of the table (round robin over zones), beginning where the last pod's search ended, until
-as many feasible nodes are found as percentageOfNodesToScore requires. The search takes windows of rows at a time, so
-its cost follows the number of nodes visited, not the size of the cluster. The result is the same as visiting one node
-after the other.
+Nodes are visited in the order of the node table (round robin over zones), beginning where the last pod's search ended.
+The search stops when it has found as many feasible nodes as percentageOfNodesToScore requires. The search takes windows
+of rows at a time, so its cost follows the number of nodes visited, not the size of the cluster. The result is the same
+as visiting one node after the other.
 
-The filters with `depends_on` are read from the cached evaluation of the pod's class. All others are called on the rows
-that pass those. A search with a stepper calls every filter in turn on all nodes, and evaluates the result afterwards.
+The filters with `depends_on` are read from the cached evaluation of the pod's class. All other filters are called on
+the rows that pass the cached ones. A search with a stepper calls every filter in turn on all nodes, and evaluates the
+results afterwards.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """
@@ -57,7 +58,7 @@ class StartNode:
 class Found:
     """The result of a search.
 
-    Has the feasible rows in visiting order, their positions in the evaluation (None: unknown), and the verdicts on all
+    The feasible rows in visiting order, their positions in the evaluation (None if unknown), and the verdicts on all
     visited nodes.
     """
 
@@ -157,7 +158,7 @@ class NodeSearch:
         self.nominated_pods = NominatedPodFilter(self.filters)
 
     def expected(self, wanted: int) -> int:
-        """Return the estimated number of rows that a search for `wanted` feasible ones visits."""
+        """Return the estimated number of rows that a search for `wanted` feasible nodes visits."""
         return int(wanted * min(self._per_passing, _MOST_PER_PASSING) * _MARGIN) + 1
 
     def run(
@@ -174,9 +175,9 @@ class NodeSearch:
     ) -> Work[Found]:
         """Visit nodes from `start` on, wrapping around at the end, until `wanted` are feasible.
 
-        Yields shards of per-node work. `among`: the positions to visit instead of the whole order; `start` counts in
-        them. `others`: the filters that read more than the row they judge and may reject the pod unless PreFilter skips
-        them; None if the caller does not have them.
+        Yields shards of per-node work. `among` lists the positions to visit instead of the whole order; `start` is then
+        an index into `among`. `others` are the filters that read more than the judged row and may reject the pod unless
+        PreFilter skips them; it is None if the caller did not compute them.
         """
         if stepper is not None:
             return (yield from self._stepped(known, state, pod, among, start, wanted, nominated, stepper))
@@ -212,7 +213,7 @@ class NodeSearch:
     def _kept(
         self, known: Evaluation, state: CycleState, pod: Pod, others: Sequence[EnabledFilter]
     ) -> list[CodesOf] | None:
-        """Return the codes of these filters on all nodes; None if one of them has to be called."""
+        """Return the codes of these filters on all nodes, or None if one of the filters has to be called."""
         kept: list[CodesOf] = []
         for filter_ in others:
             codes = self.evaluations.known_codes(known, state, pod, filter_)
@@ -231,7 +232,7 @@ class NodeSearch:
         wanted: int,
         kept: list[CodesOf],
     ) -> Found:
-        """Search as `run` does, from cached columns only: a filter is called on stale nodes alone."""
+        """Search as `run` does, but call filters on stale nodes only; all other verdicts come from cached columns."""
         nothing = known.nothing
         if among is None and not kept and isinstance(nothing, Nothing) and nothing.start == start:
             self.evaluations.use.hits += known.size
@@ -299,7 +300,7 @@ class NodeSearch:
         """Search once for each turn, using the evaluations alone.
 
         Each search begins where the previous one ended, and no node is visited twice. If the nodes do not suffice for
-        all turns, only the first turns are searched for.
+        all turns, only the first turns get a search.
         """
         while True:
             found = Windows(turns, start, wanted)
@@ -330,7 +331,7 @@ class NodeSearch:
         others: Sequence[EnabledFilter],
         explicit_status: dict[int, Status],
     ) -> Work["_Window"]:
-        """Return the verdicts on a window: of the evaluation, with nominated pods added, and of the `others`."""
+        """Return the verdicts on a window, from the evaluation, nominated pods and the filters in `others`."""
         self.evaluations.judge(known, state, pod, at)
         rows, failed, codes = known.order[at], known.failed[at], known.codes[at]
         if isinstance(at, slice):
@@ -360,7 +361,10 @@ class NodeSearch:
         nominated: NominatedByRow,
         stepper: Stepper,
     ) -> Work[Found]:
-        """Search with every row stale and a stop before each filter. Vetoed nodes are rejected after the last one."""
+        """Search with every row marked stale and a stop before each filter.
+
+        Nodes that the user vetoed are rejected after the last filter.
+        """
         order = known.order if among is None else known.order[among]
         rows = np.roll(order, -start)
         explicit_status: dict[int, Status] = {}
@@ -401,7 +405,7 @@ class NodeSearch:
 
 @fast_frozen(eq=False)
 class _Window:
-    """The verdicts on the nodes at these positions; `passing` are the indices of those that pass."""
+    """The verdicts on the nodes at these positions; `passing` are the indices of the nodes that pass."""
 
     at: Positions
     rows: Rows
@@ -437,14 +441,14 @@ def _joined_windows(windows: list[_Window]) -> _Window:
 
 @attrs.frozen(eq=False)
 class Nothing:
-    """A search of all nodes from `start` on that found none."""
+    """A search of all nodes from `start` on that found no feasible node."""
 
     start: int
     found: Found
 
 
 def _reach(passing: Ints, start: int, wanted: int, total: int) -> int:
-    """Return the number of nodes from `start` up to the `wanted`-th passing one, or `total` if fewer pass."""
+    """Return the number of nodes from `start` up to the `wanted`-th passing node, or `total` if fewer pass."""
     last = int(passing.searchsorted(start)) + wanted - 1
     if last < len(passing):
         return passing.item(last) + 1 - start

@@ -1,6 +1,6 @@
 """OneNode: evaluation of a pod on one node without caches.
 
-Preemption uses it in a cluster that it has changed on trial. Nothing is cached, because those changes are undone
+Preemption uses this evaluation in a cluster with trial changes. Nothing is cached, because the trial changes are undone
 afterwards.
 
 Source: Kubernetes v1.37, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
@@ -30,7 +30,10 @@ class OneNode:
     search: NodeSearch
 
     def why_not(self, pod: Pod, node_name: str, counted: NominatedByRow) -> Work[Status | None]:
-        """Return why the pod does not currently fit on the node; None if it fits. `counted`: nominated pods."""
+        """Return why the pod does not currently fit on the node, or None if it fits.
+
+        `counted` are the nominated pods to count on the node.
+        """
         state = CycleState()
         pre_filtered = yield from self.pre_filters.run(state, pod, None)
         if pre_filtered.status is not None:

@@ -1,4 +1,4 @@
-"""Results of one attempt: a node for the pod (ScheduleResult), or the reasons why there is none (FitError)."""
+"""Results of one attempt: a node for the pod (ScheduleResult), or the reasons why no node is feasible (FitError)."""
 
 import attrs
 
@@ -19,7 +19,7 @@ class ScheduleResult:
 
     pod: Pod
     node_name: str
-    framework: Framework  # the plugins that chose it
+    framework: Framework  # plugins that chose the node
     state: CycleState
     feasible: Rows
     visited: int

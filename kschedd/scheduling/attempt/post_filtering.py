@@ -1,4 +1,4 @@
-"""PostFilter in an attempt: plugins such as preemption, called for a pod that fits on no node.
+"""PostFilter in an attempt: plugins, such as preemption, that are called for a pod that fits on no node.
 
 Source: Kubernetes v1.34, runtime/framework.go (RunPostFilterPlugins).
 """
@@ -39,8 +39,8 @@ class FailedAttemptView:
     verdicts: Verdicts
     counting: NominatedPods
     cached: Evaluation | None
-    apart: bool = False  # no dry runs are cached: for plugins whose call may be abandoned at a time limit
-    left: DryRun | None = None  # the dry run as reduced by the extenders
+    apart: bool = False  # True if dry runs are not cached, for plugins whose call may be abandoned at a time limit
+    left: DryRun | None = None  # dry run as reduced by the extenders
 
     def code_on(self, node_name: str) -> Code:
         row = self.phase.cluster.table.row_of.get(node_name)
@@ -67,7 +67,7 @@ class FailedAttemptView:
 
 @attrs.define(eq=False)
 class PostFiltering:
-    """The PostFilter plugins of a profile, and the view of a failed attempt that they get."""
+    """The PostFilter plugins of a profile, and the view of a failed attempt that is passed to them."""
 
     profile: Framework
     cluster: SchedulerCache
@@ -136,7 +136,7 @@ class PostFiltering:
                     interested = preempting(self.extenders, pod)
                     left = yield from candidates_left(interested, pod, self.cluster.table, found.tried)
                     answer = plugin.post_filter(state, pod, self.cluster, attrs.evolve(own, left=left))
-            except PluginError:  # raised by the plugin itself, or by one that its dry run called
+            except PluginError:  # raised by the plugin itself, or by a plugin that its dry run called
                 raise
             except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 answer = PostFilterResult(error(fault_text(fault)))

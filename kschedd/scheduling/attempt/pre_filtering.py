@@ -35,7 +35,7 @@ _REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 class PreFiltered:
     """The combined answers of the PreFilter plugins for a pod."""
 
-    narrowed: PreFilterResult | None  # the only nodes left; None: all nodes
+    narrowed: PreFilterResult | None  # only these nodes are left; None: all nodes
     status: Status | None = None  # the rejection or error
     narrowed_by: set[str] = attrs.field(factory=set)  # plugins
 
@@ -48,8 +48,8 @@ class PreFiltering:
     _cluster: SchedulerCache
     _plugins: list[tuple[PreFilterPlugin, CallCounter]] = attrs.field(init=False)
     _idle: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)
-    # True if all plugins with `idle_for` are in-tree: then pods that differ only in their pinned node, or only in
-    # amounts, get the same answers.
+    # True if all plugins with `idle_for` are in-tree: pods that differ only in their pinned node or in amounts then get
+    # the same answers.
     _in_tree: bool = attrs.field(init=False)
     _concerned_by: dict[int, Concerned] = attrs.field(factory=dict, init=False)
 
@@ -60,7 +60,7 @@ class PreFiltering:
         self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
 
     def all_but(self, names: Collection[str]) -> Sequence[tuple[PreFilterPlugin, CallCounter]]:
-        """Return the plugins other than those with these names, for `run`."""
+        """Return the plugins except those with these names, for `run`."""
         return [one for one in self._plugins if one[0].name not in names]
 
     def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
@@ -74,7 +74,10 @@ class PreFiltering:
         stepper: Stepper | None,
         only: Sequence[tuple[PreFilterPlugin, CallCounter]] | None = None,
     ) -> Work[PreFiltered]:
-        """Run the plugins for this pod, or only those in `only`. With a `stepper` the attempt may stop before each."""
+        """Run the plugins for this pod, or only those in `only`.
+
+        With a `stepper` the attempt may stop before each plugin.
+        """
         narrowed: PreFilterResult | None = None
         narrowed_by: set[str] = set()
         rejected: Status | None = None

@@ -1,19 +1,19 @@
 """PreparedAttempt: the part of an attempt that is the same for all pods of a class until the cluster changes.
 
-Pods often arrive in groups made from one template. While these pods are scheduled, most plugins return the same from
-PreFilter and PreScore, whatever pods the nodes have. A `PreparedAttempt` keeps what these plugins wrote to the
-CycleState, and lists the plugins that must be called for every pod. A prepared attempt takes the same steps as any
-other; it only calls fewer plugins.
+Pods often arrive in groups made from one template. While these pods are scheduled, most plugins return the same result
+from PreFilter and PreScore, whatever pods the nodes have. A `PreparedAttempt` keeps what these plugins wrote to the
+CycleState, and lists the other plugins, which must be called for every pod. A prepared attempt takes the same steps as
+any other attempt but calls fewer plugins.
 
-Invariant: a prepared attempt has the same result as an unprepared one. It is made from a whole attempt that found a
-node, and is valid
-* for pods of one class and one controller (the pods of a DaemonSet, which differ only in the node they name, share
-  one),
-* that have neither a node nor a nomination,
-* until a part of the cluster changes that `Versions.at` covers.
+Invariant: a prepared attempt has the same result as an unprepared one. A prepared attempt is made from a whole attempt
+that found a node, and is valid
+* only for pods of one class and one controller (pods of a DaemonSet, which differ only in the node they name, share a
+  prepared attempt),
+* only for pods that have neither a node nor a nomination,
+* and only until a part of the cluster changes that `Versions.at` covers.
 
 A plugin without the promise `RepeatsWhileUnchanged` is called for every pod, and so is every out-of-tree plugin with
-PreFilter or PreScore. These calls are the only cost.
+PreFilter or PreScore. Only these calls cost time.
 """
 
 from collections.abc import Collection, Sequence
@@ -42,8 +42,8 @@ class PreparedAttempt:
     """The prepared part of an attempt; see the module. `state` is copied for each attempt (`begin`).
 
     named: PreFilter narrows the search to the node that the pod's affinity names. alone: no plugin reads more of the
-    cluster than one row, so attempts that visit different rows do not affect each other. immediate: no plugin that is
-    called can make the attempt wait.
+    cluster than one row, so attempts that visit different rows do not affect each other. immediate: no called plugin
+    can make the attempt wait.
     """
 
     stamp: int
@@ -52,9 +52,9 @@ class PreparedAttempt:
     pre_filters: tuple[tuple[PreFilterPlugin, CallCounter], ...]
     pre_scores: tuple[tuple[PreScorePlugin, CallCounter], ...]
     constant: int  # weighted sum of the scores that are the same on all nodes
-    scores: tuple[EnabledScore, ...]  # scores to add to the constant and to the cached sum
+    scores: tuple[EnabledScore, ...]  # scores to add to the constant and the cached sum
     named: bool
-    others: tuple[EnabledFilter, ...]  # filters that read more than the row they judge and may reject the pod
+    others: tuple[EnabledFilter, ...]  # filters that read more than the judged row and may reject the pod
     alone: bool
     immediate: bool
 
@@ -77,9 +77,7 @@ class Preparations:
     _cluster: SchedulerCache
     _filters: Filters
     _ranking: Ranking
-    _by_class: dict[int, PreparedAttempt] = attrs.field(
-        factory=dict, init=False
-    )  # by signature, ignoring the named node
+    _by_class: dict[int, PreparedAttempt] = attrs.field(factory=dict, init=False)  # by signature without the named node
 
     def of(self, pod: Pod) -> PreparedAttempt | None:
         """Return the prepared attempt for the pod if it is still valid."""
@@ -97,7 +95,7 @@ class Preparations:
         return prepared
 
     def learn(self, pod: Pod, state: CycleState, pre_filtered: PreFiltered) -> None:
-        """Prepare attempts for pods like this one, after a whole attempt that found a node for it."""
+        """Prepare attempts for pods like this pod, after a whole attempt that found a node for it."""
         signature, profile = pod.signature, self._profile
         if signature.spec.resource_requests.wraps:
             return

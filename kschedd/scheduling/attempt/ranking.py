@@ -1,9 +1,9 @@
-"""Scoring of feasible nodes, and the choice of one of the best.
+"""Scoring of feasible nodes, and the choice of one of the nodes with the highest total.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (prioritizeNodes, selectHost),
-scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunScorePlugins).
-Units: normalized scores are 0 to 100, weighted ones times the plugin's weight; int64.
-Shapes: one value for each feasible row, in the rows' order.
+scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunScorePlugins). Units: a normalized score is 0 to 100,
+and a weighted score is the normalized score times the plugin's weight; both are int64. Shapes: one value for each
+feasible row, in the rows' order.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ CountedPreScore = tuple[PreScorePlugin, CallCounter]
 
 @attrs.frozen(eq=False)
 class Scores:
-    """The contribution of every plugin to the totals; computed only on request."""
+    """The contribution of every plugin to the totals, computed only on request."""
 
     rows: Rows
     raw: dict[str, Ints]
@@ -59,8 +59,8 @@ class Ranking:
 
     profile: Framework
     cluster: SchedulerCache
-    evaluations: Evaluations | None  # None: only `details` is used
-    scored: Scores | None = attrs.field(default=None, init=False)  # of the attempt, if every score is recorded
+    evaluations: Evaluations | None  # None if only `details` is used
+    scored: Scores | None = attrs.field(default=None, init=False)  # scores of the attempt, if every score is recorded
     _plugins: list[CountedPreScore] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -130,11 +130,11 @@ class Ranking:
         prepared: tuple[int, Sequence[EnabledScore]] | None = None,
         attempts: int = 1,
     ) -> Work[Ints]:
-        """Return the total of each row; `at` are the rows' positions in the evaluation. Raises PluginFault.
+        """Return the total of each row; `at` are the positions of the rows in the evaluation. Raises PluginFault.
 
-        `prepared`: the weighted sum of the scores that are the same on all nodes, and the scores to add to it. The rows
-        of several `attempts` follow one another, the same number for each; scores are normalized for each attempt
-        separately.
+        `prepared` holds the weighted sum of the scores that are the same on all nodes, and the scores to add to it. The
+        rows of several `attempts` follow one another, with the same number of rows for each attempt; scores are
+        normalized per attempt.
         """
         table, self.scored = self.cluster.table, None
         if table.wraps or pod.pod_spec.resource_requests.wraps:
@@ -181,13 +181,14 @@ class Ranking:
         return constant, left
 
     def _checked(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None) -> Work[Ints]:
-        """Return the totals when sums may overflow; raise PluginFault if an in-tree plugin's score is out of range."""
+        """Return the totals if sums may overflow; raise PluginFault if an in-tree plugin's score is out of range."""
         scores: Scores = yield from self.details(state, pod, rows, stepper)
         weights = {score.name: score.weight for score in self.profile.scores}
         final = {name: weighted // weights[name] for name, weighted in scores.weighted.items()}
         wrong = [(int(places[0]), name) for name in final if len(places := out_of_range(final[name]))]
         if wrong:
-            # Upstream iterates over nodes, and over plugins within each node; it reports the first error in that order.
+            # Upstream iterates over nodes, and over the plugins for each node; it reports the first error in that
+            # order.
             place, name = min(wrong, key=lambda found: found[0])
             raise invalid_score(name, int(final[name][place]))
         return scores.total if stepper is None or not stepper.replaced else stepper.totals()
@@ -241,7 +242,10 @@ class Ranking:
         return found
 
     def totals_of(self, state: CycleState, pod: Pod, rows: Rows, raw: Mapping[str, Sequence[int]]) -> Ints:
-        """Return the total of each row from these raw scores; a plugin without one counts 0. Raises PluginFault."""
+        """Return the total of each row from these raw scores; a plugin without a raw score counts 0.
+
+        Raises PluginFault.
+        """
         total = np.zeros(len(rows), dtype=np.int64)
         for score in self.profile.scores:
             if score.name not in state.skip_score:

@@ -1,8 +1,8 @@
 """Attempts for running pods whose resize is deferred; most plugins are skipped for them.
 
-The pod is already on its node and counted there with its desired resources. It fits if the node is not overcommitted;
-the kubelet then resizes it, and the scheduler has nothing left to do. Otherwise preemption looks for victims on that
-node.
+The pod is already on its node, and the node's usage includes its desired resources. It fits if the node is not
+overcommitted; the kubelet then resizes it, and the scheduler has nothing left to do. Otherwise preemption looks for
+victims on that node.
 
 Rules: resizes_preempt.
 Source: Kubernetes v1.37: the plugins that begin with `if resource.IsPodResizeDeferred(pod)`.
@@ -31,5 +31,5 @@ SKIPPING: Final = frozenset(
 
 
 def skipping(framework: Framework) -> frozenset[str]:
-    """Return the profile's plugins that are skipped in such an attempt."""
+    """Return the profile's plugins that are skipped in an attempt for a deferred resize."""
     return SKIPPING & frozenset(framework.in_tree)

@@ -1,9 +1,9 @@
 """Runs: attempts for several popped pods together, with the same results as single attempts.
 
-A run needs pods whose attempts are prepared and cannot wait. Pods that do not affect each other are attempted without
-looking at the previous attempts, because no two searches of a run visit the same node. Their searches follow one
-another around the node order, and each class's columns are read once for all of its pods. These pods are assumed
-together afterwards. Pods that affect each other are attempted in turn.
+A run needs pods whose attempts are prepared and cannot wait. Pods that do not affect each other are attempted
+independently, because no two searches of a run visit the same node. Their searches follow one another around the node
+order, and the columns of a class are read only once for all its pods. These pods are assumed together afterwards. Pods
+that affect each other are attempted one after the other.
 
 Shapes: positions and rows as in `node_search`; a matrix has one row for each attempt.
 """
@@ -31,12 +31,12 @@ AttemptWithin = Callable[[Pod, int], Work[ScheduleResult | FitError | None]]
 """An attempt that returns None if it would visit more nodes than the given number, or find none."""
 
 _MOST_NAMED: Final = 64  # attempts in a run for pods that name their nodes
-_MOST_IN_TURN: Final = 16  # attempts in a run for pods that affect each other, some 100 µs each
+_MOST_IN_TURN: Final = 16  # attempts in a run for pods that affect each other; each takes some 100 µs
 
 
 @attrs.frozen(eq=False)
 class Runs:
-    """The runs of one profile, which has no extenders."""
+    """The runs of one profile without extenders."""
 
     cluster: SchedulerCache
     profile: Framework
@@ -48,7 +48,7 @@ class Runs:
     ranking: Ranking
 
     def longest(self, pod: Pod) -> int:
-        """Return the estimated length of a run that begins with this pod; below 2, a run does not pay."""
+        """Return the estimated length of a run that begins with this pod; a run shorter than 2 saves nothing."""
         prepared = self._prepared(pod)
         if prepared is None or self.profile.plugin_metrics.sampling.due:
             return 0
@@ -60,17 +60,17 @@ class Runs:
         return nodes // max(1, min(nodes, self.search.expected(nodes_wanted(self.profile, nodes))))
 
     def alone(self, pod: Pod) -> bool:
-        """Return whether the pods of a run that begins with this one may all be assumed at its end."""
+        """Return whether the pods of a run that begins with this pod may all be assumed at its end."""
         prepared = self._prepared(pod)
         return prepared is not None and prepared.alone
 
     def _prepared(self, pod: Pod) -> PreparedAttempt | None:
-        """Return the prepared attempt for a pod if it cannot wait; None otherwise."""
+        """Return the prepared attempt for a pod, or None if the attempt may have to wait."""
         prepared = self.preparations.of(pod)
         return None if prepared is None or not prepared.immediate else prepared
 
     def in_turn(self, pods: Sequence[Pod], attempt_within: AttemptWithin) -> Iterator[ScheduleResult]:
-        """Yield the results of attempts for the first of these pods, as long as each finds a node; no pod is nominated.
+        """Yield the results of attempts for the first of these pods, none nominated, as long as each finds a node.
 
         Unless the run is `alone`, each pod must be assumed on its node before the next result is requested.
         """
@@ -86,7 +86,7 @@ class Runs:
                 result = drive(attempt_within(pod, left))
             finally:
                 if not isinstance(result, ScheduleResult):
-                    self.start.index = start  # the attempt is repeated on its own
+                    self.start.index = start  # the attempt is repeated outside the run
             if not isinstance(result, ScheduleResult):
                 return
             if alone:
@@ -94,9 +94,9 @@ class Runs:
             yield result
 
     def together(self, pods: Sequence[Pod]) -> list[ScheduleResult]:
-        """Return the results for the first of these pods; none if no two attempts can be made together.
+        """Return the results for the first of these pods, or none if no two attempts can be made together.
 
-        The first pod's attempt must be `alone`.
+        The run that begins with the first pod must be `alone`.
         """
         prepared = self._prepared(pods[0])
         if prepared is None or not prepared.alone:
@@ -127,7 +127,7 @@ class Runs:
         ]
 
     def _turns(self, pods: Sequence[Pod]) -> list["_Class"]:
-        """Return the class of each of the first pods, up to the first that the cached evaluations cannot decide."""
+        """Return the class of each of the first pods, up to the first pod that the cached evaluations cannot decide."""
         turns, by_signature = list[_Class](), dict[int, _Class]()
         for pod in pods:
             found = by_signature.get(pod.signature.id)
@@ -176,9 +176,9 @@ class Runs:
         )
 
     def _named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
-        """Return the results for the first of these pods, which must differ only in the node that each names.
+        """Return the results for the first of these pods, which must differ only in the node that each pod names.
 
-        Ends before a pod that names the node of an earlier one.
+        The results end before a pod that names the node of an earlier pod.
         """
         first, state, table, times = pods[0], prepared.state, self.cluster.table, self.profile.times
         began, template, rows = times.start(), first.signature.signature_ignoring_node, dict[int, None]()
@@ -213,7 +213,7 @@ class Runs:
 
 @attrs.define(eq=False)
 class _Class:
-    """The attempts of a run for pods of one class: one row of `rows` and `totals` for each."""
+    """The attempts of a run for pods of one class; `rows` and `totals` have one row for each attempt."""
 
     turn: Turn
     prepared: PreparedAttempt
@@ -221,5 +221,5 @@ class _Class:
     totals: Ints = attrs.field(init=False)
     highest: list[int] = attrs.field(init=False)  # the highest total of each attempt
     best: Ints = attrs.field(init=False)  # indices of the best nodes of all attempts
-    ends: list[int] = attrs.field(init=False)  # where each attempt begins in `best`, and the end
+    ends: list[int] = attrs.field(init=False)  # start of each attempt in `best`, and the end
     chosen: int = attrs.field(default=0, init=False)  # number of attempts whose node is chosen

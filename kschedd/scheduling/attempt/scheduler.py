@@ -1,11 +1,11 @@
-"""One attempt to schedule one pod, as a pure state machine: a cluster and a pod go in, a decision comes out.
+"""One attempt to schedule one pod, as a pure state machine: cluster and pod are the input, a decision is the output.
 
-The attempt is a generator. It yields in two places. Where per-node plugins judge nodes one by one, it yields shards of
-that work and receives their answers; the caller can spread them over workers, put a time limit on them, or run them at
-once (`drive`). Where extenders take part, it yields calls (`ExtenderCall`) in the same way. Vector plugins never make
-it yield.
+The attempt is a generator. It yields in two places. If per-node plugins judge nodes one by one, the generator yields
+shards of that work and receives the answers. The caller can spread the shards over workers, put a time limit on them,
+or run them directly (`drive`). If extenders take part, the generator yields calls (`ExtenderCall`) in the same way.
+Vector plugins never make the generator yield.
 
-Nothing here waits, reads a clock or draws random numbers: `choose` breaks ties.
+This module does not wait, read a clock or draw random numbers: `choose` breaks ties.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
 """
@@ -65,7 +65,7 @@ NO_NODES: Final = "no nodes available to schedule pods"
 
 @attrs.define(eq=False)
 class Scheduler:
-    """The attempts of one profile. `start` is where the next search begins; profiles of one daemon share it."""
+    """The attempts of one profile. `start` is where the next search begins; the profiles of a daemon share it."""
 
     profile: Framework
     cluster: SchedulerCache
@@ -84,8 +84,8 @@ class Scheduler:
     pre_filters: PreFiltering = attrs.field(init=False)
     post_filters: PostFiltering = attrs.field(init=False)
     preparations: Preparations | None = attrs.field(init=False)  # None: every plugin is called in every attempt
-    runs: Runs | None = attrs.field(init=False)  # None: attempts are never made together
-    _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None: no pod can have a batch signature
+    runs: Runs | None = attrs.field(init=False)  # None if attempts are never made together
+    _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None if no pod can have a batch signature
 
     def __attrs_post_init__(self) -> None:
         self.evaluations = Evaluations(self.profile, self.cluster, self.remember)
@@ -126,11 +126,12 @@ class Scheduler:
         post_filters: bool = True,
         resizes: bool = False,
     ) -> Attempt:
-        """Find a node, or explain why there is none and what PostFilter did.
+        """Find a node, or explain why no node is feasible and what PostFilter did.
 
-        `nominated` maps nodes to their nominated pods. `every_node` searches all nodes, as explaining does. With a
-        `stepper` it may be stopped at each plugin. `batching`: see `batched`. Without `post_filters` none is called,
-        and the pod's nomination stays. `resizes`: see `kschedd.scheduling.attempt.resizing`.
+        `nominated` maps nodes to their nominated pods. With `every_node` the search visits all nodes, as an explanation
+        requires. With a `stepper` the attempt can stop at each plugin. `batching`: see `batched`. Without
+        `post_filters` no PostFilter plugin is called, and the pod's nomination stays. `resizes`: see
+        `kschedd.scheduling.attempt.resizing`.
         """
         try:
             if stepper is None:
@@ -148,7 +149,7 @@ class Scheduler:
             return FitError(pod, error(failure.why), Diagnosis(self.cluster.table.node_count), CycleState())
 
     def attempt_within(self, pod: Pod, most: int) -> Work[ScheduleResult | FitError | None]:
-        """Attempt a pod without nominations; return None if it would visit more than `most` nodes or find none."""
+        """Attempt a pod without nominations; return None if this visits more than `most` nodes or finds no node."""
         return self._attempt(pod, {}, False, None, None, within=most)
 
     def _attempt(
@@ -245,7 +246,7 @@ class Scheduler:
     # -- batching ---------------------------------------------------------------------------------------------
 
     def batched(self, pod: Pod, cycle: int, now_s: float) -> Batching | None:
-        """Return the batching results that an attempt in this cycle may use; None if no pod can be signed."""
+        """Return the batching results that an attempt in this cycle may use, or None if no pod can be signed."""
         if self._sign is None:
             return None
         assert self.batches is not None, "otherwise nothing is signed"
@@ -254,7 +255,7 @@ class Scheduler:
         return Batching(state, cycle, self._sign(pod), now_s, self.batches.counts(self.profile.name))
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
-        """Take the next best node of the previous cycle if the node it chose is full for this pod or is rescored."""
+        """Take the next best node of the previous cycle if that cycle's node is full for this pod or is rescored."""
         rules = self.profile.rules
         full_node = batching.full_node(nominated=bool(pod.nominated_node_name) and rules.nominated_pods_unbatched)
         if not full_node:
@@ -280,7 +281,7 @@ class Scheduler:
             batching.take_hint(self.choose)
 
     def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[str]:
-        """Score the row again and add it to the nodes, normalized together; return the reason if that fails."""
+        """Score the row again and add it to the nodes, normalized together; return the reason if scoring fails."""
         table, state = self.cluster.table, state.clone()
         found = [table.row_of.get(name) for name in nodes.names]
         rows = [known for known in found if known is not None]
@@ -348,7 +349,7 @@ class Scheduler:
         return self._chosen(result, stepper.totals()[np.isin(stepper.scoring, result.feasible)])
 
     def _chosen(self, result: ScheduleResult, totals: Ints) -> ScheduleResult:
-        """Return the result with one of the best nodes by these totals; keep its node if it is one of them."""
+        """Return the result with one of the best nodes by these totals, preferably the node that it already has."""
         names = self.cluster.table.names
         score = np.maximum.reduce(totals)
         places = (totals == score).nonzero()[0]
@@ -363,7 +364,7 @@ class Scheduler:
     def _pre_filter(
         self, state: CycleState, pod: Pod, prepared: PreparedAttempt | None, stepper: Stepper | None
     ) -> Work[PreFiltered]:
-        """Call the PreFilter plugins whose answers are not prepared."""
+        """Call the PreFilter plugins that are not covered by a prepared attempt."""
         if state.resizes:
             left_out = skipping(self.profile)
             state.skip_filter.update(left_out)
@@ -392,14 +393,15 @@ class Scheduler:
     ) -> Work[Found]:
         """Search for feasible nodes.
 
-        `wished`: the node that a nomination or a hint puts first; "" for none. `others`: see `NodeSearch.run`.
+        `wished` is the node that a nomination or a hint puts first, or "". `others`: see `NodeSearch.run`.
         """
         table = self.cluster.table
         nominee: Found | None = None
         if wished and wished in table.row_of:
             of_nominee = known
             if narrowed is not None and wished not in narrowed.node_names and not known.shared:
-                # An evaluation shared by pods pinned to different nodes is valid only on the nodes PreFilter named.
+                # Pods pinned to different nodes share this evaluation, so it is valid only on the nodes that PreFilter
+                # named.
                 of_nominee = self.evaluations.apart(state)
             at = of_nominee.place[[table.row_of[wished]]]
             nominee = yield from self.search.run(of_nominee, state, pod, at, 0, 1, counting.at(wished), stepper)
@@ -418,7 +420,8 @@ class Scheduler:
         start = self.start.index % nodes if nodes else 0
         found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
-            # Both searches share one set of plugins, so those that rejected the nominated node are named here, too.
+            # Both searches share one set of plugins, so the plugins that rejected the nominated node are named here,
+            # too.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
         if nominee is not None and not len(nominee.rows) and nominee.error is None:
@@ -436,7 +439,10 @@ class Scheduler:
         return found
 
     def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
-        """Return the nominated node if the extenders leave it. If one fails, the node gets no precedence."""
+        """Return the nominated node unless an extender rejects it.
+
+        If an extender fails, the nominated node gets no precedence.
+        """
         try:
             return (yield from filtered(self.extenders, pod, self.cluster.table, nominee))
         except ExtenderFailure:
@@ -493,7 +499,7 @@ class Scheduler:
         return self._choice(state, pod, found, totals, extended=totals is not plain)
 
     def _only_node(self, state: CycleState, pod: Pod, found: Found) -> ScheduleResult:
-        """Return the one feasible node, which needs no score."""
+        """Return the only feasible node, which needs no score."""
         rows = found.rows
         name = self.cluster.table.names[int(rows[0])]
         return ScheduleResult(pod, name, self.profile, state, rows, found.visited, None, None, 1, found.verdicts)
@@ -501,7 +507,7 @@ class Scheduler:
     def _choice(
         self, state: CycleState, pod: Pod, found: Found, totals: Ints, *, extended: bool = False
     ) -> ScheduleResult:
-        """Return one of the best nodes by these totals; `extended`: an extender has scored."""
+        """Return one of the best nodes by these totals; `extended` is true if an extender has scored."""
         score = totals.item(totals.argmax())
         places = (totals == score).nonzero()[0]
         best = found.rows[places]

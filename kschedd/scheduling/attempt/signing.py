@@ -2,8 +2,9 @@
 
 Two pods with the same batch signature get the same verdict and score on the same nodes in the same state. A pod has no
 signature if a plugin of its profile reads more than the pod and the node, such as devices, other pods or topology. The
-signed fields are those of upstream, mistakes included: for host ports only the number is signed, and namespaces are
-not. This differs from `PodSignature`, the key for cached answers here, which is finer and exists for every pod.
+signed fields are those that kube-scheduler signs, including its mistakes: of a host port only the number is signed, and
+namespaces are not signed. A batch signature differs from `PodSignature`, kschedd's key for cached answers, which is
+finer and exists for every pod.
 
 Source: Kubernetes v1.36, kube-scheduler/framework/signers.go, the plugins' SignPod, framework/runtime (SignPod).
 """
@@ -87,7 +88,7 @@ def _features(signature: PodSignature, framework: Framework, classes: Classes) -
 
 SIGNERS: Final[Mapping[str, Signer]] = {
     "NodeUnschedulable": _tolerations,
-    "NodeName": lambda signature, framework, classes: _NOTHING,  # a pod to be scheduled has no node
+    "NodeName": lambda signature, framework, classes: _NOTHING,  # a pod that must be scheduled has no node
     "TaintToleration": _tolerations,
     "NodeAffinity": _node_affinity,
     "NodePorts": _host_ports,
@@ -110,7 +111,7 @@ _PLAIN_POD: Final = intern_signature("", {}, intern_spec({}))
 
 
 def signer_of(framework: Framework, cluster: SchedulerCache) -> Callable[[Pod], str | None] | None:
-    """Return the function that signs the pods of a profile; None if no pod of the profile can have a signature."""
+    """Return the function that signs the pods of a profile, or None if no pod of the profile can have a signature."""
     names = dict.fromkeys(ref.name for point in _POINTS for ref in framework.profile.at(point))
     if any(name not in SIGNERS or name not in framework.in_tree for name in names):
         return None

@@ -1,9 +1,9 @@
 """Ties: the choice between several nodes with the highest total.
 
-Before 1.35 kube-scheduler draws one at random. Since 1.35 it takes the first entry of a binary heap over the feasible
-nodes in visiting order, and draws only if an extender has scored. The heap is Go's container/heap: an entry moves up
-only if its total is higher, and of two children with the same total the left one moves. So the root is the first of the
-best nodes in pre-order of the tree, which is not always the first that was visited.
+Before 1.35 kube-scheduler chooses a node at random. Since 1.35 it takes the first entry of a binary heap over the
+feasible nodes in visiting order. It chooses at random only if an extender has scored. The heap is Go's container/heap:
+an entry moves up only if its total is higher, and of two children with equal totals the left child moves. So the root
+is the first of the best nodes in pre-order of the tree, which is not always the best node that was visited first.
 
 Rules: ties_in_order. Source: Kubernetes v1.34 and v1.36, scheduler/schedule_one.go (selectHost, newSortedNodeScores).
 """
@@ -25,7 +25,7 @@ The arguments are their rows in visiting order, the names of all rows, and the p
 feasible ones. The positions are None if an extender has scored.
 """
 
-_DEPTH: Final = 24  # levels of the largest heap for which ranks are cached
+_DEPTH: Final = 24  # number of levels of the largest heap with cached ranks
 
 
 def by_name(rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
@@ -36,7 +36,7 @@ def by_name(rows: Rows, names: Sequence[str], places: Ints | None = None) -> int
 
 @attrs.define(eq=False)
 class NodeTies:
-    """The tie break of a release: a uniform draw from the seeded generator, or the first in heap order."""
+    """The tie break of a Kubernetes release: a random choice by a seeded generator, or the first node in heap order."""
 
     random: Random
     drawn: bool = True
@@ -54,7 +54,7 @@ class NodeTies:
 
 
 def first_in_heap(places: Ints) -> int:
-    """Return the index of the place that comes first in pre-order of a binary heap; `places` ascend."""
+    """Return the index of the place that comes first in the pre-order of a binary heap; `places` ascend."""
     if places[0] == 0:
         return 0
     return int(_ranks((places.item(-1) + 1).bit_length())[places].argmin())
@@ -65,8 +65,8 @@ def _ranks(levels: int) -> Ints:
     """Return the pre-order rank of each position of a full heap with `levels` levels."""
     numbers = np.arange(1, 1 << levels)  # the root is 1, the children of n are 2n and 2n + 1
     level = np.frexp(numbers)[1].astype(np.int64) - 1
-    # The path from the root is the number in binary without its first digit. Paths compare like words: of two that are
-    # equal when padded with zeros, the shorter one comes first.
+    # The path from the root is the node's number in binary without its first digit. Paths compare like words: if two
+    # paths are equal when padded with zeros, the shorter path comes first.
     paths = (numbers - (1 << level)) << (levels - 1 - level)
     ranks: Ints = np.empty(len(numbers), dtype=np.int64)
     ranks[np.lexsort((level, paths))] = np.arange(len(numbers))
@@ -74,13 +74,13 @@ def _ranks(levels: int) -> Ints:
 
 
 def heapify(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
-    """Order the totals, and all columns with them, as a heap, the highest first: container/heap's Init."""
+    """Order the totals, and all columns with them, as a heap with the highest total first (container/heap's Init)."""
     for at in range(len(totals) // 2 - 1, -1, -1):
         _sift_down((totals, *columns), at)
 
 
 def pop_first(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
-    """Remove the first entry of the heap from the totals and all columns: container/heap's Pop."""
+    """Remove the first entry of the heap from the totals and all columns (container/heap's Pop)."""
     both = totals, *columns
     _swap(both, 0, len(totals) - 1)
     for column in both:

@@ -1,4 +1,4 @@
-"""The binding cycle: the stages from an assumed pod to a bound one, and what each stage waits for.
+"""The binding cycle: the stages from an assumed pod to a bound pod, and what each stage waits for.
 
     stage       does                                               effects                              then
     NOMINATE    writes the node to the pod's status, if required   ExecutePlan                          PERMIT
@@ -9,10 +9,11 @@
     BIND        calls the Bind plugins until one binds the pod     CallPlugin, ExecutePlan, StopPoint   POST_BIND
     POST_BIND   calls the PostBind plugins                         CallPlugin, ExecutePlan, StopPoint   bound
 
-Any stage but POST_BIND may also end the cycle with a failure. `BindingSteps.next` makes the transitions, and everything
-that it knows of a cycle is in the BindingCycle, so that a fork copies it. If only the Bind plugin has work for a pod,
-the binding cycle is that plugin's plan and has no stages. An in-tree plugin is called at once, since it only makes a
-plan; an out-of-tree one may be slow, so its call is a separate effect, during which everything else continues.
+Any stage except POST_BIND may also end the cycle with a failure. `BindingSteps.next` makes the transitions. All of its
+state for a cycle is in the BindingCycle, so that a fork copies it. If only the Bind plugin has work for a pod, the
+binding cycle consists of that plugin's plan and has no stages. An in-tree plugin is called directly, because it only
+makes a plan. An out-of-tree plugin may be slow, so its call is a separate effect, during which all other work
+continues.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
@@ -43,10 +44,10 @@ class AssumedPod:
     """The pod assumed on `result.node_name`; `waiting` is set if a Permit plugin returned Wait."""
 
     entry: QueuedPod
-    pod: Pod  # as assumed: with its node
+    pod: Pod  # assumed pod, with its node
     result: ScheduleResult
     waiting: WaitingPod | None
-    binder: BindPlugin | None = None  # set if only this plugin takes part in the binding cycle (`Framework.bound_by`)
+    binder: BindPlugin | None = None  # set if the binding cycle consists of this plugin only (`Framework.bound_by`)
 
     @property
     def framework(self) -> Framework:
@@ -63,7 +64,7 @@ class AwaitPermit:
 
 @attrs.frozen(eq=False)
 class ReleaseInFlight:
-    """A call of `queue.done`; later failures requeue through `undo`."""
+    """A call of `queue.done`; if the binding fails later, `undo` requeues the pod."""
 
 
 @fast_frozen(eq=False)
@@ -73,15 +74,15 @@ class ExecutePlan:
     The answer is None, or the Status of the failure.
     """
 
-    uid: str  # of the pod that is being bound
+    uid: str  # uid of the pod that is being bound
     plan: Plan
 
 
 @fast_frozen(eq=False)
 class CallPlugin:
-    """A call of an out-of-tree plugin, which may take long; the answer is what `run` returns."""
+    """A call of an out-of-tree plugin, which may take long; the answer is the return value of `run`."""
 
-    uid: str  # of the pod that is being bound
+    uid: str  # uid of the pod that is being bound
     plugin: str
     guard: PluginGuard
     method: str
@@ -103,14 +104,14 @@ class CallPlugin:
 
 @fast_frozen(eq=False)
 class CallExtender:
-    """A call of an extender that binds the pod; the answer is None, or the Status of the failure."""
+    """A call of an extender that binds the pod; the answer is None, or the Status of a failure."""
 
-    uid: str  # of the pod that is being bound
+    uid: str  # uid of the pod that is being bound
     call: ExtenderCall
-    binding: Bind  # the write that the extender makes
+    binding: Bind  # write that the extender makes
 
     def answered(self, answer: str | ExtenderFailure) -> Status | None:
-        """Return the Status for the extender's answer; None if it succeeded."""
+        """Convert the extender's answer to a Status, or to None if the call succeeded."""
         return error(str(answer)) if str(answer) else None
 
 
@@ -126,7 +127,7 @@ BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin | CallE
 
 @attrs.frozen
 class PlanWait:
-    """A plan whose writes are done: the binding continues when the plan is ready, or fails at the deadline."""
+    """A plan with all writes done: the binding continues when the plan is ready, or fails at the deadline."""
 
     plan: Plan
     deadline_s: float
@@ -144,12 +145,12 @@ class Stage(Enum):
 
 
 class StageStep(Enum):
-    """The step that a stage, or one plugin of it, took last."""
+    """The latest step of a stage or of one of its plugins."""
 
     NONE = auto()
-    STOPPED = auto()  # at the stop point before the plugin
-    CALLED = auto()  # the next answer is the plugin's, or the extender's
-    WAITED = auto()  # for the plan's execution, whose Status is the next answer, or at Permit
+    STOPPED = auto()  # stopped at the stop point before the plugin
+    CALLED = auto()  # the next answer comes from the plugin or extender
+    WAITED = auto()  # waiting at Permit, or for the execution of the plan, whose Status is the next answer
 
 
 @attrs.define(eq=False)
@@ -157,12 +158,12 @@ class BindingProgress:
     """The stage and step that a binding cycle has reached."""
 
     stage: Stage = Stage.NOMINATE
-    place: int = 0  # of the stage's next plugin, or extender
+    place: int = 0  # index of the stage's next plugin or extender
     step: StageStep = StageStep.NONE
     has_work: bool = True  # False only if PreBind was checked and has no work
-    cancelled: Status | None = None  # the reason why the binding must not continue with Bind
-    began_s: float = 0.0  # when the stage began, on the clock that times plugins
-    called_s: float | None = None  # when the out-of-tree plugin was called, on that clock
+    cancelled: Status | None = None  # reason why the binding must not continue with Bind
+    began_s: float = 0.0  # start of the stage, on the clock that times plugins
+    called_s: float | None = None  # time of the call of the out-of-tree plugin, on the same clock
 
     @property
     def in_pre_bind(self) -> bool:
@@ -179,7 +180,7 @@ class BindingProgress:
         self.stage, self.place, self.step, self.began_s = stage, 0, StageStep.NONE, began_s
 
     def passed(self) -> None:
-        """Go on to the stage's next plugin, or extender."""
+        """Go on to the stage's next plugin or extender."""
         self.place, self.step = self.place + 1, StageStep.NONE
 
 
@@ -189,21 +190,21 @@ NOTHING_DONE: Final = BindingProgress()
 
 @attrs.define(eq=False)
 class BindingCycle:
-    """A pod with a selected node that is not bound yet, and the step its binding has reached."""
+    """A pod with a selected node that is not bound yet, and the current step of its binding."""
 
     uid: str
     number: int  # in order of start
     assumed: AssumedPod
     plan: Plan | None = None  # the plan being executed
     is_one_plan: bool = False  # `plan` is the only step
-    stepper: Stepper | None = None  # of an attempt that ran step by step; the binding cycle then does as well
+    stepper: Stepper | None = None  # stepper of an attempt that ran step by step, as its binding cycle then does
     call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
     progress: BindingProgress = attrs.field(factory=BindingProgress)
-    stopped_at: StopPoint | None = None  # set if a debugger has stopped it
+    stopped_at: StopPoint | None = None  # set if a debugger has stopped the cycle
     began_s: float = 0.0  # end of its attempt
     attempt_s: float = 0.0  # duration of that attempt
-    # if it is one plan: when the Bind plugin was called, on the clock that times plugins
+    # for a binding with one plan: time of the call of the Bind plugin, on the clock that times plugins
     bind_began_s: float = 0.0
 
     @property

@@ -1,11 +1,12 @@
-"""Run: attempts made one right after the other, for the next pods that need no step but Bind, and their results.
+"""Run: several attempts made one right after the other, for pods whose only remaining step is Bind, and their results.
 
-The steps around an attempt cost as much as the attempt itself if most of it is cached; a run shares them. There are two
-kinds of runs. In one, the attempts are made together, because no two of them visit the same node and no other change
-between them matters: each pod has its own window of nodes, or names its node. In the other, for pods whose plugins
-count pods, each attempt is made with the previous pods on their nodes.
+The steps around an attempt cost as much as the attempt itself if most of the attempt is cached; a run shares these
+steps. There are two kinds of runs. In the first kind, the attempts are made together, because no two attempts visit the
+same node and no other change between them matters: each pod has its own window of nodes, or names its node. In the
+second kind, for pods with plugins that count pods, each attempt is made after the previous pods are assumed on their
+nodes.
 
-Invariant: all results equal those of attempting and completing one pod after the other.
+Invariant: the results equal those of attempting and completing one pod after the other.
 """
 
 import attrs
@@ -19,8 +20,8 @@ from kschedd.scheduling.failure import FailedAttempt
 class AttemptRun:
     """The results of a run.
 
-    `outcomes`: for each attempt the pod as assumed on its node, or its failure; None if it must still be completed, pod
-    by pod.
+    `outcomes` holds for each attempt the pod as assumed on its node, its failure, or None if the attempt must still be
+    completed by itself.
     """
 
     results: list[ScheduleResult] = attrs.field(factory=list)

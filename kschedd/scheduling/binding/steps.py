@@ -38,7 +38,7 @@ from kschedd.scheduling.profiles import plugin_metrics as points
 from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.profile import Framework
 
-# The method of a stage's plugins, and its names for the debugger and for metrics.
+# The method of a stage's plugins, and the names of the stage for the debugger and for metrics.
 _POINTS = {
     Stage.PRE_BIND: ("pre_bind", "preBind", "PreBind"),
     Stage.BIND: ("bind", "bind", "Bind"),
@@ -61,9 +61,9 @@ class BindingSteps:
     extenders: tuple[HTTPExtender, ...] = ()
 
     def next(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended:
-        """Continue the binding cycle, and return what it needs next, or its end.
+        """Continue the binding cycle, and return its next effect or its end.
 
-        `answer`: the answer to its previous effect; None if that has none.
+        `answer` is the answer to the previous effect, or None if that effect has no answer.
         """
         while True:
             effect = _TRANSITIONS[cycle.progress.stage](self, cycle, answer)
@@ -172,7 +172,7 @@ class BindingSteps:
         return None
 
     def _called(self, cycle: BindingCycle, plugin: Plugin, answer: Answer) -> BindingEffect | Status | None:
-        """Call the plugin of the stage and execute its plan: return the next effect, or the result."""
+        """Call the plugin of the stage and execute its plan; return the next effect or the result."""
         progress, assumed = cycle.progress, cycle.assumed
         framework, pod, node_name = assumed.framework, assumed.pod, assumed.result.node_name
         name, point, label = _POINTS[progress.stage]
@@ -201,7 +201,7 @@ class BindingSteps:
         return answer
 
     def direct_plan(self, assumed: AssumedPod) -> Plan | None:
-        """Return the one plan that is the whole binding cycle of the pod; None if it may have further steps."""
+        """Return the plan that is the pod's whole binding cycle, or None if the cycle may have further steps."""
         binder = assumed.binder
         if binder is None:
             return None
@@ -231,12 +231,12 @@ class BindingSteps:
         return plans
 
     def all_bound_directly(self, framework: Framework, began_s: Sequence[float]) -> None:
-        """Record directly bound pods, none of whose plans was rejected."""
+        """Record directly bound pods, for which no plan was rejected."""
         framework.times.ended_each("Bind", began_s)
         framework.times.skipped(_AROUND_BIND, len(began_s))
 
     def bound_directly(self, assumed: AssumedPod, began_s: float, failure: Status | None) -> Status | None:
-        """Return the result of a binding cycle whose one plan was executed; `began_s` is on the clock of `times`."""
+        """Return the result of a binding cycle with one executed plan; `began_s` is on the clock of `times`."""
         times = assumed.framework.times
         if failure is None or failure.code == Code.SUCCESS:
             times.ended("Bind", began_s)

@@ -1,7 +1,7 @@
 """WaitingPods: pods that wait at Permit, reserved on their node and not yet bound.
 
 A pod proceeds once every plugin that returned Wait has allowed it. A rejection by one plugin, or the first timeout,
-fails it.
+fails the pod's binding.
 
 Pure: the caller checks timeouts against its clock (`deadline`, `expire`) and reads the result from `decided`.
 
@@ -21,7 +21,7 @@ MOST_WAIT_S = 15 * 60.0
 class WaitingPod:
     pod: Pod
     node_name: str
-    pending: dict[str, float]  # plugin -> end of its wait
+    pending: dict[str, float]  # plugin -> time at which its wait ends
     waits: dict[str, float]  # plugin -> its timeout
     rejection: Status | None = None
 
@@ -31,7 +31,7 @@ class WaitingPod:
 
     @property
     def deadline(self) -> float:
-        """The earliest timeout of any plugin."""
+        """The earliest timeout among the plugins for which the pod waits."""
         return min(self.pending.values())
 
     def copy(self) -> "WaitingPod":
@@ -59,7 +59,7 @@ class WaitingPod:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in Go's format: `1m30s`, `500ms`."""
+    """Format a time span as Go does: `1m30s`, `500ms`."""
     if seconds == 0:
         return "0s"
     if seconds < 1:
@@ -83,7 +83,7 @@ class WaitingPods:
     pods: dict[str, WaitingPod] = attrs.field(factory=dict)
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Record one plugin's Allow; return False if no such pod waits."""
+        """Record one plugin's Allow, or return False if no such pod waits."""
         waiting = self.pods.get(uid)
         if waiting is None:
             return False

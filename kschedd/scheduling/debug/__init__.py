@@ -1,1 +1,1 @@
-"""Stopping of attempts: breakpoints, the debugger, and attempts that run step by step."""
+"""Debugging of attempts: breakpoints, the debugger, and attempts that run step by step."""

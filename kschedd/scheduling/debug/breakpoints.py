@@ -4,13 +4,13 @@ A `StopPoint` is a place at which an attempt may stop: before a plugin is called
 rejected something, or at the attempt's outcome (then `point` is ""). A breakpoint matches a stop point if all its
 criteria match.
 
-To avoid stopping dozens of times for one pod, less specific breakpoints match less often. One without a plugin matches
-only the first plugin of each extension point. One without an extension point matches only the first stop point of an
-attempt that its criteria concern. One with an outcome matches wherever that outcome occurs.
+Less specific breakpoints match less often, so that one pod does not stop dozens of times. A breakpoint without a plugin
+matches only the first plugin of each extension point. A breakpoint without an extension point matches only the first
+stop point of an attempt to which its criteria apply. A breakpoint with an outcome matches wherever that outcome occurs.
 
 Conditions are CEL expressions on the variables of `VARIABLES`. A condition that fails disables its breakpoint.
 
-Pure. Errors: CelCompileError from `compile_condition`; matching never raises.
+Pure. Errors: `compile_condition` raises CelCompileError; matching never raises.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ VARIABLES: Final[Mapping[str, str]] = {
 class StopPoint:
     """A place at which an attempt may stop; see the module.
 
-    `rows` are the nodes that the plugin is about to judge, or has rejected.
+    `rows` are the nodes that the plugin will judge next or has rejected.
     """
 
     cycle: int  # number of the attempt among all attempts
@@ -67,12 +67,12 @@ class StopPoint:
     point: str
     plugin: str
     outcome: str = ""
-    node: str = ""  # the chosen node, if there is one
+    node: str = ""  # chosen node, if the attempt has chosen one
     rows: Rows | None = None
     table: NodeTable | None = None
 
     def concerns(self, node_name: str) -> bool:
-        """Return whether the node is the chosen one, or among `rows`."""
+        """Return whether the node is the chosen node or among `rows`."""
         if self.node:
             return self.node == node_name
         if self.rows is None or self.table is None:
@@ -96,7 +96,7 @@ class StopPoint:
 
 @attrs.frozen(kw_only=True)
 class BreakpointSpec:
-    """The criteria of a breakpoint; "" matches anything. `pod` is a pattern of `namespace/name`."""
+    """The criteria of a breakpoint; "" matches any value. `pod` is a pattern of `namespace/name`."""
 
     pod: str = ""
     selector: str = ""
@@ -128,17 +128,17 @@ class Breakpoint:
     disabled_because: str = ""
     _selector: LabelSelector | None = None
     _condition: "CelCondition | None" = None
-    _last: tuple[object, ...] = ()  # the place of the latest match
+    _last: tuple[object, ...] = ()  # place of the latest match
 
     def may_match(self, pod: Pod) -> bool:
-        """Return whether it can stop an attempt of this pod."""
+        """Return whether the breakpoint can stop an attempt of this pod."""
         spec = self.spec
         if not self.enabled or (spec.pod and not fnmatchcase(pod.key, spec.pod)):
             return False
         return self._selector is None or self._selector.matches(pod.labels)
 
     def reached(self, at: StopPoint, now_s: float) -> bool:
-        """Return whether to stop here; count the hit."""
+        """Count the hit, and return whether to stop here."""
         if not self._matches(at):
             return False
         place = (at.cycle, at.point if self.spec.point else "", self.spec.plugin and (at.point, at.plugin), at.outcome)

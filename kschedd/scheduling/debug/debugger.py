@@ -1,24 +1,25 @@
-"""Debugger: whether scheduling continues, where it stops, and which client controls it.
+"""Debugger: the state that decides whether scheduling continues, where it stops, and which client controls it.
 
     running ──pause──▶ stopped between two attempts ──step N──▶ runs N attempts, then stops
        ▲  │                │        ▲                ──next──▶ stops at the next plugin, or extension point
        │  ╰─breakpoint──▶ stopped within an attempt ──until──▶ runs up to a time, a condition, a number of pods
        ╰──────resume───────╯
 
-The driver calls `lets_begin` before each attempt. An attempt that may have to stop has a `Stepper`, which calls
+The driver calls `lets_begin` before each attempt. An attempt that may have to stop uses a `Stepper`, which calls
 `arrives` at each stop point. If `arrives` returns True, the stepper yields the point to its caller, which continues
-when `stop` is None again. Nothing else stops: events, bindings and requests are processed as usual.
+when `stop` is None again. Only attempts stop: events, bindings and requests are processed as usual.
 
-The cycle of a PodGroup can stop before its begin (`enters_group`), by `next` or by a breakpoint that matches one of its
-pods. `next` continues from one of its pods to the next (`before_member`), and stops after the cycle. The attempt of a
-member cannot stop, because other members are then assumed on trial, which must stay invisible.
+The cycle of a PodGroup can stop before it begins (`enters_group`): by `next`, or by a breakpoint that matches one of
+its pods. Within the cycle, `next` runs to the attempt of the next pod (`before_member`), and stops after the cycle. The
+attempt of a member cannot stop within, because other members are then assumed on trial, and a trial must stay
+invisible.
 
-One client holds the debugger at a time; others may only read. When its connection ends, scheduling continues and its
-breakpoints are disabled, unless it set `keep`.
+One client holds the debugger at a time, and other clients may only read. When the client's connection ends, scheduling
+continues and the client's breakpoints are disabled, unless the client set `keep`.
 
-Pure: its owner (the driver) passes the time. `engaged` is False if the debugger has nothing to do; then nothing else is
-read. `changes` counts the changes that watchers are notified of. Errors: DebuggerHeld, NotStopped; BreakpointRefused,
-CelCompileError, SelectorError for breakpoints.
+The class is pure: its owner (the driver) passes the time. If `engaged` is False, the debugger has nothing to do, and no
+other attribute is read. `changes` counts the changes that watchers are notified of. Errors: Exceptions: DebuggerHeld,
+NotStopped; for breakpoints also BreakpointRefused, CelCompileError, SelectorError.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,7 +51,7 @@ STATE_VARIABLES: Final[Mapping[str, str]] = {
 }
 
 MOST_BREAKPOINTS: Final = 100  # every attempt checks all of them
-MOST_CONDITION_COST: Final = 10_000  # CEL cost, about a millisecond: nothing else runs meanwhile
+MOST_CONDITION_COST: Final = 10_000  # CEL cost, about a millisecond, during which nothing else runs
 LONGEST_PATTERN: Final = 2 * 253 + 1  # the longest namespace/name of a pod
 
 
@@ -95,7 +96,7 @@ class NotStopped(KscheddError, rpc_code="conflict"):
 
 
 class Run(Enum):
-    """The end of a run, apart from breakpoints."""
+    """A condition, apart from breakpoints, that ends a run."""
 
     FREE = "free"
     ATTEMPTS = "attempts"  # a number of attempts
@@ -105,7 +106,7 @@ class Run(Enum):
 
 @attrs.frozen(eq=False)
 class SchedulingStop:
-    """A stop of scheduling. `point` None: between two attempts."""
+    """A stop of scheduling. The place at which scheduling has stopped; `point` is None between two attempts."""
 
     why: str
     since_s: float
@@ -115,13 +116,13 @@ class SchedulingStop:
 
 @attrs.frozen(eq=False)
 class Until:
-    """The conditions that end a run; None for those not set."""
+    """The conditions that end a run; a condition that is not set is None."""
 
     what: str  # description for users
     time_s: float | None = None
     scheduled: int | None = None  # pods bound since the start
     condition: "CelCondition | None" = None
-    breakpoint: int | None = None  # number of the breakpoint that exists for this run only
+    breakpoint: int | None = None  # number of the breakpoint that exists only for this run
 
 
 @attrs.define(eq=False)
@@ -131,7 +132,7 @@ class Debugger:
     state: Callable[[], dict[str, Any]]
     engaged: bool = False
     stop: SchedulingStop | None = None
-    holder: str = ""  # the controlling client; "" if there is none
+    holder: str = ""  # controlling client; "" if no client has control
     keep: bool = False  # the holder's settings outlive its connection
     breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
     most_breakpoints: int = MOST_BREAKPOINTS
@@ -139,7 +140,7 @@ class Debugger:
     until: Until | None = None
     changes: int = 0
     stops: int = 0  # number of stops so far
-    now_s: float = 0.0  # time of the latest call that passed it
+    now_s: float = 0.0  # latest time that a call passed
     cycle: int = 0  # number of the latest attempt
     _run: Run = Run.FREE
     _attempts_left: int = 0
@@ -151,7 +152,7 @@ class Debugger:
     # -- control ------------------------------------------------------------------------------------------
 
     def attach(self, client: str, *, take: bool = False, keep: bool | None = None) -> None:
-        """Give this client control. Raises DebuggerHeld if another client has it."""
+        """Give this client control. Raises DebuggerHeld if another client has control."""
         if self.holder not in ("", client) and not take:
             raise DebuggerHeld(self.holder)
         if self.holder != client:
@@ -175,7 +176,7 @@ class Debugger:
     # -- running and stopping ---------------------------------------------------------------------------------
 
     def pause(self, now_s: float, *, attempting: bool = False) -> None:
-        """Stop: now, or when the running attempt has ended."""
+        """Stop now, or after the running attempt."""
         self.now_s = now_s
         self._forget_until()
         if self.stop is None:
@@ -188,7 +189,7 @@ class Debugger:
         self._go(Run.FREE)
 
     def step(self, attempts: int) -> None:
-        """Run a number of attempts; one in progress counts."""
+        """Run a number of attempts, including an attempt in progress."""
         within = self.stop is not None and self.stop.point is not None
         self._forget_until()
         self._go(Run.ATTEMPTS, "step", attempts=attempts - within)
@@ -260,7 +261,7 @@ class Debugger:
         return until.condition is not None and until.condition.holds({**values, "time": self.now_s})
 
     def lets_begin(self, now_s: float) -> bool:
-        """Return whether an attempt may begin; stop if the run ends here."""
+        """Return whether an attempt may begin; stop if this is the end of the run."""
         self.tick(now_s)
         if self.stop is None and self._run is Run.ATTEMPTS and self._attempts_left <= 0:
             self._halt(SchedulingStop(self._why, now_s))
@@ -269,7 +270,7 @@ class Debugger:
     def enters_group(self, group: str, pods: Mapping[Pod, int], now_s: float) -> bool:
         """Return whether the cycle of these pods of one PodGroup may begin; stop before it, once.
 
-        The values of `pods` are numbers of attempts.
+        `pods` maps each pod to its number of attempts.
         """
         entering = (self.cycle, group)
         if self._entered == entering:
@@ -314,7 +315,7 @@ class Debugger:
 
     @property
     def watches_outcomes(self) -> bool:
-        """True if a breakpoint waits for a plugin to reject something."""
+        """True if a breakpoint needs the outcomes of plugins."""
         return any(each.enabled and each.spec.outcome for each in self.breakpoints.values())
 
     def arrives(self, at: StopPoint) -> bool:

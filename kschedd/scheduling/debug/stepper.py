@@ -1,15 +1,15 @@
 """Stepper: one attempt that may stop at each plugin, its intermediate state, and the user's changes to it.
 
-An attempt with a stepper takes the plain path: each plugin is called in turn, on all remaining nodes, and the
-evaluation cache is not used. The result is the same. The attempt calls its stepper before each plugin call (`before`),
-after a plugin has rejected something (`rejected`), and at its outcome. The stepper yields a StopPoint if the debugger
-requires it, and the caller continues when the debugger is no longer stopped.
+An attempt with a stepper takes the plain path: each plugin is called in turn on all remaining nodes, without the
+evaluation cache. The result is the same. The attempt calls its stepper before each plugin call (`before`), after a
+plugin has rejected something (`rejected`), and at its outcome. The stepper yields a StopPoint if the debugger requires
+it, and the caller continues when the debugger is no longer stopped.
 
-While it is stopped, a user may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the attempt. Each is
-an `Intervention`, which takes effect when the attempt continues. The interventions of a replayed attempt are `planned`:
-they are applied at the stop points of the original.
+While the attempt is stopped, a user may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the
+attempt. Each of these changes is an `Intervention`, which takes effect when the attempt continues. A replayed attempt
+has `planned` interventions, which are applied at the stop points of the original attempt.
 
-Owned by the driver, for one attempt and its binding cycle. Pure. Errors: AttemptDropped, within the attempt.
+The driver owns the stepper, for one attempt and its binding cycle. Pure. Errors: The attempt may raise AttemptDropped.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ class Stepper:
     cycle: int
     state: CycleState | None = None
     rejected_by: Status | None = None  # PreFilter's rejection of the pod
-    narrowed_to: frozenset[str] | None = None  # the nodes left by PreFilter; None: all
+    narrowed_to: frozenset[str] | None = None  # only these nodes are left by PreFilter; None: all nodes
     verdicts: Verdicts | None = None  # of the completed search
     scoring: Rows | None = None  # the rows being scored
     scores: dict[str, PluginScores] = attrs.field(factory=dict)
@@ -78,7 +78,7 @@ class Stepper:
     replaced: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (plugin, node) -> normalized score
     dropped: bool = False
     points: int = 0  # number of stop points reached, whether or not the attempt stopped
-    planned: Mapping[int, Sequence[Intervention]] = attrs.field(factory=dict)  # by the number of their stop point
+    planned: Mapping[int, Sequence[Intervention]] = attrs.field(factory=dict)  # by stop point number
     # state of the search in progress
     _search: tuple[FilterPass, dict[int, Status], tuple[EnabledFilter, ...]] | None = None
 
@@ -101,24 +101,27 @@ class Stepper:
     # -- stop points ------------------------------------------------------------------------------------------
 
     def before(self, point: str, plugin: str, rows: Rows | None = None, node: str = "") -> Work[None]:
-        """Stop before the plugin is called on these rows, if required. Raises AttemptDropped."""
+        """Stop before the plugin is called on these rows, if the debugger requires it. Raises AttemptDropped."""
         yield from self._at(StopPoint(self.cycle, self.pod, self.attempt, point, plugin, "", node, rows, self.table))
 
     def rejected(self, point: str, plugin: str, rows: Rows | None = None, node: str = "") -> Work[None]:
-        """Stop after the plugin has rejected the pod or these rows, if required. Raises AttemptDropped."""
+        """Stop after the plugin has rejected the pod or these rows, if the debugger requires it.
+
+        Raises AttemptDropped.
+        """
         at = StopPoint(self.cycle, self.pod, self.attempt, point, plugin, REJECTED, node, rows, self.table)
         yield from self._at(at)
 
     def waits(self, plugin: str, node: str) -> Work[None]:
-        """Stop where a Permit plugin keeps the pod waiting, if required."""
+        """Stop where a Permit plugin keeps the pod waiting, if the debugger requires it."""
         yield from self._at(self.place("permit", plugin, node, WAITING))
 
     def ended(self, outcome: str, node: str = "", rows: Rows | None = None) -> Work[None]:
-        """Stop at the attempt's outcome, if required. Raises AttemptDropped."""
+        """Stop at the attempt's outcome, if the debugger requires it. Raises AttemptDropped."""
         yield from self._at(StopPoint(self.cycle, self.pod, self.attempt, "", "", outcome, node, rows, self.table))
 
     def place(self, point: str, plugin: str, node: str, outcome: str = "") -> StopPoint:
-        """Return a stop point of a pod whose node is chosen."""
+        """Return a stop point of a pod after a node was chosen for it."""
         return StopPoint(self.cycle, self.pod, self.attempt, point, plugin, outcome, node, None, self.table)
 
     def _at(self, at: StopPoint) -> Work[None]:
@@ -135,11 +138,11 @@ class Stepper:
     def filtering(
         self, done: FilterPass, explicit_status: dict[int, Status], filters: tuple[EnabledFilter, ...]
     ) -> None:
-        """Begin a search; `done` has its filters' results so far."""
+        """Begin a search; `done` holds the results of its filters so far."""
         self._search, self.verdicts = (done, explicit_status, filters), None
 
     def filtered(self, name: str, before: Rows, after: Rows) -> Work[None]:
-        """Process the rows that a filter left; stop if it rejected any and that is required."""
+        """Process the rows that a filter left; stop if the filter rejected rows and the debugger requires a stop."""
         if len(after) == len(before):
             return
         if self.debugger.watches_outcomes or self.points + 1 in self.planned:
@@ -148,7 +151,7 @@ class Stepper:
             self.points += 1  # the numbering must not depend on the breakpoints
 
     def verdicts_so_far(self) -> Verdicts | None:
-        """Return the filters' verdicts so far; None if no filter was called yet."""
+        """Return the filters' verdicts so far, or None if no filter was called yet."""
         if self.verdicts is not None or self._search is None or self.state is None:
             return self.verdicts
         done, explicit_status, filters = self._search
@@ -156,14 +159,14 @@ class Stepper:
         return Verdicts(self.table, filters, self.state, self.pod, done.rows, failed, codes, dict(explicit_status))
 
     def nodes_left(self) -> Rows | None:
-        """Return the rows that no filter has rejected yet; None if no filter was called yet."""
+        """Return the rows that no filter has rejected yet, or None if no filter was called yet."""
         if self.scoring is not None:
             return self.scoring
         verdicts = self.verdicts_so_far()
         return None if verdicts is None else verdicts.rows[verdicts.failed == PASSED]
 
     def vetoes(self, rows: Rows) -> dict[int, Status]:
-        """Return the statuses of the vetoed rows among these."""
+        """Return the statuses of those of these rows that are vetoed."""
         row_of = self.table.row_of
         wanted = {row_of[name] for name in self.vetoed if name in row_of}
         return {row: unresolvable(VETOED) for row in rows.tolist() if row in wanted}
@@ -175,7 +178,7 @@ class Stepper:
         self.scores[plugin] = PluginScores(weight, raw, normalized)
 
     def normalized(self, plugin: str) -> Ints:
-        """Return the plugin's scores, with those that the user replaced."""
+        """Return the plugin's scores, including the values that the user replaced."""
         assert self.scoring is not None, "scores belong to rows"
         values = self.scores[plugin].normalized
         wanted = {self.table.row_of.get(node): score for (name, node), score in self.replaced.items() if name == plugin}

@@ -1,7 +1,8 @@
-"""Work: an attempt as its caller sees it, a generator that yields what it waits for.
+"""Work: an attempt as seen by its caller, which is a generator that yields what the attempt waits for.
 
-It yields shards of independent work (calls of per-node plugins, or of extenders) and receives their answers. If a
-debugger stops it, it yields the StopPoint and ignores the value it receives when it is resumed.
+The generator yields shards of independent work (calls of per-node plugins or of extenders) and receives the answers. If
+a debugger stops the attempt, the generator yields the StopPoint and ignores the value that it receives when it is
+resumed.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -19,9 +20,9 @@ Work = Generator[Shards | StopPoint, list[Answers], T]
 
 
 def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()) -> T:
-    """Run work to its end, one shard after the other; it must not have a debugger.
+    """Run work to its end, one shard after the other; no debugger may be active.
 
-    `answer` runs a shard; replace it to observe calls and answers.
+    `answer` runs a shard; pass another function to observe calls and answers.
     """
     answers: list[Answers] | None = None
     try:

@@ -1,1 +1,1 @@
-"""Feasibility of nodes: the evaluation table, the filters, and nodes with other pods on trial."""
+"""Feasibility of nodes: the cached evaluations, the filters, and nodes with trial changes of their pods."""

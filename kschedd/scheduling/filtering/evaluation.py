@@ -1,29 +1,31 @@
 """Evaluation: cached verdicts and scores of one class of pods on all nodes, in visiting order.
 
 Pods of one class (equal spec, namespace and labels) get the same answer from a plugin with `depends_on` as long as the
-row that it reads is unchanged. An `Evaluation` holds these answers as columns, one value for each node. A row that
-changed since is STALE: its verdict is unknown. A search reads a window of the columns. Stale rows are evaluated when a
-window first reaches one of them, together with other stale rows, in one call for each plugin.
+row that the plugin reads is unchanged. An `Evaluation` holds these answers as columns, one value for each node. A row
+that has changed since its evaluation is STALE: its verdict is unknown. A search reads a window of the columns. When a
+window first reaches a stale row, this row and other stale rows are evaluated in one call of each plugin.
 
 The verdicts of the filters that read only the Node object are stored separately (`NodeVerdicts`), because pods change
-all the time and nodes rarely do. Classes for which these filters have equal keys (`VerdictKey`) share them.
+all the time and nodes rarely do. Classes with equal keys for these filters (`VerdictKey`) share the verdicts.
 
-Invariant: a row that is not stale has the verdict that the plugins would return now. It rests on these rules alone:
+Invariant: a row that is not stale has the verdict that the plugins would return now. Only these rules ensure the
+invariant:
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
-  search; to the cached filters that PreFilter skips; and to the cache keys of plugins that filter. If one of the last
-  two differs, a new evaluation replaces it.
+  search. It also belongs to the set of cached filters that PreFilter skips, and to the cache keys of plugins that
+  filter. If this set or a cache key differs, a new evaluation replaces the old one.
 * `follow` marks the rows whose Node object or pods changed since the last call. If the change log does not reach back
   that far, every row is marked. A new visiting order permutes the columns.
-* If PreScore skips other cached scores than before, or the cache key of a plugin that only scores differs, the scores
-  are dropped and the verdicts stay.
-* Nominated pods, and plugins that read more than the row, are never part of it. The codes of such a plugin may be
-  cached in `by_state`, under a key that covers everything else they depend on (`VerdictKey`).
+* Only the scores are dropped if PreScore skips other cached scores than before, or if the cache key of a plugin that
+  only scores changes.
+* An evaluation never includes nominated pods, or the verdicts of plugins that read more than the row. The codes of such
+  a plugin may be cached in `by_state`, under a key that covers all its other inputs (`VerdictKey`).
 
-A class has its own evaluation from its second attempt on. Before that, all classes share one that is cleared between
-attempts. The least recently used are dropped beyond `NodeTable.most_evaluation_bytes`.
+A class has its own evaluation from its second attempt on. Until then, it shares one evaluation with all classes, which
+is cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used are
+dropped.
 
 Shapes: one value for each node, in visiting order; a position is an index into these columns. `place` maps a row of the
-table to its position, -1 if no node has the row.
+table to its position, or to -1 if the row has no node.
 """
 
 from collections.abc import Hashable, Sequence
@@ -52,20 +54,20 @@ Positions = Ints | slice
 _BYTES_A_ROW: Final = 64
 _BYTES_OF_VERDICTS: Final = 18  # per row
 _BYTES_AN_ENTRY: Final = 8 << 10
-MOST_AT_ONCE: Final = 512  # stale rows evaluated together: this many cost little more than one
+MOST_AT_ONCE: Final = 512  # number of stale rows evaluated together, which cost little more than one row
 _FEWEST: Final = 8  # minimum number of evaluations kept, for large clusters
 _MOST: Final = 1024  # maximum number of evaluations kept, for small clusters
 _MOST_SEEN: Final = 4096  # classes
 _MOST_KEYS: Final = 4096  # of classes
-_MOST_STATES: Final = 16  # codes cached by one evaluation, 8 bytes a row each
-STALE: Final = -1  # in place of a filter's index: no valid verdict
+_MOST_STATES: Final = 16  # maximum number of codes cached by one evaluation, 8 bytes per row each
+STALE: Final = -1  # value in place of a filter's index: no valid verdict
 STALE_ALL: Final = np.array(STALE, dtype=np.int16)  # for comparing columns
 
 
 class InVisitingOrder:
     """Columns in the table's visiting order.
 
-    `columns` lists their names; the columns listed in `marks` are True on new rows.
+    `columns` lists the names of the columns; on new rows, the columns listed in `marks` are True.
     """
 
     columns: ClassVar[tuple[str, ...]]
@@ -79,10 +81,10 @@ class InVisitingOrder:
         self.size = len(self.order)  # at least 1
 
     def positions(self, rows: list[int] | None) -> Positions | int:
-        """Return the positions of changed rows; None means all."""
+        """Return the positions of changed rows; None means all positions."""
         if rows is None:
             return slice(None)
-        # A row without a node has position -1; then one more row than necessary is evaluated again.
+        # A row without a node has position -1, so one more row than necessary is evaluated again.
         return self.place.item(rows[0]) if len(rows) == 1 else self.place[rows]
 
     def reorder(self, table: NodeTable) -> Ints:
@@ -102,7 +104,7 @@ class InVisitingOrder:
 
 
 class NodeVerdicts(InVisitingOrder):
-    """The verdicts of the filters that read only the Node object, for all classes with one key."""
+    """The verdicts of the filters that read only the Node object, for all classes with the same key."""
 
     columns = ("failed", "codes")
 
@@ -130,7 +132,7 @@ class NodeVerdicts(InVisitingOrder):
 
 @fast_frozen(eq=False)
 class CodesOf:
-    """The codes on all nodes of a filter that reads more than one row, for the state that `key` identifies.
+    """The codes on all nodes of a filter that reads more than one row, for the state identified by `key`.
 
     `clear` is True where the filter passes.
     """
@@ -144,8 +146,8 @@ class CodesOf:
 class Evaluation(InVisitingOrder):
     """The columns of one class.
 
-    `base` sums the weighted scores of plugins that do not normalize; the raw scores of the others are in `raw`, by
-    plugin. `shared`: other classes use it as well, one attempt after the other.
+    `base` is the sum of the weighted scores of plugins that do not normalize; `raw` holds the raw scores of the others,
+    by plugin. `shared` is true if other classes use the evaluation as well, one attempt after the other.
     """
 
     columns = ("failed", "codes", "base", "unscored", "node_base")
@@ -174,20 +176,20 @@ class Evaluation(InVisitingOrder):
         self.passes = of_nodes.may_pass(table)  # by the last verdict
         self.changes = 0  # number of changes of `passes` so far
         self._passing: Ints | None = None  # positions of the rows that pass
-        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # the same with further filters applied
+        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # the same rows after further filters
         self.base: Ints = np.zeros(size, dtype=np.int64)
         self.unscored: Bools = np.zeros(size, dtype=np.bool_)  # feasible, but without valid scores
-        self.node_base: Ints = np.zeros(size, dtype=np.int64)  # `base` of plugins that read the Node object only
+        self.node_base: Ints = np.zeros(size, dtype=np.int64)  # `base` of plugins that read only the Node object
         self.node_unscored: Bools = np.ones(size, dtype=np.bool_)
         self.raw: dict[str, Ints] = {}
         self.nothing: object = None  # the last search, if it found no node and no verdict has changed since
         self.by_state: dict[Hashable, CodesOf | None] = {}  # None: the key has been seen once
-        self.by_state_at = 0  # `Versions.parts_at` of these codes
+        self.by_state_at = 0  # `Versions.parts_at` when these codes were stored
 
     def follow(self, table: NodeTable, reads_pods: bool) -> None:
         """Mark the rows that changed since the last call.
 
-        `reads_pods`: a pod update matters even if the requests are equal.
+        If `reads_pods` is true, a pod update matters even if the requests are equal.
         """
         versions = table.versions
         stamp, self.stamp = self.stamp, versions.now
@@ -225,7 +227,7 @@ class Evaluation(InVisitingOrder):
             self._changed()
 
     def passing(self, others: Sequence["CodesOf"]) -> Ints:
-        """Return the positions of the rows that pass by the last verdict and pass these filters."""
+        """Return the positions of the rows with a passing verdict that also pass these filters."""
         if not others:
             if self._passing is None:
                 self._passing = self.passes.nonzero()[0]
@@ -260,7 +262,7 @@ class Evaluation(InVisitingOrder):
         np.equal(self.failed, PASSED_ALL, out=self.unscored)
 
     def window(self, start: int, count: int) -> Positions:
-        """Return the positions of `count` nodes from `start` on, around the end of the order; at most all."""
+        """Return the positions of `count` nodes from `start` on, wrapping around, but each node at most once."""
         end = start + count
         if end <= self.size:
             return slice(start, end)
@@ -269,7 +271,7 @@ class Evaluation(InVisitingOrder):
 
 @attrs.define(eq=False)
 class Evaluations:
-    """The evaluations of one profile on one cluster. `remember` False: none is kept between attempts."""
+    """The evaluations of one profile on one cluster. With `remember` False, no evaluation is kept between attempts."""
 
     profile: Framework
     cluster: SchedulerCache
@@ -281,9 +283,9 @@ class Evaluations:
     _filters: frozenset[str] = attrs.field(init=False)  # names of the cached filters
     _scores: frozenset[str] = attrs.field(init=False)
     _all_keyed: bool = attrs.field(init=False)  # True if each filter that reads only the Node object has a key
-    _keyed: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key, those that filter first
-    _keyed_filters: int = attrs.field(init=False)  # number of those that filter
-    _keyed_nodes: tuple[CacheKey, ...] = attrs.field(init=False)  # those that read only the Node object
+    _keyed: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key; plugins that filter come first
+    _keyed_filters: int = attrs.field(init=False)  # number of plugins in `_keyed` that filter
+    _keyed_nodes: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key and only the Node as input
     _ignoring_node: bool = attrs.field(init=False)  # True if pods pinned to different nodes may share an evaluation
     _entries: RecentlyUsed[int, Evaluation] = attrs.field(factory=RecentlyUsed, init=False)
     _seen: RecentlyUsed[int, None] = attrs.field(factory=RecentlyUsed, init=False)
@@ -322,7 +324,7 @@ class Evaluations:
         return len(self._entries) * self._bytes_an_entry
 
     def of(self, pod: Pod, state: CycleState) -> Evaluation:
-        """Return the up-to-date evaluation of the pod's class. Call it once per attempt, after PreFilter."""
+        """Return the up-to-date evaluation of the pod's class. Call this method once per attempt, after PreFilter."""
         signature, table = pod.signature, self.cluster.table
         pinned_by = state.already_filtered_by if self._ignoring_node else ""
         number = signature.signature_ignoring_node if pinned_by else signature.id
@@ -349,7 +351,7 @@ class Evaluations:
         return found
 
     def once(self, pod: Pod, state: CycleState) -> Evaluation:
-        """Return an evaluation in which every row is stale, for one attempt."""
+        """Return an evaluation for one attempt, with every row stale."""
         table, found = self.cluster.table, self._once
         skipped = self._filters.intersection(state.skip_filter)
         of_nodes = self._nodes_of(pod, skipped, "")
@@ -360,12 +362,12 @@ class Evaluations:
         return found
 
     def apart(self, state: CycleState) -> Evaluation:
-        """Return a new evaluation, for a search separate from that of the attempt."""
+        """Return a new evaluation for a search that is separate from that of the attempt."""
         table = self.cluster.table
         return Evaluation(table, NodeVerdicts(table), (), self._filters.intersection(state.skip_filter), shared=True)
 
     def _nodes_of(self, pod: Pod, skipped: frozenset[str], pinned_by: str) -> NodeVerdicts:
-        """Return the verdicts of the filters that read only the Node object; pods with equal keys share them."""
+        """Return the verdicts of the filters that read only the Node object, which pods with equal keys share."""
         table, filters = self.cluster.table, self.of_nodes.filters
         if not self.remember or not self._all_keyed:
             return NodeVerdicts(table)
@@ -382,7 +384,7 @@ class Evaluations:
         return found
 
     def _filter_keys(self, pod: Pod) -> tuple[Hashable, ...]:
-        """Return, for each filter that reads only the Node object, a key that covers the pod fields it reads."""
+        """Return a key for each filter that reads only the Node object, made of the pod fields it reads."""
         signature = pod.signature
         keys = self._node_keys.get(signature.signature_ignoring_amounts)
         if keys is None:
@@ -441,9 +443,9 @@ class Evaluations:
         found.judged(at, failed, codes)
 
     def known_codes(self, found: Evaluation, state: CycleState, pod: Pod, filter_: EnabledFilter) -> "CodesOf | None":
-        """Return the cached codes on all nodes of a filter that reads more than one row, if its key was seen before.
+        """Return a filter's cached codes on all nodes if its key was seen before; the filter reads more than one row.
 
-        Returns None if they are not cached. Raises PluginFault.
+        Returns None if the codes are not cached. Raises PluginFault.
         """
         if found.shared or not filter_.in_tree or not hasattr(filter_.plugin, "verdict_key"):
             return None
@@ -469,8 +471,8 @@ class Evaluations:
     def score(self, found: Evaluation, state: CycleState, pod: Pod, at: Positions) -> Ints:
         """Return the weighted sum of the scores that need no normalizing.
 
-        Stores the raw scores of the others in `found.raw`. The verdicts at these positions must be up to date. Raises
-        PluginFault.
+        Stores the raw scores of all other plugins in `found.raw`. The verdicts at these positions must be up to date.
+        Raises PluginFault.
         """
         skipped = self._scores.intersection(state.skip_score)
         if found.skip_score != skipped:
@@ -506,7 +508,7 @@ class Evaluations:
 
 
 def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, lacking: int) -> Ints:
-    """Return the positions to evaluate: the `wanted` ones among `at`, and other marked ones that are needed soon."""
+    """Return the positions to evaluate: the `wanted` ones among `at`, and other marked positions needed soon."""
     if not found.shared:
         marked: Ints = marks.nonzero()[0]
         if len(marked) <= MOST_AT_ONCE or len(marked) == lacking:
@@ -514,7 +516,7 @@ def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, 
         if isinstance(at, slice):  # the next window begins where this one ends
             first = int(marked.searchsorted(at.start))
             return marked[first : first + max(lacking, MOST_AT_ONCE)]
-        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, usually consecutive ones
+        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, which are usually consecutive
             first = int(marked.searchsorted(at[0]))
             return np.union1d(at[wanted], marked[first : first + MOST_AT_ONCE // 2])
     chosen: Ints = wanted.nonzero()[0] + at.start if isinstance(at, slice) else at[wanted]

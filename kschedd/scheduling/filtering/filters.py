@@ -1,11 +1,11 @@
-"""Run a profile's filters over rows: of the cluster's table, or of a what-if copy.
+"""Filters of a profile, called on rows of the cluster's table or of a what-if copy.
 
-A filter is called only on the rows that no earlier one rejected. Per-node filters, which see one node at
-a time, are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them
-at once, one after the other).
+A filter is called only on the rows that no earlier filter rejected. Per-node filters, which judge one node at a time,
+are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them one after the
+other).
 
-Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters). Errors: PluginFault if a vector
-filter fails; a failing per-node filter gives an Error status for that node.
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters). Errors: A failing vector filter
+raises PluginFault; a failing per-node filter gives an Error status for its node.
 """
 
 import math
@@ -129,7 +129,7 @@ class Filters:
     # -- what if ----------------------------------------------------------------------------------------------
 
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
-        """Return whether every filter that takes part reads only the row it judges."""
+        """Return whether every filter that takes part reads only the judged row."""
         skipped = state.skip_filter
         for name, idle in self._idle_for:
             if name not in skipped and "filter" not in idle(pod):
@@ -137,12 +137,12 @@ class Filters:
         return True
 
     def called(self, state: CycleState, pod: Pod) -> list[EnabledFilter]:
-        """Return the filters that read more than the row they judge and may reject the pod."""
+        """Return the filters that read more than the judged row and may reject the pod."""
         never = {name for name, idle in self._idle_for if "filter" in idle(pod)}
         return [one for one in self.others if one.name not in state.skip_filter and one.name not in never]
 
     def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":
-        """Return the filters that are not node-local, for rows of a copy that each represent a separate cluster.
+        """Return the filters that are not node-local, for rows of a copy; each row represents a separate cluster.
 
         Returns None if a plugin needs a separate CycleState for each row, or may read the state of other plugins.
         """
@@ -168,7 +168,7 @@ class Filters:
     ) -> tuple[Places, Ints, dict[int, Status]]:
         """Return the verdicts of these node-local filters and of all others on rows of a what-if copy.
 
-        With `state_of` every row has its own CycleState, created only if a filter reads it.
+        With `state_of`, every row has its own CycleState, which is created only if a filter reads it.
         """
         failed, codes = plugins.judge(state, pod, table, rows)
         others = self.called(state, pod)
@@ -183,7 +183,7 @@ class Filters:
         return failed, codes, explicit_status
 
     def pre_filter_extensions(self, state: CycleState) -> list[PreFilterExtensions]:
-        """Return the plugins whose state must follow pods added or removed in a what-if copy."""
+        """Return the plugins that update their state when a pod is added or removed in a what-if copy."""
         return [plugin for plugin in self._notified if plugin.name not in state.skip_filter]
 
     def notify(
@@ -207,7 +207,7 @@ class Filters:
 
 @attrs.frozen(eq=False)
 class FiltersOfRows:
-    """Filters that are not node-local over rows of a what-if copy, in the profile's order."""
+    """Filters that are not node-local, over rows of a what-if copy, in the profile's order."""
 
     _state: CycleState
     _pod: Pod
@@ -218,13 +218,13 @@ class FiltersOfRows:
 
     @property
     def follows(self) -> bool:
-        """True if some plugin's state follows pods."""
+        """True if a plugin updates its state when pods are added or removed."""
         return any(columns is not None for columns in self._columns.values())
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         """Update the columns for pods added to (`amount` 1) or removed from (-1) rows, one per row.
 
-        `kinds` are indices into `of`, which has one pod of each kind.
+        `kinds` are indices into `of`, which contains one pod of each kind.
         """
         for columns in self._columns.values():
             if columns is not None:
@@ -233,7 +233,8 @@ class FiltersOfRows:
     def judge(self, rows: Rows, failed: Places, codes: Ints, since: PodsSince | None) -> dict[int, Status]:
         """Run the filters as `Filters.run_others` does.
 
-        `since`: the pods added to each row since it passed; a filter is called only on the rows where they affect it.
+        `since` holds the pods added to each row since the row passed; a filter is called only on rows where these pods
+        affect it.
         """
         explicit_status: dict[int, Status] = {}
         for filter_ in self._filters:
@@ -252,7 +253,7 @@ class FiltersOfRows:
         return explicit_status
 
     def _affecting(self, filter_: EnabledFilter, of: Sequence[Pod]) -> Bools:
-        """Return which of these pods affect the filter; cached for one list of pods."""
+        """Return which of these pods affect the filter, cached for one list of pods."""
         known = self._affected.get(filter_.name)
         if known is None or known[0] is not of:
             affected_by = cast(AffectedBySomePods, filter_.plugin).affected_by
@@ -284,7 +285,7 @@ def _filter_per_node(
     rows: Rows,
     explicit_status: dict[int, Status],
 ) -> Work[Ints]:
-    """Return a per-node filter's codes on the rows, EXPLICIT where it rejects one.
+    """Return a per-node filter's codes on the rows, with EXPLICIT for a rejected row.
 
     Adds the statuses to `explicit_status`.
     """
@@ -311,7 +312,7 @@ def _filter_per_node(
 def _not_known_to_pass(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
 ) -> Ints | None:
-    """Return the indices of the rows on which a per-node filter has to be called; None: all."""
+    """Return the indices of the rows on which a per-node filter has to be called; None means all rows."""
     if not filter_.in_tree or not hasattr(filter_.plugin, "known_to_pass"):
         return None
     passes = cast(KnownToPass, filter_.plugin).known_to_pass(state, pod, table, rows)
@@ -353,10 +354,10 @@ def as_one_call(
     work: Callable[[], T],
     elsewhere: Callable[[list[Answer | PluginError]], T],
 ) -> Callable[[], T]:
-    """Return work that calls a plugin once per node; if the plugin is guarded, as one call with one time limit.
+    """Return work that calls a plugin once per node; for a guarded plugin, this is one call with one time limit.
 
-    If the plugin has worker processes, one of them does the work; `elsewhere` converts its answers to the result of
-    `work`.
+    If the plugin has worker processes, a worker process does the work, and `elsewhere` converts its answers to the
+    result of `work`.
     """
     return PluginBatch(plugin, method, order, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
 
@@ -373,19 +374,19 @@ class PluginBatch(Generic[T]):
 
     @property
     def limit_s(self) -> float:
-        """The time limit for the thread that does it."""
+        """The time limit for the thread that runs the batch."""
         # A worker process that hangs is killed, so its thread returns by itself.
         return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
 
     def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
-        """Return the guarded call for a run in a thread; it names the plugin even if the call never begins."""
+        """Return the guarded call for a thread; the call names the plugin even if it never begins."""
         return GuardedCall(
             calling=self._plugin.guard, method=self._method, args=(self._calls.pod,), scheduler=scheduler
         )
 
     @property
     def at_once(self) -> int | None:
-        """The maximum number of concurrent batches; None: unlimited."""
+        """The maximum number of concurrent batches; None means unlimited."""
         return None if self._plugin.elsewhere is None else self._plugin.worker_processes
 
     def __call__(self) -> T:
@@ -398,7 +399,7 @@ class PluginBatch(Generic[T]):
 
 
 def filter_status(filter_: EnabledFilter, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-    """Return one per-node filter's verdict on one node; a plugin's exception becomes an Error status that names it."""
+    """Return a per-node filter's verdict on one node; an exception becomes an Error status that names the plugin."""
     try:
         status = filter_.per_node.filter(state, pod, node)
     except Exception as fault:  # a plugin's exception fails the attempt, not the daemon

@@ -1,11 +1,11 @@
-"""Node-local plugins, whose verdict on a node depends on that node alone; reports of plugin exceptions.
+"""Node-local plugins, which judge a node by that node alone, and reports of plugin exceptions.
 
-The plugins that declare what they read (`depends_on`) are run together here over columns, in the profile's order: all
-of them, or only those that read more than the Node object, or only those that do not. Their answers may be cached row
-by row (`evaluation`).
+The plugins that declare what they read (`depends_on`) run together here over columns, in the profile's order. A caller
+selects all of them, only the plugins that read more than the Node object, or only the others. The plugins' answers may
+be cached row by row (`evaluation`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores). Shapes: one
-value for each of the given rows. Errors: PluginFault, with upstream's messages.
+value for each of the given rows. Errors: Errors: PluginFault, with kube-scheduler's messages.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from kschedd.scheduling.profiles.plugin_metrics import ERROR, SUCCESS, UNSCHEDUL
 from kschedd.scheduling.profiles.profile import EnabledFilter, EnabledScore, EvaluationStyle, Framework
 from kschedd.scheduling.verdicts import Places
 
-NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read nothing else
+NODE_ONLY = frozenset(("node",))  # `depends_on` of plugins that read only the Node object
 
 
 @attrs.define(eq=False)
@@ -38,7 +38,7 @@ class PluginFault(Exception):
 
 
 def filter_columns(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints | None:
-    """Return a vector filter's codes on the rows; None: all pass. Raises PluginFault."""
+    """Return a vector filter's codes on the rows, or None if all rows pass. Raises PluginFault."""
     calls = filter_.calls
     began = calls.start() if calls.sampling.plugins else None
     try:
@@ -108,7 +108,7 @@ def judge(
     rows: Rows,
     already_filtered_by: str = "",
 ) -> tuple[Places, Ints]:
-    """Return the index of the first of these filters that rejects each row (PASSED: none does), and its code.
+    """Return for each row the index of the first filter that rejects it (PASSED if none), and that filter's code.
 
     `already_filtered_by` is a plugin whose filter is skipped because PreFilter has already checked the rows.
     """
@@ -127,10 +127,10 @@ def judge(
 
 
 class NodeLocalPlugins:
-    """The node-local filters and scores of a profile, or a part of them, in the profile's order."""
+    """The node-local filters and scores of a profile, or some of them, in the profile's order."""
 
     def __init__(self, profile: Framework, of_pods: bool | None) -> None:
-        """Select plugins: with `of_pods` True those that read more than the Node, False the others, None all."""
+        """Select plugins by `of_pods`: True selects those that read more than the Node, False the others, None all."""
 
         def belongs(plugin: EnabledFilter | EnabledScore) -> bool:
             return plugin.style is EvaluationStyle.CACHED and (

@@ -1,9 +1,9 @@
-"""Filters on nodes with nominated pods: such a node must also pass with those pods added.
+"""Filters on nodes with nominated pods: a pod must also fit on such a node if the nominated pods are added.
 
-A pod nominated by preemption waits for its victims' deletion. Pods of lower priority must not take the freed resources
-meanwhile, so a node counts its nominated pods of the same or higher priority as if they ran there. If the incoming pod
-fits then, the node is filtered again without them: the pod may fit only because of a nominated pod (required affinity
-to it), which may never arrive.
+A pod nominated by preemption waits for its victims' deletion. Meanwhile, pods of lower priority must not take the freed
+resources. So a node counts its nominated pods of the same or higher priority as if they ran there. If the incoming pod
+fits with the nominated pods, the node is filtered again without them: the pod may fit only because of a nominated pod
+(required affinity), which may never arrive.
 
 If no plugin reads beyond the row, the verdict is cached by pod signature until the node, its pods or its nominations
 change; an attempt evaluates only the rows that changed (`nominations`).
@@ -34,7 +34,7 @@ _NEVER = -1
 class NominatedVerdicts:
     """The rows rejected with their nominated pods added.
 
-    Has their indices in the given rows, the filters' indices and codes, and the EXPLICIT statuses by row.
+    It consists of their indices in the given rows, the filters' indices and codes, and the EXPLICIT statuses by row.
     """
 
     places: Ints
@@ -61,7 +61,7 @@ class _Verdicts:
         self.explicit_status: dict[int, Status] = {}
 
     def invalidate(self, table: NodeTable, counted: NominatedByRow) -> None:
-        """Invalidate rows whose node or nominated pods changed; a row's pods are checked when the row is used."""
+        """Invalidate rows with a changed node or nominated pod; a row's own pods are checked when the row is used."""
         versions = table.versions
         nodes = versions.nodes.since(self.stamp) if versions.nodes.at > self.stamp else ()
         differing = counted.differing(self.counted)
@@ -86,7 +86,7 @@ class NominatedPodFilter:
     ) -> NominatedVerdicts:
         """Return the verdicts on the rows rejected with their nominated pods added.
 
-        The other rows must still be filtered without them.
+        The other rows must still be filtered without the nominated pods.
         """
         places = counted.places(rows)
         if not len(places):
@@ -106,7 +106,7 @@ class NominatedPodFilter:
     def _judged(
         self, cached: Evaluation, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> _Verdicts:
-        """Return the signature's columns, valid on these rows."""
+        """Return the signature's columns after making them valid on these rows."""
         table = self.filters.cluster.table
         columns = self._known.get(cached)
         if columns is None or len(columns.judged_at) != table.capacity:
@@ -127,7 +127,7 @@ class NominatedPodFilter:
     def _judge_with_nominated(
         self, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Return filter indices and codes of these rows, and the EXPLICIT statuses by row."""
+        """Return the filter indices and codes of these rows, and the EXPLICIT statuses by row."""
         filters, subset = self.filters, rows.tolist()
         on = WhatIfRows(filters, state, pod, filters.cluster.table.copy_rows(subset))
         nominated = NominatedOnRows(on, counted)

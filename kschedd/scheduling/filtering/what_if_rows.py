@@ -1,8 +1,9 @@
-"""WhatIfRows: rows of a what-if copy to which pods are added and from which they are removed, filtered together.
+"""WhatIfRows: rows of a what-if copy that are filtered together after pods are added or removed.
 
-Each row represents a separate cluster in which no other row has changed. Plugins whose PreFilter state follows pods
-(spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an out-of-tree
-plugin takes part, or one without columns, every row has its own clone of the state instead, made on first use.
+Each row represents a separate cluster in which no other row has changed. Plugins with a PreFilter state that follows
+pods (spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an
+out-of-tree plugin or a plugin without columns takes part, every row instead has its own clone of the state, made on
+first use.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunPreFilterExtensionAddPod,
 RunPreFilterExtensionRemovePod, addGENominatedPods).
@@ -30,15 +31,15 @@ Sign = Literal[-1, 1]
 
 @attrs.define(eq=False)
 class WhatIfRows:
-    """Filtered rows of a what-if copy. Rows are row numbers of the copy, places are indices of pods in a batch."""
+    """Filtered rows of a what-if copy. Rows are row numbers of the copy, and places are indices of pods in a batch."""
 
     filters: Filters
     state: CycleState
     pod: Pod
     table: TableCopy
-    _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: row by row, with `_states`
+    _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: rows are judged one by one
     _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
-    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # of rows that needed their own state
+    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # states of rows that needed their own
     _changes: dict[int, list[tuple[Pod, Sign]]] = attrs.field(factory=dict, init=False)  # of the other rows, in order
 
     def __attrs_post_init__(self) -> None:
@@ -50,12 +51,12 @@ class WhatIfRows:
 
     @property
     def notifies(self) -> bool:
-        """True if plugins are called for each pod that is added or removed, with a state for each row."""
+        """True if plugins are called for each added or removed pod, with a separate state for each row."""
         return bool(self._notified)
 
     @property
     def follows(self) -> bool:
-        """True if columns of plugins follow the pods."""
+        """True if plugins have columns that follow the pods."""
         return self._together is not None and self._together.follows
 
     def add(self, batch: PodBatch, rows: Rows, places: Ints) -> None:
@@ -66,14 +67,14 @@ class WhatIfRows:
         self.follow(batch, rows, places, 1)
 
     def remove_last(self, batch: PodBatch, rows: Rows, places: Ints) -> None:
-        """Remove the pods that were added last to these distinct rows."""
+        """Remove from each of these distinct rows the pod that was added last."""
         for row in rows.tolist():
             self.table.pods[row].pop()
         batch.count(self.table, rows, places, -1)
         self.follow(batch, rows, places, -1)
 
     def follow(self, pods: PodKinds, rows: Rows, places: Ints, sign: Sign) -> None:
-        """Update plugins for pods that were added to their rows (1) or removed (-1) in the table; rows may repeat."""
+        """Update plugins for pods added to (1) or removed from (-1) their rows in the table; rows may repeat."""
         if self._together is not None:
             self._together.follow(rows, pods.kinds[places], pods.of, sign)
         elif self._notified:
@@ -81,7 +82,7 @@ class WhatIfRows:
                 self.notify(row, pods.pods[place], sign)
 
     def notify(self, row: int, other: Pod, sign: Sign) -> None:
-        """Call plugins for a pod that was added or removed; queue the change if the row has no state yet."""
+        """Call plugins for an added or removed pod, or queue the change if the row has no state yet."""
         state = self._states.get(row)
         if state is None:
             self._changes.setdefault(row, []).append((other, sign))
@@ -91,9 +92,9 @@ class WhatIfRows:
     def judge(
         self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Return the verdicts of these node-local filters and of all others.
+        """Return the verdicts of these node-local filters and of all other filters.
 
-        `since`: the pods added to rows that passed before.
+        `since` holds the pods added to rows that passed before.
         """
         if self._together is not None:
             failed, codes = plugins.judge(self.state, self.pod, self.table, rows)
@@ -102,7 +103,7 @@ class WhatIfRows:
         return self.filters.judge_rows(plugins, self.state, self.pod, self.table, rows, state_of)
 
     def state_of(self, row: int) -> CycleState:
-        """Return the row's own CycleState, updated for its pods."""
+        """Return the row's own CycleState, updated for the row's pods."""
         state = self._states.get(row)
         if state is None:
             state = self._states[row] = self.state.clone()
@@ -117,12 +118,12 @@ class WhatIfRows:
 
 @attrs.define(eq=False)
 class NominatedOnRows:
-    """The nominated pods that count on rows of a what-if copy, added and removed again, many at once."""
+    """The nominated pods that count on rows of a what-if copy; many rows are added or removed at a time."""
 
     _on: WhatIfRows
     _counted: NominatedByRow
     _there: Bools = attrs.field(init=False)  # by row of the copy
-    # with the row of each; None until needed
+    # pod kinds with the row of each pod; None until needed
     _kinds: tuple[PodKinds, Rows] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -132,12 +133,12 @@ class NominatedOnRows:
             self._there[self._counted.places(table.rows_of_whole)] = True
 
     def among(self, rows: Rows) -> Bools:
-        """Return which of the rows have nominated pods."""
+        """Return which of these rows have nominated pods."""
         having: Bools = self._there[rows]
         return having
 
     def add(self, rows: Rows) -> None:
-        """Add the nominated pods of these rows, at least one each. May raise an out-of-tree plugin's exception."""
+        """Add the nominated pods of these rows, at least one per row. An out-of-tree plugin may raise any exception."""
         on, table = self._on, self._on.table
         table.joined.update(rows.tolist())
         if on.notifies:
@@ -152,7 +153,7 @@ class NominatedOnRows:
         self._count(rows, 1)
 
     def remove(self, rows: Rows) -> None:
-        """Remove the nominated pods that were added to these rows last."""
+        """Remove the nominated pods that were last added to these rows."""
         on, table = self._on, self._on.table
         if on.notifies:
             for row, pods in self._of(rows):
@@ -165,7 +166,7 @@ class NominatedOnRows:
         self._count(rows, -1)
 
     def _of(self, rows: Rows) -> Iterable[tuple[int, tuple[Pod, ...]]]:
-        """Return the rows, each with its nominated pods."""
+        """Return each of these rows with its nominated pods."""
         of = self._on.table.rows_of_whole[rows].tolist()
         return zip(rows.tolist(), [self._counted[row] for row in of], strict=True)
 
@@ -177,7 +178,7 @@ class NominatedOnRows:
             self._on.follow(pods, row_of[places], places, sign)
 
     def _pods(self) -> tuple[PodKinds, Rows]:
-        """Return the nominated pods of all rows, and the row of each."""
+        """Return the nominated pods of all rows, and the row of each pod."""
         if self._kinds is None:
             by_row = dict(self._of(self._there.nonzero()[0]))
             pods = PodKinds.among([pod for pods in by_row.values() for pod in pods])

@@ -1,9 +1,9 @@
-"""The cycle of a PodGroup with the rule gangs_counted: its pods are tried while enough of them may fit.
+"""The cycle of a PodGroup with the rule gangs_counted: its pods are tried as long as enough of them may fit.
 
-Each pod sees those before it as if they were on their nodes: a pod that fits somewhere is assumed there and reserved.
+Each pod is tried as if the previous pods were on their nodes: a pod that fits somewhere is assumed there and reserved.
 Before the first pod and after each one, GangScheduling is called (`placement_feasible`). It returns whether the group
-is placed, can still be placed, or cannot be placed any more, which ends the cycle. No pod preempts by itself: if the
-group is unschedulable, it preempts as a whole (`kschedd.scheduling.gangs.preemption`).
+is placed, can still be placed, or cannot be placed any more. The last answer ends the cycle. No pod preempts by itself:
+if the group is unschedulable, it preempts as a whole (`kschedd.scheduling.gangs.preemption`).
 
 Results, by the group's status:
 
@@ -12,7 +12,7 @@ Results, by the group's status:
     ... waits for a preemption  all go back, nominated to the nodes where they would be
     Error                       all go back with the error
 
-As in `kschedd.scheduling.gangs.cycle`, the cycle may stop between two pods, when nothing is assumed on trial. Source:
+The cycle may stop between two pods, while no pod is assumed on trial, as in `kschedd.scheduling.gangs.cycle`. Source:
 Kubernetes v1.37, scheduler/schedule_one_podgroup.go.
 """
 
@@ -40,7 +40,7 @@ _SAME = "all pods in a single pod group should have the same"
 
 
 def group_fault(machine: SchedulingMachine, key: str, entries: Sequence[QueuedPod]) -> str:
-    """Return why these pods cannot be tried as one group; "" if they can."""
+    """Return why these pods cannot be tried as one group, or "" if they can."""
     group = machine.groups.object(key)
     if group is None:
         return f'{KIND.partition(".")[0].lower()}.{KIND.partition(".")[2]} "{key.partition("/")[2]}" not found'

@@ -1,6 +1,6 @@
 """The cycle of a PodGroup: its pods are tried one after the other on one state of the cluster, which is then restored.
 
-Each pod sees those before it as if they were on their nodes: a pod that fits somewhere is assumed there and reserved,
+Each pod is tried as if the previous pods were on their nodes: a pod that fits somewhere is assumed there and reserved,
 and Permit is called. A pod that would fit after a preemption counts as placed on its nominated node, without the
 victims. A pod that fits nowhere does not end the trial: the group is schedulable as soon as Permit allows any pod,
 which GangScheduling decides (`kschedd.plugins.gangscheduling`). An error ends it.
@@ -12,13 +12,13 @@ Results, by the group's status:
     ... waits for a preemption  all go back, nominated to the nodes where they would be
     Error                       all go back with the error
 
-During the trial Permit activates no pods: all candidates of the group are being tried already.
+During the trial Permit activates no pods, because all candidates of the group are being tried already.
 
-The cycle may stop between two pods. The trial changes for the previous pods are then undone, and made again from the
-same results when the cycle continues. So trial pods are never visible, least of all in a fork.
+The cycle may stop between two pods. The trial changes for the previous pods are then undone, and repeated from the same
+results when the cycle continues. So pods on trial are never visible, not even in a fork.
 
-Pure, like an attempt: it yields what attempts yield. When it ends, the machine's cluster is unchanged. Source:
-Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
+The cycle is pure, like an attempt, and yields what attempts yield. After the cycle, the machine's cluster is unchanged.
+Source: Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ def order_of_members(entries: Sequence[QueuedPod]) -> list[QueuedPod]:
 
 
 def profile_fault(entries: Sequence[QueuedPod]) -> str:
-    """Return why these pods cannot be tried together; "" if they can."""
+    """Return why these pods cannot be tried together, or "" if they can."""
     names = list(dict.fromkeys(entry.pod.scheduler_name for entry in entries))
     if len(names) < 2:
         return ""
@@ -62,8 +62,8 @@ def try_group(
 ) -> Work[TriedGroup]:
     """Try the pods in this order and undo all trial changes in the machine's cluster.
 
-    `pause` is called before each pod but the first, with the results so far; if it returns a point, the cycle yields
-    it and stops there.
+    `pause` is called with the results so far before each pod except the first. If it returns a stop point, the cycle
+    yields the point and stops there.
     """
     trial = MemberTrial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, activates_nobody

@@ -1,4 +1,4 @@
-"""Results of a PodGroup's cycle: the failure of each pod that is not placed, and the group's condition.
+"""Results of a PodGroup's cycle: the failures of the pods that are not placed, and the group's condition.
 
 Source: Kubernetes v1.36 and v1.37, scheduler/schedule_one_podgroup.go (submitPodGroupAlgorithmResult).
 """
@@ -28,7 +28,7 @@ INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 def failed_in_counted_group(group: TriedGroup, entry: QueuedPod, member: TriedMember | None) -> FailedAttempt:
     """Return the failure of a pod that returns to the queue, with the rule gangs_counted.
 
-    `member`: None if it was not tried.
+    `member`: Returns None if the pod was not tried.
     """
     own = None if member is None else member.failed
     if group.status.code is Code.ERROR:
@@ -48,7 +48,7 @@ def failed_in_counted_group(group: TriedGroup, entry: QueuedPod, member: TriedMe
 
 
 def failed_with_group(group: TriedGroup, entry: QueuedPod, member: TriedMember | None) -> FailedAttempt:
-    """Return the failure of a pod that returns to the queue. `member`: None if it was not tried."""
+    """Return the failure of a pod that returns to the queue. `member`: Returns None if the pod was not tried."""
     if group.status.code is Code.ERROR:
         if member is not None and member.failed is not None and member.failed.reason != "Unschedulable":
             return member.failed
@@ -78,7 +78,7 @@ def _unschedulable(entry: QueuedPod, message: str, node_name: str) -> FailedAtte
 
 
 def not_placed(entry: QueuedPod, failed: FailedAttempt) -> FitError:
-    """Return the result of a pod that fitted somewhere but is not placed because of the rest of its group."""
+    """Return the result of a pod that fits on a node but is not placed because its group is not placed."""
     return FitError(entry.pod, unschedulable(failed.message), Diagnosis(0), CycleState())
 
 
@@ -88,7 +88,7 @@ def condition_type(rules: Rules) -> str:
 
 
 def group_condition(group: Object, status: Status, at: str, named: str = SCHEDULED) -> MergePatch | None:
-    """Return the write of the PodGroup's condition; None if nothing changes or the group was scheduled before."""
+    """Return the write of the PodGroup's condition, or None if it stays the same or the group was scheduled before."""
     wanted: dict[str, Any] = {
         "type": named,
         "status": "True" if status.code is Code.SUCCESS else "False",

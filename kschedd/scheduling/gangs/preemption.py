@@ -1,10 +1,10 @@
-"""Preemption for a PodGroup: all pods of lower priority are removed on trial, and those that need not go are kept.
+"""Preemption for a PodGroup: all pods of lower priority are removed on trial, and as many as possible are put back.
 
-With all of them removed, the group's cycle runs again. If the group is placed then, its pods are nominated to their
-nodes. Each victim is put back, the more important ones first, if all pods of the group still fit on their nodes. The
-victims that cannot be put back are evicted. There is one preemption for the whole group, in its own cycle.
+The group's cycle runs again with all these pods removed. If the group is placed then, its pods are nominated to their
+nodes. Each victim is put back, in descending order of importance, if all pods of the group still fit on their nodes.
+The victims that cannot be put back are evicted. The whole group has one preemption, in its own cycle.
 
-The machine's cluster is unchanged afterwards; the actions are returned (`GroupPreemption`).
+Afterwards the machine's cluster is unchanged; the actions to take are returned (`GroupPreemption`).
 
 Source: Kubernetes v1.37, scheduler/framework/preemption/podgrouppreemption.go.
 """
@@ -73,7 +73,7 @@ def post_filtered(
 def _deallocated(
     plugin: DynamicResources, framework: Framework, tried: TriedGroup, cluster: SchedulerCache
 ) -> GroupPreemption:
-    """Release claims that prevent pods of the group from being placed, as the plugin does for a single pod."""
+    """Release claims that prevent pods of the group from being placed, as the plugin does for single pods."""
     seen = [member for member in tried.members if plugin.seen_by(member.result.state)]
     if not seen:
         return GroupPreemption(error("not found"))
@@ -142,7 +142,7 @@ class _Preemption:
         return victims_among([pod for row in table.order.tolist() for pod in table.pods[row]], self.machine.groups)
 
     def fit(self, results: Sequence[tuple[QueuedPod, ScheduleResult]]) -> Work[bool]:
-        """Return whether each pod fits on its node together with those before it."""
+        """Return whether each pod fits on its node together with the previous pods."""
         machine, assumed = self.machine, list[AssumedPod]()
         try:
             for entry, result in results:

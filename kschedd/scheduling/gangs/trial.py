@@ -1,7 +1,7 @@
-"""Pods of a PodGroup on trial: each is assumed on its candidate node while others of its group are tried.
+"""Pods of a PodGroup on trial: each pod is assumed on its candidate node while other pods of its group are tried.
 
-Undoing the trial restores the cluster. The results of each pod, of the group, and of a preemption for the group are
-values that a group's cycles return.
+Undoing the trial restores the cluster. The cycle of a group returns the results of each pod, of the group, and of a
+preemption for the group as values.
 
 Source: Kubernetes v1.36 and v1.37, scheduler/schedule_one_podgroup.go (assumeAndReserveWithRevert).
 """
@@ -45,7 +45,7 @@ class TriedMember:
 
     @property
     def node_name(self) -> str:
-        """The node on which the pod would be; "" for none."""
+        """The node on which the pod would run, or ""."""
         if self.preempts:
             assert self.failed is not None, "a preemption is of an attempt that failed"
             return self.failed.nominated_node or ""
@@ -54,7 +54,10 @@ class TriedMember:
 
 @attrs.frozen(eq=False)
 class GroupPreemption:
-    """The result of a preemption for a whole group. `status`: Success if it was started or is in progress."""
+    """The result of a preemption for a whole group.
+
+    `status`: `status` is Success if the preemption was started or is in progress.
+    """
 
     status: Status
     nominated: Mapping[str, str] = attrs.field(factory=dict)
@@ -67,7 +70,10 @@ class GroupPreemption:
 
 @attrs.frozen(eq=False)
 class TriedGroup:
-    """The result of a group on trial. `members`: in the order of the trial; fewer than its pods after an error."""
+    """The result of a group on trial.
+
+    `members` are in the order of the trial, and fewer than the group's pods after an error.
+    """
 
     status: Status
     members: Sequence[TriedMember]
@@ -80,7 +86,7 @@ class TriedGroup:
 
 @attrs.define(eq=False)
 class MemberTrial:
-    """The assumptions made on trial, to be undone at the end."""
+    """The assumptions made on trial, which are undone at the end."""
 
     machine: SchedulingMachine
     nominator: Nominator
@@ -137,7 +143,7 @@ class MemberTrial:
             self.nominator.left_queue(entry.uid)
 
     def _permit(self, reserved: AssumedPod) -> Status | None:
-        """Return Permit's status; on trial no pod waits."""
+        """Return Permit's status; during a trial no pod waits."""
         self.machine.waiting.pods.pop(reserved.pod.uid, None)
         if reserved.waiting is None:
             return None
@@ -157,7 +163,7 @@ class MemberTrial:
 
 
 def activates_nobody(pods: Sequence[Pod]) -> None:
-    """Replace `Handle.activate` during a trial: activate no pods."""
+    """Replace `Handle.activate` during a trial, and activate no pods."""
 
 
 def _victims(result: FitError, failed: FailedAttempt) -> Sequence[Pod]:

@@ -1,1 +1,1 @@
-"""Nominated pods: the node each is nominated to, and how attempts count them."""
+"""Nominated pods: the node to which each pod is nominated, and the counting of nominated pods in attempts."""

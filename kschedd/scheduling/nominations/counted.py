@@ -1,15 +1,15 @@
-"""Nominated pods as attempts count them: by row, those of equal or higher priority, without the pod itself.
+"""Nominated pods as attempts count them: by row, with equal or higher priority, without the attempted pod itself.
 
-There may be thousands of nominations, of which hardly any has changed since the previous attempt. The nominations
-therefore log the nodes whose pods change. For each priority of an attempted pod there is one `NominatedByPriority`,
-which follows this log and that of the table's nodes. An attempt reads a view of it (`NominatedByRow`), which differs in
-at most one row: the one to which the pod itself is nominated.
+Of thousands of nominations, hardly any may have changed since the previous attempt. The nominations therefore log each
+node when the pods nominated to it change. For each priority of attempted pods there is one `NominatedByPriority`, which
+follows this log and the log of the table's nodes. An attempt reads a view of the NominatedByPriority
+(`NominatedByRow`). The view differs in at most one row: the row of the node to which the pod itself is nominated.
 
-A cache that depends on nominated pods keeps the view, and gets the differing rows from the next view
+A cache that depends on nominated pods keeps its view, and a later view returns the rows that differ
 (`NominatedByRow.differing`).
 
-Invariant: a view's pods equal those of a fresh walk over all nominations. Shapes: `there` and `changed_at` have one
-element for each row of the table.
+Invariant: the pods of a view equal the result of a fresh walk over all nominations. Shapes: `there` and `changed_at`
+have one element for each row of the table.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,18 +29,18 @@ Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
 
 _LOG_LIMIT = 1 << 16
 _MEMORY = 32 << 20  # bytes of the columns of all priorities together
-_BYTES_A_ROW = 64  # with the sums of a few resources
+_BYTES_A_ROW = 64  # including the sums of a few resources
 _FEWEST = 16  # minimum number of priorities kept, for large clusters
 _NOBODY: Final[tuple[Pod, ...]] = ()
 
 
 class Nominations(dict[str, tuple[Pod, ...]]):
-    """Node name -> pods nominated to it, in the order of nomination. Only the nominator changes it."""
+    """Node name -> pods nominated to it, in the order of nomination. Only the nominator changes this mapping."""
 
     def __init__(self) -> None:
         super().__init__()
         self.node_of: dict[str, str] = {}  # uid -> node
-        self._changed: list[str] = []  # nodes whose pods changed, in order
+        self._changed: list[str] = []  # nodes with changed pods, in order
         self._forgotten = 0  # number of changes dropped from the log
         self._by_priority: WeakKeyDictionary[NodeTable, RecentlyUsed[int, NominatedByPriority]] = WeakKeyDictionary()
 
@@ -71,7 +71,7 @@ class Nominations(dict[str, tuple[Pod, ...]]):
         return self._forgotten + len(self._changed)
 
     def changed_since(self, changes: int) -> list[str] | None:
-        """Return the nodes whose pods changed after `changes` changes; None if the log does not reach back that far."""
+        """Return the nodes that changed after change number `changes`; None if the log does not reach back so far."""
         if changes < self._forgotten:
             return None
         return self._changed[changes - self._forgotten :]
@@ -110,13 +110,13 @@ class NominatedByPriority:
         self.changed_at: Ints = np.zeros(size, dtype=np.int64)  # as numbers of updates
         self.updates = 0
         self._changes = -1  # number of nomination changes processed
-        self._stamp = 0  # version of the table's nodes processed
+        self._stamp = 0  # version of the table's nodes up to which changes are processed
         self._added = AddedPods(size)
         self._resize_rules: ResizeRules | None = None  # the table's rules, used to count `_added`
-        self._stale: set[int] = set()  # rows whose pods differ from those in `_added`
+        self._stale: set[int] = set()  # rows with pods that differ from `_added`
 
     def follow(self, table: NodeTable, nominations: Nominations) -> None:
-        """Process changes of the nominations, and of the nodes of rows."""
+        """Process changes of the nominations, and of the rows' nodes."""
         versions, changes = table.versions, nominations.changes
         if changes == self._changes and versions.nodes.at <= self._stamp:
             return
@@ -133,9 +133,9 @@ class NominatedByPriority:
             self.count(row, nominations.get(table.names[row], _NOBODY))
 
     def count(self, row: int, nominated: tuple[Pod, ...]) -> None:
-        """Set the pods nominated to the row's node."""
+        """Update the pods nominated to the row's node."""
         priority = self.priority
-        # Usually all count; then the same tuple object is kept.
+        # Usually all pods count, and then the same tuple object is kept.
         if not all([pod.priority >= priority for pod in nominated]):
             nominated = tuple([pod for pod in nominated if pod.priority >= priority])
         if self.pods.get(row, _NOBODY) == nominated:
@@ -149,7 +149,7 @@ class NominatedByPriority:
         self._stale.add(row)
 
     def added(self, table: NodeTable) -> AddedPods:
-        """Return what these pods add to the rows of the table."""
+        """Return the columns that these pods add to the rows of the table."""
         if table.resize_rules != self._resize_rules:
             self._resize_rules, self._stale = table.resize_rules, set(self.pods)
         for row in self._stale:
@@ -159,12 +159,12 @@ class NominatedByPriority:
 
 
 class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
-    """The nominated pods that count for one pod, by row: valid until nominations or nodes change."""
+    """The nominated pods that count for one pod, by row; valid until nominations or nodes change."""
 
     __slots__ = ("_base", "_others", "_row", "_updates")
 
     def __init__(self, base: NominatedByPriority, row: int = -1, others: tuple[Pod, ...] = _NOBODY) -> None:
-        """Create a view. On `row`, to which the pod itself is nominated, only `others` count."""
+        """Create a view. On `row`, the row of the node to which the pod itself is nominated, only `others` count."""
         self._base, self._row, self._others = base, row, others
         self._updates = base.updates
 
@@ -185,7 +185,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         return len(self._base.pods) - (self._row >= 0 and not self._others)
 
     def places(self, rows: Rows) -> Ints:
-        """Return the indices in `rows` of those with pods that count."""
+        """Return the indices in `rows` of the rows with pods that count."""
         if len(rows) == 1:
             return _FIRST if int(rows[0]) in self else _NONE
         places: Ints = self._base.there[rows].nonzero()[0]
@@ -205,7 +205,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         self._base.added(copy.whole).count(copy, rows, of, sign)
 
     def differing(self, before: "NominatedByRow") -> Rows | None:
-        """Return the rows on which the pods differ from those in an earlier view; None: any may differ."""
+        """Return the rows on which the pods differ from those in an earlier view; None means any row may differ."""
         base = self._base
         if before._base is not base:
             return None
@@ -228,7 +228,7 @@ NO_NOMINATED: Final = NominatedByRow(NominatedByPriority(0, 0))
 class NominatedPods:
     """The nominated pods that count for one pod. Computed on first use, then fixed until the attempt ends.
 
-    `apart`: the attempt may stop while nominations are counted for others.
+    `apart`: the attempt may stop while nominations are counted for other attempts.
     """
 
     table: NodeTable
@@ -249,11 +249,11 @@ class NominatedPods:
 
     @property
     def if_any(self) -> NominatedByRow:
-        """All nominated pods that count, for a search; empty without a lookup if there are no nominations."""
+        """All nominated pods that count, for a search; empty without a lookup if no nominations exist."""
         return self.everywhere if self.nominated else NO_NOMINATED
 
     def at(self, node_name: str) -> NominatedByRow:
-        """Return the nominated pods that count, for a caller that needs only this node."""
+        """Return the nominated pods that count on this node, for a caller that needs no other node."""
         pods = self.nominated.get(node_name)
         return self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED
 

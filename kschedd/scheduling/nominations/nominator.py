@@ -1,7 +1,7 @@
-"""Nominator: the pending pods that preemption (or a user) has nominated to a node, by node.
+"""Nominator: the pending pods that preemption (or a user) has nominated to a node.
 
-The nominations here may be newer than `status.nominatedNodeName`: preemption adds one before it is written. The
-scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
+The nominations here may be newer than `status.nominatedNodeName`, because preemption adds a nomination here before it
+writes the field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference has no visible effect: a nomination of ""
 is deleted, not kept under an empty node name. Owned by the scheduling driver, read by each attempt.
@@ -23,7 +23,7 @@ class Nominator:
     current_pod: CurrentPod | None = None  # None: every nominated pod is assumed to exist
     version: int = 0  # incremented with every change
     _by_node: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
-    _pods: Nominations = attrs.field(factory=Nominations, init=False)  # the same as tuples, and uid -> node
+    _pods: Nominations = attrs.field(factory=Nominations, init=False)  # the same pods as tuples, and uid -> node
 
     def __bool__(self) -> bool:
         return bool(self._pods.node_of)
@@ -35,7 +35,7 @@ class Nominator:
         self._pods.copy_of(other._pods)
 
     def add(self, pod: Pod, node_name: str | None = None) -> None:
-        """Nominate the pod to `node_name`; "" clears its nomination, None takes the node from the pod's status."""
+        """Nominate the pod to `node_name`; "" clears its nomination, and None uses the node in the pod's status."""
         self.remove(pod)
         node = pod.nominated_node_name if node_name is None else node_name
         if not node:
@@ -50,7 +50,10 @@ class Nominator:
         self._pods.change(node, tuple(self._by_node[node].values()))
 
     def update(self, old: Pod, new: Pod) -> None:
-        """Replace a pod's version. If neither version names a node, ours stays, because the API server lags behind."""
+        """Replace a pod's version.
+
+        If neither version names a node, the nomination here stays, because the API server's version is older.
+        """
         keep = None
         if not old.nominated_node_name and not new.nominated_node_name:
             if old.uid not in self._pods.node_of:
@@ -71,9 +74,9 @@ class Nominator:
         self._pods.change(node, tuple(there.values()))
 
     def left_queue(self, uid: str) -> None:
-        """Mark a pod that was skipped because it is being deleted: it is in no queue, yet neither deleted nor bound.
+        """Mark a pod that was skipped because it is being deleted: it is in no queue, but neither deleted nor bound.
 
-        Nominated pods are looked up in the queue; of this pod only the name is known from now on.
+        Nominated pods are looked up in the queue, so only the name of this pod remains available.
         """
         node = self._pods.node_of.get(uid)
         if node is not None:
@@ -84,11 +87,11 @@ class Nominator:
             self.version += 1
 
     def node_of(self, uid: str) -> str:
-        """Return the node the pod is nominated to; "" if none."""
+        """Return the node to which the pod is nominated, or ""."""
         return self._pods.node_of.get(uid, "")
 
     def node_by_uid(self) -> dict[str, str]:
-        """Return the node of every nominated pod by uid, as a copy."""
+        """Return the node of every nominated pod by uid, in a new mapping."""
         return self._pods.node_of.copy()
 
     def on_node(self, node_name: str) -> tuple[Pod, ...]:
@@ -97,7 +100,7 @@ class Nominator:
 
     @property
     def nominated(self) -> Nominations:
-        """All nominated pods by node; a live view, read-only."""
+        """All nominated pods by node: a live view, read-only."""
         return self._pods
 
     def by_node(self) -> dict[str, tuple[Pod, ...]]:
@@ -106,5 +109,5 @@ class Nominator:
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, Pod]]:
-        """Node -> uid -> pod, for the nodes with nominated pods; a live view, read-only."""
+        """Node -> uid -> pod for the nodes with nominated pods: a live view, read-only."""
         return self._by_node

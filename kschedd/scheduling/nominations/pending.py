@@ -1,11 +1,11 @@
 """PendingPods: the latest watched version of every unassigned pod, and the nominations.
 
-The queue owns the pending pods. This class has what the driver needs without querying the queue: the pod's current
-version when its attempt begins or has failed, and the nominations, which every attempt reads.
+The queue owns the pending pods. This class holds what the driver needs without a query to the queue: the current
+version of a pod when its attempt begins or has failed, and the nominations, which every attempt reads.
 
-A nomination follows the pod's own status, but is newer if preemption has chosen a node. An update of a pod in flight
-takes effect after its attempt, and an update without a node leaves the nomination. A new pod's own nomination counts
-once the queue reports that the pod is in the active queue.
+A nomination follows the status of its pod, but is newer if preemption has chosen a node. An update of a pod in flight
+takes effect after the pod's attempt, and an update without a node leaves the nomination unchanged. A nomination in the
+status of a new pod counts from the time at which the queue reports the pod in the active queue.
 
 Owns the nominator. Source: Kubernetes v1.34, scheduler/eventhandlers.go, backend/queue/scheduling_queue.go (Update).
 """
@@ -39,21 +39,21 @@ class PendingPods:
         return frozenset(self._passed_over)
 
     def goes_on(self, passed_over: Iterable[str], nominations: Iterable[tuple[Pod, str]]) -> None:
-        """Take over another instance's skipped pods and its nominations in order (`nominator.nodes`).
+        """Take over the skipped pods of another instance, and its nominations in order (`nominator.nodes`).
 
-        Both instances have the same pods, none of them in flight.
+        Both instances contain the same pods, and no pod is in flight.
         """
         self._passed_over = set(passed_over)
         for pod, node in nominations:
             self.nominator.add(pod, node)
 
     def current(self, entry: QueuedPod) -> Pod | None:
-        """Return the current version of a popped pod; None if it is deleted, bound, or replaced by another pod."""
+        """Return the current version of a popped pod, or None if it is deleted, bound, or replaced by another pod."""
         pod = self.pods.get(entry.key)
         return pod if pod is not None and pod.uid == entry.pod.uid else None
 
     def waiting_for_queue(self, held: Container[str]) -> list[Pod]:
-        """Return the pods that are neither in the queue nor skipped; `held`: the uids in the queue."""
+        """Return the pods that are neither in the queue nor skipped; `held` are the uids in the queue."""
         return [pod for pod in self.pods.values() if pod.uid not in held and pod.uid not in self._passed_over]
 
     # -- watch events ----------------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class PendingPods:
     def updated(self, old: Pod, new: Pod) -> None:
         """Process a change of a pod of this scheduler that is not assumed on a node."""
         if new.uid in self._in_flight or old.finished or old.node_name or same_version(old, new):
-            return  # an attempt continues with the popped version
+            return  # the attempt continues with the popped version
         if new.uid in self._passed_over:
             self._passed_over.discard(new.uid)  # the queue adds it as a new pod
             self.nominator.remove(new)
@@ -78,7 +78,7 @@ class PendingPods:
             self.nominator.update(old, new)
 
     def handed_over(self, uid: str) -> None:
-        """Mark a pod that is announced to the queue as new or deleted, because its profile was added or removed."""
+        """Mark a pod that the queue receives as new or as deleted, because its profile was added or removed."""
         self._passed_over.discard(uid)
 
     # -- results of attempts -----------------------------------------------------------------------------------------
@@ -94,17 +94,17 @@ class PendingPods:
         self._in_flight.add(uid)
 
     def pass_over(self, entry: QueuedPod) -> None:
-        """Skip the pod: no attempt is made, and it is in no queue even though it may still exist."""
+        """Skip the pod: it is not attempted and is in no queue, although it may still exist."""
         if self.current(entry) is not None:
             self._passed_over.add(entry.uid)
         self.release(entry.uid)
 
     def release(self, uid: str) -> None:
-        """Remove a pod from those in flight, without returning it to the queue."""
+        """Remove a pod from the pods in flight, without returning it to the queue."""
         self._in_flight.discard(uid)
         self.nominator.left_queue(uid)
 
     def failed(self, pod: Pod, nominated_node: str | None) -> None:
-        """Requeue the pod. `nominated_node`: None takes the nomination from the pod's status, "" clears it."""
+        """Requeue the pod. `nominated_node`: None uses the nomination in the pod's status, and "" clears it."""
         self._in_flight.discard(pod.uid)
         self.nominator.add(pod, nominated_node)

@@ -1,10 +1,10 @@
-"""PodDisruptionBudgets in preemption: pods whose eviction would exceed a budget's allowed disruptions.
+"""PodDisruptionBudgets in preemption: detection of evictions that would exceed the disruptions allowed by a budget.
 
-Budgets are read once for each version of their object and found by namespace.
+Budgets are read once for each version of their object, and are found by namespace.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation); v1.37,
-scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation).
-Errors: none; a budget whose selector cannot be read, or selects everything or nothing, covers no pod, as upstream.
+scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation). Errors: none; a budget with an unreadable
+selector, or with one that selects everything or nothing, covers no pod, as in kube-scheduler.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Budget:
     source: Object
     selector: LabelSelector
     allowed: int  # number of disruptions
-    disrupted: Collection[str]  # names of pods whose eviction is already counted
+    disrupted: Collection[str]  # names of pods with an eviction that is already counted
 
     @property
     def key(self) -> str:
@@ -47,13 +47,13 @@ class Budget:
         return cls(source, selector, status.get("disruptionsAllowed") or 0, status.get("disruptedPods") or ())
 
     def covers(self, pod: Pod) -> bool:
-        """Return whether the budget selects the pod, which must be in the budget's namespace."""
+        """Return whether the budget selects the pod; both must be in the same namespace."""
         return bool(pod.labels) and self.selector.matches(pod.labels)
 
 
 @attrs.frozen(eq=False)
 class Split:
-    """The pods whose eviction violates a budget, the others, and the budgets that cover any of them.
+    """The pods that would violate a budget by their eviction, the other pods, and the budgets that cover any of them.
 
     Both lists keep the given order.
     """
@@ -68,16 +68,19 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 @attrs.define(eq=False)
 class Budgets:
-    """The budgets of a cluster. `all` is replaced, never changed, when `refresh` finds that they changed."""
+    """The budgets of a cluster.
+
+    When `refresh` finds that budgets changed, it replaces `all`; it never modifies the object.
+    """
 
     cluster: SchedulerCache
-    first_violated_only: bool = False  # a rule: charge a pod to no budget after the first that it violates
+    first_violated_only: bool = False  # a rule: after the first violated budget, a pod is charged to no other budget
     all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
     _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
     _stamp: int = attrs.field(default=0, init=False)
 
     def refresh(self) -> None:
-        """Read the budgets again if any changed; call before each use."""
+        """Read the budgets again if any has changed; call this method before each use."""
         versions = self.cluster.versions
         if self._stamp >= versions.latest(KIND):
             return
@@ -93,11 +96,11 @@ class Budgets:
             self._by_namespace.setdefault(budget.namespace, []).append(budget)
 
     def charges(self) -> "Charges":
-        """Return an account of evictions against the budgets, with nothing charged yet."""
+        """Return an account of evictions against the budgets, with no evictions charged yet."""
         return Charges(self._by_namespace, self.first_violated_only)
 
     def split(self, pods: Iterable[Pod]) -> Split:
-        """Count the pods against the budgets in this order; those that exceed an allowance are violating."""
+        """Count the pods against the budgets in this order; a pod that exceeds an allowance is violating."""
         if not self._by_namespace:
             return Split([], list(pods), _NONE)
         violating: list[Pod] = []
@@ -118,7 +121,7 @@ class Charges:
     _left: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def breaks(self, pod: Pod) -> bool:
-        """Charge the pod's eviction to its budgets; return whether one of them does not allow it."""
+        """Charge the pod's eviction to its budgets, and return whether one of them does not allow it."""
         broken = False
         for budget in self._by_namespace.get(pod.namespace, ()):
             if not budget.covers(pod):

@@ -1,15 +1,14 @@
 """Preemption candidates: dry runs on enough nodes, a cache of their results, and the choice of the best candidate.
 
-A dry run's result is valid for every pod of the signature as long as the row's node, its pods, the nominated pods that
-count there and the budgets that cover any of its victims are unchanged, and every plugin reads only the row. So each
-signature has columns with the outcome and the ranking criteria by row. Only rows that changed are tried again, all in
-one batch.
+The result of a dry run is valid for every pod of the signature as long as these are unchanged: the row's node, its
+pods, the nominated pods that count there, and the budgets that cover any of its victims. Every plugin must read only
+the row. So for each signature there are columns with the outcome and the ranking criteria of each row. Only rows that
+changed are tried again, all in one batch.
 
 Invariant: a cached result equals what `preemption.select_victims` would return now.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (DryRunPreemption, pickOneNodeForPreemption).
-Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting
-status.
+Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE or the number of the rejecting status.
 """
 
 from collections import Counter
@@ -44,12 +43,12 @@ Judge = Callable[[Pod, str, NominatedByRow], Work[Status | None]]
 
 _NEVER = -1
 _HIGHEST = (1 << 31) - 1  # no pod has a higher priority
-_LIFT = 1 << 31  # makes every priority positive, so that more victims never weigh less than fewer
+_LIFT = 1 << 31  # makes every priority positive, so that more victims always weigh at least as much as fewer
 _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # regardless of its rows
-_AHEAD: Final = 1  # additional windows tried next to a mostly untried one: more take over 20 ms at once
+_AHEAD: Final = 1  # additional windows tried with a mostly untried one; more would take over 20 ms together
 _MANY: Final = 8  # one in this many rows
-_MOST_AT_ONCE = 32  # rows tried if fewer are needed
+_MOST_AT_ONCE = 32  # number of rows tried if fewer are needed
 _LOOKED_THROUGH = 8192  # rows searched for them
 _FEWEST = 4  # minimum number of signatures kept, for large clusters
 _MOST = 1024  # maximum number of signatures kept, for small clusters
@@ -60,7 +59,7 @@ class _Columns:
 
     def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: Evaluation | None) -> None:
         size = table.capacity
-        self.cached = cached  # valid while this object is the signature's cached evaluation
+        self.cached = cached  # the columns are valid while this object is the signature's cached evaluation
         self.in_use = False  # some rows were tried
         self.stamp = table.versions.now
         self.budgets = budgets
@@ -75,10 +74,10 @@ class _Columns:
         self.candidates = np.full(size, None, dtype=np.object_)
         self.statuses: list[Status] = []
         self._numbers: dict[Status, int] = {}
-        self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim it covers
+        self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim that the budget covers
 
     def invalidate(self, table: NodeTable, budgets: Mapping[str, Budget], counted: NominatedByRow) -> None:
-        """Invalidate rows whose inputs changed since the last call; a row's pods are checked when the row is used."""
+        """Invalidate rows with changed inputs since the last call; a row's pods are checked when the row is used."""
         versions = table.versions
         rows = versions.nodes.since(self.stamp)
         self.stamp = versions.now
@@ -99,7 +98,7 @@ class _Columns:
             if old is new:
                 continue
             if old is None or new is None or old.selector is not new.selector:
-                self.tried_at[:] = _NEVER  # the budget may cover different pods now
+                self.tried_at[:] = _NEVER  # the budget may cover other pods now
                 return
             covered = self._covered.get(key)
             if covered:
@@ -152,7 +151,7 @@ class _Columns:
         return number
 
     def best(self, rows: Rows) -> Rows:
-        """Return the best candidates, including ties, by upstream's criteria in order."""
+        """Return the best candidates, including ties, by kube-scheduler's criteria in order."""
         for least in (self.violations, self.highest, self.priorities, self.victims):
             if len(rows) == 1:
                 return rows
@@ -166,7 +165,7 @@ class _Columns:
 class _LowestPriorities:
     """The lowest pod priority on each row, updated on use.
 
-    In a cluster without priorities, most rows have no pod to evict, for pods of any signature.
+    In a cluster without priorities, most rows have no pod to evict, whatever the signature of the preemptor.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -181,7 +180,7 @@ class _LowestPriorities:
             self._at = np.full(table.capacity, _NEVER, dtype=np.int64)
         stale = rows[self._at[rows] < versions.row_pods_at[rows]]
         if len(stale):
-            # `pod.priority` would double the cost, and all pods of a large cluster may have to be visited.
+            # `pod.priority` would double the time, and all pods of a large cluster may have to be visited.
             self._values[stale] = [
                 min([pod.signature.spec.priority for pod in table.pods[row]], default=_HIGHEST)
                 for row in stale.tolist()
@@ -196,7 +195,7 @@ class Candidates:
     """The dry runs of one profile on one cluster."""
 
     filters: Filters
-    groups: PodGroups | None = None  # their pods may have to be evicted together; None: no PodGroups
+    groups: PodGroups | None = None  # groups with pods that may have to be evicted together; None: no PodGroups
     judged_on: Judge | None = None  # set if there are groups
     budgets: Budgets = attrs.field(init=False)
     _lowest: "_LowestPriorities" = attrs.field(init=False)
@@ -228,16 +227,16 @@ class Candidates:
         counted: NominatedByRow,
         cached: Evaluation | None,
     ) -> DryRun:
-        """Dry-run preemption; see `FailedAttemptView.dry_run`. With `cached` None no result is kept."""
+        """Dry-run preemption; see `FailedAttemptView.dry_run`. If `cached` is None, no result is kept."""
         table = self.filters.cluster.table
         self.budgets.refresh()
         if self.groups is not None and self.groups.keys():
-            cached = None  # pods on other rows and the groups themselves count as well
+            cached = None  # pods on other rows, and the groups themselves, count as well
         if not len(rows):
             return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
         columns = self._columns(state, pod, counted, cached)
         order = np.concatenate((rows[offset:], rows[:offset])) if offset else rows
-        calm: list[Rows] = []  # first candidates without budget violations, then those with
+        calm: list[Rows] = []  # first candidates without budget violations, then candidates with violations
         violating: list[Rows] = []
         some_calm, found, visited = False, 0, 0
         size = wanted + (wanted >> 4) + 1
@@ -247,7 +246,7 @@ class Candidates:
             self._try_stale(columns, state, pod, window, order[visited:], counted)
             among = window[columns.outcome[window] == CANDIDATE]
             is_calm = columns.violations[among] == 0
-            # The search ends with the candidate that completes the wanted number, but not before one without
+            # The search ends with the candidate that completes the wanted number, but not before a candidate without
             # violations.
             last = max(0, wanted - found - 1)
             if not some_calm:
@@ -260,7 +259,7 @@ class Candidates:
             violating.append(among[~is_calm])
             if not found and self._nobody_to_evict(columns, pod, order[visited:]):
                 break
-            # Double the window, unless fewer will do at the current rate.
+            # Double the window, unless fewer rows are enough at the current rate.
             size *= 2
             if wanted and some_calm:
                 size = min(size, (wanted - found) * visited // found + _MOST_AT_ONCE)
@@ -283,9 +282,9 @@ class Candidates:
         return columns
 
     def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
-        """Return whether none of these next rows has a pod to evict; store that outcome if so.
+        """Return whether none of these next rows has a pod to evict; if so, store that outcome.
 
-        That is the case in a cluster without priorities. Very long lists of rows are not checked.
+        This is the usual case in a cluster without priorities. Very long lists of rows are not checked.
         """
         if self.groups is not None and self.groups.keys():
             return False
@@ -297,11 +296,10 @@ class Candidates:
     def _try_stale(
         self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, others: Rows, counted: NominatedByRow
     ) -> None:
-        """Try the rows of the window without a valid result, and additional ones if results are cached.
+        """Try the rows of the window without a valid result, and additional rows if results are cached.
 
         Each pod begins at a different row. Without the additional rows, the first ten or twenty pods of a signature
-        would find most of their windows untried, and all later ones would find some rows changed by earlier
-        preemptions.
+        would find most of their windows untried. All later pods would find some rows changed by earlier preemptions.
         """
         table = self.filters.cluster.table
         stale = columns.stale(table, window)
@@ -328,7 +326,7 @@ class Candidates:
             columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self.budgets, counted, pods))
 
     def _try_groups(self, columns: _Columns, pod: Pod, rows: Rows, counted: NominatedByRow, groups: PodGroups) -> Rows:
-        """Try the rows that have pods of PodGroups; return the other rows."""
+        """Try the rows that have pods of PodGroups, and return the other rows."""
         table, judge = self.filters.cluster.table, self.judged_on
         assert judge is not None, "where there are groups, victims are tried one by one"
         there = [any(one.signature.spec.pod_group_name for one in table.pods[row]) for row in rows.tolist()]

@@ -1,11 +1,11 @@
 """Dry run of preemption: the pods that would have to be evicted from a node so that a more important pod fits.
 
-For each given row, all pods of lower priority are removed. If the pod fits then, as many as possible are reprieved:
-first those whose eviction would violate a PodDisruptionBudget, then the others, the more important ones first in each
-group. The pods that cannot be reprieved are the victims.
+For each given row, all pods of lower priority are removed. If the pod fits then, as many removed pods as possible are
+reprieved: first the pods that violate a PodDisruptionBudget by their eviction, then the others. Both groups are in
+descending order of importance. The pods that cannot be reprieved are the victims.
 
-Many rows are tried together in one copy of the table (`what_if_rows`), in rounds: each round reprieves one pod on every
-row and filters all rows at once. Nothing is cached here; see `candidates` for the cache across preemptions.
+Many rows are tried together in one copy of the table (`what_if_rows`). Each round reprieves one pod on every row and
+filters all rows together. This module caches nothing; see `candidates` for the cache across preemptions.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode),
 scheduler/util/utils.go (MoreImportantPod, GetEarliestPodStartTime).
@@ -37,7 +37,7 @@ NO_VICTIMS: Final = unresolvable("No preemption victims found for incoming pod")
 
 
 def earliest_start(victims: Sequence[Pod]) -> int:
-    """Return the earliest start of the victims with the highest priority."""
+    """Return the earliest start time among the victims with the highest priority."""
     if len(victims) == 1:
         return started(victims[0])
     priorities = [victim.signature.spec.priority for victim in victims]
@@ -54,7 +54,7 @@ class DryRunResult:
     covering: frozenset[str] = frozenset()
     highest: int = 0  # highest priority
     priorities: int = 0  # sum of priorities
-    earliest: int = 0  # earliest start of those with the highest priority
+    earliest: int = 0  # earliest start among the pods with the highest priority
 
 
 _NOBODY_TO_EVICT: Final = DryRunResult(NO_VICTIMS)
@@ -72,7 +72,7 @@ def select_victims(
 ) -> list[DryRunResult]:
     """Dry-run preemption on these rows of the cluster's table.
 
-    `by_importance`: the rows' pods. `counted`: the nominated pods that count, by row.
+    `by_importance` holds the pods of the rows. `counted` holds the nominated pods that count, by row.
     """
     table, priority = filters.cluster.table, pod.priority
     tried = [_NOBODY_TO_EVICT] * len(rows)
@@ -90,11 +90,11 @@ def select_victims(
 
 @attrs.frozen(eq=False)
 class _LesserPods:
-    """The pods of lower priority on each row, at least one, row after row, the more important ones first."""
+    """The pods of lower priority on each row, at least one per row, row by row, most important first."""
 
     batch: PodBatch
     rows: Rows  # the row of each pod
-    first: Ints  # by row: index of its first pod
+    first: Ints  # by row: index of the row's first pod
     many: Ints  # number of pods by row
     priorities: Ints  # of each pod
     starts: Ints  # of each pod
@@ -116,8 +116,8 @@ class _LesserPods:
     def ranked_by(self, places: Ints, rows: Rows) -> list[tuple[int, int, int]]:
         """Return the ranking criteria of the pods at these places, by row.
 
-        They are the highest priority, the sum of priorities, and the earliest start of the pods with the highest
-        priority. The pods are on `rows`, in ascending order.
+        These are the highest priority, the sum of priorities, and the earliest start of the pods with the highest
+        priority. The pods' `rows` are in ascending order.
         """
         if not len(places):
             return []
@@ -169,7 +169,7 @@ def _victims(stage: "_Stage", lesser: _LesserPods, budgets: Budgets) -> list[Dry
 
 
 def _rejections(verdicts: Verdicts) -> list[DryRunResult | None]:
-    """Return by row the result if a filter rejects it; most rejected rows share one reason."""
+    """Return the results of the rows that a filter rejects, by row; most rejected rows share one reason."""
     failed = verdicts.failed.tolist()
     shared: dict[tuple[int, int], DryRunResult] = {}
     results: list[DryRunResult | None] = [None] * len(failed)
@@ -192,7 +192,7 @@ def _spans(lesser: _LesserPods) -> list[tuple[int, int]]:
 
 
 def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) -> tuple[Ints, dict[int, Split]]:
-    """Return the places of the pods in the order of their reprieve, and how budgets split the pods of `rows`."""
+    """Return the places of the pods in their order of reprieve, and the split by budgets of the pods of `rows`."""
     order = np.arange(len(lesser.rows))
     splits: dict[int, Split] = {}
     if not budgets.all:
@@ -210,7 +210,7 @@ def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) 
 
 @attrs.frozen(eq=False)
 class _Stage:
-    """The rows that are tried, their pods of lower priority, and the nominated pods that count there."""
+    """The tried rows, their pods of lower priority, and the nominated pods that count there."""
 
     rows: WhatIfRows
     lesser: _LesserPods
@@ -228,10 +228,10 @@ class _Stage:
         self.rows.follow(lesser.batch, lesser.rows, np.arange(len(lesser.rows)), -1)
 
     def reprieve(self, rows: Rows, places: Ints) -> Bools:
-        """Add one pod back to each row, and remove it where the preemptor no longer fits; return where it fits."""
+        """Add one pod back to each row, remove it where the preemptor then does not fit, and return where it fits."""
         batch = self.lesser.batch
         self.rows.add(batch, rows, places)
-        # Verdicts that depend only on the Node object are known and cannot change.
+        # Verdicts that depend only on the Node object are valid and cannot change.
         since = batch.kinds[places], batch.of
         fits: Bools = self.judge(rows, self.rows.filters.of_pods, since).failed == PASSED
         if not fits.all():
@@ -241,8 +241,8 @@ class _Stage:
     def judge(self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None) -> Verdicts:
         """Return the verdicts on these rows.
 
-        Rows with nominated pods are judged first with these pods, and without them if they pass. `since`: the pods
-        added to rows that passed before.
+        Rows with nominated pods are judged first with these pods, and if they pass, also without them. `since` holds
+        the pods added to rows that passed before.
         """
         counting = self.nominated.among(rows)
         if counting.any():
@@ -258,7 +258,7 @@ class _Stage:
     def _judge_with_nominated(
         self, rows: Rows, counting: Bools, plugins: NodeLocalPlugins
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Return the verdicts on the rows that are `counting`, with their nominated pods added; all others pass."""
+        """Return the verdicts on the `counting` rows with their nominated pods added; all other rows pass."""
         failed, codes = np.full(len(rows), PASSED, dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
         self.nominated.add(rows[counting])
         failed[counting], codes[counting], explicit_status = self.rows.judge(rows[counting], plugins)

@@ -1,12 +1,12 @@
-"""Writes of preemption: clear nominations, set the victims' DisruptionTarget condition and delete the victims.
+"""Writes of preemption: clear nominations, set the victims' DisruptionTarget condition, and delete the victims.
 
-The cluster may change meanwhile: a pod that is already deleted counts as evicted. If a victim's condition or deletion
-is rejected, the other victims stay: kube-scheduler cancels the rest and retries the preemptor. If every victim was
-already deleted, no deletion event wakes the preemptor. Up to 1.34 it is then requeued at once, as after a rejected
-write; with the rule gone_victims_evicted it is not.
+The cluster may change meanwhile: a pod that is already deleted counts as evicted. If the write of a victim's condition
+or its deletion is rejected, the other victims stay: kube-scheduler cancels the remaining writes and retries the
+preemptor. If every victim was already deleted, no deletion event requeues the preemptor. Up to 1.34 the preemptor is
+then requeued immediately, as after a rejected write; with the rule gone_victims_evicted it is not.
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
-Does no I/O itself: the caller passes the write function and the pod lookup. Owns nothing.
+This module does no I/O: the caller passes the write function and the pod lookup. Owns nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,9 +26,9 @@ def evict(
     *,
     gone_fails: bool = True,
 ) -> Status | None:
-    """Do the writes in order. Return why the preemptor must be requeued at once; None if it has to wait.
+    """Do the writes in order. Return why the preemptor must be requeued immediately, or None if it has to wait.
 
-    `uid_of(namespace, name)` returns the uid of the pod that currently has this name, None if there is none.
+    `uid_of(namespace, name)` returns the uid of the current pod with this name, or None if there is no such pod.
     `gone_fails`: see `EvictionOutcome`.
     """
     outcome = EvictionOutcome(gone_fails)
@@ -43,23 +43,23 @@ def evict(
 
 @attrs.frozen
 class WrittenPod:
-    """The pod that a write is meant for."""
+    """The pod to which a write applies."""
 
     namespace: str
     name: str
     uid: str  # "": any pod with the name
 
     def is_gone(self, uid_now: str | None) -> bool:
-        """Return whether the pod is gone.
+        """Return whether the pod no longer exists.
 
-        `uid_now`: uid of the pod that currently has this name; None if there is none.
+        `uid_now` is the uid of the current pod with this name, or None if there is no such pod.
         """
         return uid_now is None or (bool(self.uid) and self.uid != uid_now)
 
 
 @attrs.define
 class EvictionOutcome:
-    """The result of an eviction. `gone_fails`: it fails if every victim was already deleted."""
+    """The result of an eviction. `gone_fails`: the eviction fails if every victim was already deleted."""
 
     gone_fails: bool = True
     _refusal: Status | None = None
@@ -70,7 +70,7 @@ class EvictionOutcome:
     _cancelled: bool = False
 
     def wants(self, write: Write) -> bool:
-        """Return whether to execute a write: none after a rejection, and no deletion of a victim that is gone."""
+        """Return whether to execute a write: false after a rejection, and for the deletion of a victim that is gone."""
         if self._cancelled:
             return False
         if not isinstance(write, Delete) or (write.namespace, write.name) not in self._gone:
@@ -80,7 +80,7 @@ class EvictionOutcome:
 
     @staticmethod
     def asks_about(write: Write) -> WrittenPod | None:
-        """Return the pod to look up if the write is rejected; None if there is nothing to look up."""
+        """Return the pod to look up if the write is rejected, or None if no lookup is needed."""
         match write:
             case Delete(_, namespace, name, uid):
                 return WrittenPod(namespace, name, uid)
@@ -90,7 +90,7 @@ class EvictionOutcome:
                 return None
 
     def note(self, write: Write, why: Status | None, gone: bool) -> None:
-        """Record that the write was executed (None) or rejected, because the pod is gone or for another reason."""
+        """Record whether the write was executed (None) or rejected, because the pod is gone or for another reason."""
         if isinstance(write, Delete):
             self._victims += 1
             self._evicted += not gone
@@ -111,5 +111,5 @@ class EvictionOutcome:
 
 
 def _of_victim(write: Write) -> bool:
-    """Return whether the write is for a victim, and does not clear the nomination of another pod."""
+    """Return whether the write is for a victim; other writes clear the nomination of another pod."""
     return isinstance(write, Delete) or (isinstance(write, MergePatch) and "conditions" in write.patch["status"])

@@ -1,11 +1,10 @@
-"""RowPods: the pods of each node in preemption's order, the more important ones first, cached across preemptions.
+"""RowPods: the pods of each node in the order of preemption, most important first, cached across preemptions.
 
-A preemption visits some hundred nodes, of which the previous one has changed one or two. The order in which the pods of
-a node are reprieved, the first pod less important than the preemptor, and the kind of each pod depend on these pods
-alone.
+A preemption visits some hundred nodes, and the previous preemption has changed one or two of them. The reprieve order
+of a node's pods, the first pod less important than the preemptor, and the kind of each pod depend only on these pods.
 
-Cached for each row of the node table while the row's pods are unchanged (`Versions.row_pods_at`). Owned by the
-candidates of one profile.
+The result is cached for each row of the node table while the row's pods are unchanged (`Versions.row_pods_at`). The
+candidates of one profile own this cache.
 """
 
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ _NEVER: Final = -1
 
 
 def started(pod: Pod) -> int:
-    """Return the start time of the pod; NOT_STARTED if it has none, or it cannot be parsed."""
+    """Return the start time of the pod, or NOT_STARTED if it is missing or cannot be parsed."""
     try:
         return micros(pod.start_time) if pod.start_time else NOT_STARTED
     except ValueError:
@@ -39,11 +38,11 @@ def importance(pod: Pod) -> tuple[int, int]:
 
 
 def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequence[Pod], list[tuple[int, int]]]:
-    """Sort pods, the more important ones first, and return them with their keys.
+    """Return the pods, the more important ones first, with their sort keys.
 
     Equal pods keep their order. Before 1.37, without `unstarted_in_order`, the order of equal pods that have not
-    started is reversed: upstream sets each start to the time of the comparison, so the first of two is the older one.
-    (Go sorts lists of more than 12 in another way, which is not reproduced here.)
+    started is reversed. The reason is that kube-scheduler uses the time of the comparison as the start time, so the
+    first of two pods is older. (Go sorts lists of more than 12 elements differently, which kschedd does not reproduce.)
     """
     keys = list(map(importance, pods))
     if not unstarted_in_order and sum(start == NOT_STARTED for _, start in keys) > 1:
@@ -58,12 +57,12 @@ def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequen
 
 @fast_frozen(eq=False)
 class RowPods:
-    """The pods of one row, the more important ones first; see `by_importance` for equal ones."""
+    """The pods of one row, the more important ones first; see `by_importance` for the order of equal pods."""
 
     pods: Sequence[Pod]
-    kinds: Sequence[object]  # of each pod: see `PodBatch`
+    kinds: Sequence[object]  # kind of each pod: see `PodBatch`
     priorities: Sequence[int]  # of each pod
-    starts: Sequence[int]  # of each pod: see `started`
+    starts: Sequence[int]  # start time of each pod: see `started`
 
     @classmethod
     def of(cls, pods: Sequence[Pod], unstarted_in_order: bool) -> "RowPods":

@@ -1,7 +1,7 @@
-"""Victims of preemption with PodGroups: a pod, or all pods of a group that is disrupted as a whole.
+"""Victims of preemption with PodGroups: a single pod, or all pods of a group that is disrupted as a whole.
 
-A pod of a group has its group's priority. Among victims of one priority a group's pods are more important than others,
-larger groups than smaller ones, and then those that started earlier.
+A pod of a group has its group's priority. Among victims of one priority, the pods of a group are more important than
+other pods, larger groups are more important than smaller ones, and earlier starts are more important than later ones.
 
 Source: Kubernetes v1.37, scheduler/framework/preemption/types.go, util.go (MoreImportantVictim).
 Units: start times are microseconds since the epoch.
@@ -39,7 +39,7 @@ class Victim:
 
 
 def victims_among(pods: Iterable[Pod], groups: PodGroups) -> list[Victim] | Status:
-    """Return the victims that these pods are, or belong to, in this order; an error if one is on an unknown node."""
+    """Return the victims to which these pods belong, in this order; an error if a pod's node is unknown."""
     found, whole = list[Victim](), set[str]()
     for pod in pods:
         group = groups.of(pod)
@@ -88,9 +88,9 @@ class TakenOut:
 def reprieved(
     victims: Sequence[Victim], budgets: Budgets, taken: TakenOut, fits: Callable[[], Work[bool]]
 ) -> Work[tuple[list[Victim], int]]:
-    """Put back the victims that need not go, those protected by a budget first; all were taken out before.
+    """Put back the victims that need not be evicted, first the victims protected by a budget; all were removed before.
 
-    Returns the victims that must go, the more important ones first, and how many of their pods violate a budget.
+    Returns the victims to evict, most important first, and the number of their pods that violate a budget.
     """
     ordered = sorted(victims, key=lambda victim: victim.importance)
     budgets.refresh()

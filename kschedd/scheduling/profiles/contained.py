@@ -22,7 +22,7 @@ def contained(
     pod: Pod,
     node_name: str,
 ) -> T | Status:
-    """Call a plugin at this extension point; its exception becomes an Error status that names the plugin."""
+    """Call a plugin at this extension point, and convert an exception to an Error status that names the plugin."""
     calls = framework.plugin_metrics.calls(plugin.name, point)
     began = calls.start() if calls.sampling.plugins else None
     answer: T | Status

@@ -1,6 +1,7 @@
 """Metrics of scheduling attempts and bindings: kube-scheduler's names, labels and buckets, and additional ones.
 
-Written by the scheduling driver, its owner, and the code it runs. Metrics named `kschedd_…` do not exist upstream.
+The scheduling driver, which owns these metrics, and the code that it runs write them. Metrics named `kschedd_…` do not
+exist upstream.
 
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
@@ -27,7 +28,10 @@ _MANY_ATTEMPTS: Final = 15
 
 @attrs.frozen
 class AttemptEnded:
-    """The result of an attempt that found no node. `of_binding`: it had found one, and the binding failed."""
+    """The result of an attempt that found no node.
+
+    `of_binding` is true if the attempt had found a node and the binding failed.
+    """
 
     profile: str
     result: str  # UNSCHEDULABLE or ERROR
@@ -41,8 +45,8 @@ class AttemptEnded:
 class PointTimes:
     """The times of the extension points of one profile.
 
-    Call `start`, then `ended` after each point, which begins the next. `steps` are the extension points of the latest
-    attempt and their seconds; those of its binding are added.
+    Call `start` first and `ended` after each point; `ended` also begins the next point. `steps` are the extension
+    points of the latest attempt with their seconds, including those of its binding.
     """
 
     def __init__(self, histogram: Histogram, profile: str, timer: Timer) -> None:
@@ -51,12 +55,12 @@ class PointTimes:
         self._histogram = histogram
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
-        self._repeated: list[tuple[float, float]] = []  # Filter and Score of attempts not counted yet
-        self._searched: list[float] = []  # Filter of attempts not counted yet that scored nothing
-        self._skipped: dict[tuple[str, ...], int] = {}  # how often no plugin had to be called at these points
+        self._repeated: list[tuple[float, float]] = []  # Filter and Score times of attempts that are not counted yet
+        self._searched: list[float] = []  # Filter times of attempts without scoring that are not counted yet
+        self._skipped: dict[tuple[str, ...], int] = {}  # number of times that these points had no plugin to call
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
-        """Record the end of an extension point that began at `began_s`; return the current time."""
+        """Record the end of an extension point that began at `began_s`, and return the current time."""
         now_s = self.start()
         took_s = now_s - began_s
         try:
@@ -70,16 +74,16 @@ class PointTimes:
         return now_s
 
     def ended_each(self, point: str, began_s: Iterable[float]) -> None:
-        """Record successful ends of an extension point, one for each begin."""
+        """Record successful ends of an extension point, one for each begin in the list."""
         now_s = self.start()
         self._histogram.series(point, SUCCESS, self._profile).observe_all([now_s - each for each in began_s])
 
     def skipped(self, points: tuple[str, ...], times: int = 1) -> None:
-        """Record extension points at which no plugin had to be called, `times` times: they took no time."""
+        """Record, `times` times, extension points that took no time because no plugin had to be called."""
         self._skipped[points] = self._skipped.get(points, 0) + times
 
     def repeated(self, filter_s: float, score_s: float | None = None) -> None:
-        """Record an attempt without plugin calls: its search and score times (None: only one feasible node)."""
+        """Record an attempt without plugin calls, with its search and score times (None: only one feasible node)."""
         if score_s is None:
             self.steps = {"Filter": filter_s}
             self._searched.append(filter_s)
@@ -90,7 +94,7 @@ class PointTimes:
             self.count_skipped()
 
     def repeated_several(self, attempts: int, filter_s: float, score_s: float | None = None) -> None:
-        """Record several attempts without plugin calls, with the same times each."""
+        """Record several attempts without plugin calls, with the same times for each."""
         self.repeated(filter_s, score_s)
         if score_s is None:
             self._searched += [filter_s] * (attempts - 1)
@@ -98,7 +102,7 @@ class PointTimes:
             self._repeated += [(filter_s, score_s)] * (attempts - 1)
 
     def count_skipped(self) -> None:
-        """Add what was skipped so far to the histogram."""
+        """Add the skipped points that are pending to the histogram."""
         searched, self._searched = self._searched, []
         if searched:
             self._histogram.series("Filter", SUCCESS, self._profile).observe_all(searched)
@@ -116,7 +120,7 @@ class PointTimes:
 
 
 class NoTimes:
-    """Timers that record nothing, for when metrics are off."""
+    """Timers that record nothing, used when metrics are off."""
 
     steps: Final[Mapping[str, float]] = {}
 
@@ -139,7 +143,10 @@ NO_TIMES: Final = NoTimes()
 
 
 class SchedulingMetrics:
-    """The metrics of scheduling; see the module. `timer` times extension points; `seed` draws the sampled attempts."""
+    """The metrics of scheduling; see the module.
+
+    `timer` times extension points; `seed` selects the sampled attempts.
+    """
 
     def __init__(self, timer: Timer, seed: int = 0) -> None:
         self.timer = timer
@@ -157,7 +164,7 @@ class SchedulingMetrics:
         self.permit_s = Histogram(catalogue.PERMIT_WAIT)
         self.rejections = Counter(catalogue.REJECTIONS)
         self._times: dict[str, PointTimes] = {}  # by profile
-        # (profile, attempts) -> attempt_s and waited_s of bound pods not counted yet
+        # (profile, attempts) -> attempt_s and waited_s of bound pods that are not counted yet
         self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
 
     def times(self, profile: str) -> PointTimes:
@@ -210,7 +217,10 @@ class SchedulingMetrics:
             self.sli_s.series(label).observe_all(waited_s)
 
     def families(self, sizes: Mapping[str, int], running: Mapping[str, int]) -> list[MetricFamily]:
-        """Return all metrics. `sizes`: of the scheduler cache; `running`: number of running attempts and bindings."""
+        """Return all metrics.
+
+        `sizes` are the sizes of the scheduler cache; `running` is the number of running attempts and bindings.
+        """
         self._count_bound()
         for times in self._times.values():
             times.count_skipped()

@@ -1,10 +1,11 @@
-"""Metrics of single plugins: their calls, their scores, and how often none had to be called.
+"""Metrics of single plugins: their calls, their scores, and the number of cached answers.
 
-Upstream times the plugins of a tenth of the attempts, drawn at random. `Sampling` does the same from the seed, with its
-own random generator, so that metrics never change a decision. Every call is counted. A few attempts (SCORES_SAMPLED)
-are drawn to have their scores computed plugin by plugin, which gives the same total.
+Kube-scheduler times the plugins of a random tenth of the attempts. `Sampling` does the same with its own random
+generator, seeded with the given seed, so that metrics never change a decision. Every call is counted. For a few
+attempts (SCORES_SAMPLED), the scores are computed plugin by plugin, with the same total.
 
-Owned by the scheduling driver. Without metrics (forks, simulations) a Framework has counters that are never read.
+The scheduling driver owns these metrics. Without metrics (forks, simulations) a Framework has counters that are never
+read.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (pluginMetricsSamplePercent), framework/runtime/framework.go and
 instrumented_plugins.go.
@@ -45,7 +46,7 @@ _VOLUME_STAGES: Final = {FILTER: "predicate", RESERVE: "assume", PRE_BIND: "bind
 
 
 class Sampling:
-    """The choice of attempts that are sampled: `plugins` for their times, `scores` for every plugin's score.
+    """The choice of attempts that are sampled: `plugins` for plugin times, `scores` for every plugin's score.
 
     `shares` are the fractions of sampled attempts.
     """
@@ -56,7 +57,7 @@ class Sampling:
         self.timer = timer
         self.plugins = self.scores = False
         self.shares = (PLUGINS_SAMPLED, SCORES_SAMPLED)
-        self._due = False  # the next attempt made by itself must sample its scores
+        self._due = False  # the next attempt outside a run must sample its scores
         self._draw = Random(f"{seed}/metrics").random
 
     def next(self) -> None:
@@ -67,7 +68,7 @@ class Sampling:
         self.scores, self._due = drawn < scores or self._due, False
 
     def next_several(self, attempts: int) -> None:
-        """Begin several attempts whose scores cannot be sampled; if one is drawn, the next single one is sampled."""
+        """Begin several attempts without sampled scores; if one is selected, the next single attempt is sampled."""
         plugins, scores = self.shares
         self.plugins, self.scores = self._draw() < plugins, False
         self._due = self._due or self._draw() < scores * attempts
@@ -79,10 +80,10 @@ class Sampling:
 
 
 class CallCounter:
-    """The calls of one plugin at one extension point: `evaluations`, `errors`, and the durations of timed ones.
+    """The calls of one plugin at one extension point: `evaluations`, `errors`, and the durations of timed calls.
 
     Most calls are not timed and succeed. A caller with several calls per pod checks `sampling` itself and adds to
-    `evaluations`, which costs a fraction of `start` and `ended`.
+    `evaluations`, which costs much less than `start` and `ended`.
     """
 
     __slots__ = ("_by_status", "_series_of", "errors", "evaluations", "sampling")
@@ -94,7 +95,7 @@ class CallCounter:
         self._by_status: dict[str, HistogramSeries] = {}
 
     def start(self) -> float | None:
-        """Return the time at which a call begins; None if it is not timed."""
+        """Return the start time of a call, or None if the call is not timed."""
         sampling = self.sampling
         return sampling.timer() if sampling.plugins else None
 
@@ -122,14 +123,14 @@ class CallCounter:
 
 @attrs.define(eq=False)
 class CacheUse:
-    """The numbers of verdicts found in the evaluation cache and of those computed by plugins."""
+    """The numbers of verdicts found in the evaluation cache and of verdicts computed by plugins."""
 
     hits: int = 0
     misses: int = 0
 
 
 class PluginMetrics:
-    """The metrics of one profile's plugins; `into`: the instruments for times and scores, shared by all profiles."""
+    """The metrics of one profile's plugins; `into` are the instruments for times and scores, shared by all profiles."""
 
     def __init__(self, profile: str = "", into: "PluginInstruments | None" = None) -> None:
         into = into or PluginInstruments()
@@ -140,7 +141,7 @@ class PluginMetrics:
         self._calls: dict[tuple[str, str], CallCounter] = {}
 
     def calls(self, plugin: str, point: str) -> CallCounter:
-        """Return the counter of a plugin at an extension point; the same object each time."""
+        """Return the counter of a plugin at an extension point, which is the same object each time."""
         found = self._calls.get((plugin, point))
         if found is None:
             durations = self._into.durations
@@ -149,7 +150,7 @@ class PluginMetrics:
         return found
 
     def chosen(self, totals: Ints, best: int, ties: int) -> None:
-        """Record the choice of a node by these totals, of which `best` is the highest, reached by `ties` nodes."""
+        """Record the choice of a node by these totals; `best` is the highest total, and `ties` nodes have it."""
         margin = 0 if ties > 1 else best - int(totals[totals != best].max(initial=0))
         self._into.margins.observe(margin, self._profile)
 
@@ -178,7 +179,7 @@ class PluginInstruments:
         self._profiles: dict[str, PluginMetrics] = {}
 
     def of(self, profile: str) -> PluginMetrics:
-        """Return the metrics of this profile's plugins; the same object each time."""
+        """Return the metrics of this profile's plugins, which are the same object each time."""
         found = self._profiles.get(profile)
         if found is None:
             found = self._profiles[profile] = PluginMetrics(profile, self)

@@ -1,7 +1,7 @@
 """A profile ready to run: its plugin instances, and the plugins of each extension point.
 
-Filter and score plugins run in one of three styles: `CACHED` ones declare what their answers depend on, so these are
-cached; `VECTOR` ones are called on rows in each attempt; `PER_NODE` ones see one node at a time.
+Filter and score plugins run in one of three styles: `CACHED` plugins declare what their answers depend on, so the
+answers are cached. `VECTOR` plugins are called on rows in each attempt. `PER_NODE` plugins judge one node at a time.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """
@@ -64,7 +64,7 @@ class EnabledFilter:
     name: str
     style: EvaluationStyle
     depends_on: frozenset[Dependency]
-    in_tree: bool  # its answers need no check
+    in_tree: bool  # True if the plugin's answers need no check
     vector: VectorFilterPlugin
     per_node: FilterPlugin
     calls: CallCounter
@@ -84,7 +84,7 @@ class EnabledScore:
     vector: VectorScorePlugin
     per_node: ScorePlugin
     normalizes: bool
-    extensions: ScoreExtensions  # the plugin, if it has any extensions
+    extensions: ScoreExtensions  # the plugin, if it has score extensions
     constant: Callable[[Pod, NodeTable], int | None] | None
     calls: CallCounter
     normalizing: CallCounter
@@ -136,7 +136,7 @@ def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool, metrics
 
 @attrs.frozen
 class MadeOf:
-    """The inputs of a plugin instance; it is reused while they are unchanged."""
+    """The inputs of a plugin instance, which is reused while they are unchanged."""
 
     plugin_class: type[Plugin]
     args: Any  # of the class's own type
@@ -147,7 +147,7 @@ class MadeOf:
 @attrs.define(eq=False)
 class Framework:
     profile: Profile
-    percentage: int  # of nodes to score; 0 is adaptive
+    percentage: int  # percentage of nodes to score; 0 is adaptive
     plugins: dict[str, Plugin]
     filters: tuple[EnabledFilter, ...]
     scores: tuple[EnabledScore, ...]
@@ -157,9 +157,9 @@ class Framework:
     plugin_metrics: PluginMetrics
     times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
     _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
-    # By signature ignoring the node, or amounts.
+    # By signature, without the node or without amounts.
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
-    # For each plugin of the binding cycle other than Bind: the points at which it is idle for a pod.
+    # For each plugin of the binding cycle except Bind: the points at which it is idle for a pod.
     _idle_for: list[Callable[[Pod], Collection[str]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -177,7 +177,7 @@ class Framework:
         return next(made.rules for made in self.made_of.values())
 
     def at(self, point: ExtensionPoint[P]) -> list[P]:
-        """Return the plugins at an extension point, in order; in-tree plugins without work there are left out."""
+        """Return the plugins at an extension point, in order, without in-tree plugins that have no work there."""
         found = self._at.get(point.name)
         if found is None:
             plugins = [self.plugins[ref.name] for ref in self.profile.at(point.name)]
@@ -185,7 +185,7 @@ class Framework:
         return found
 
     def bound_by(self, pod: Pod) -> BindPlugin | None:
-        """Return the Bind plugin of pods like this one; None if another plugin may take part in the binding cycle."""
+        """Return the Bind plugin of pods like this one; None if another plugin may take part in their binding cycle."""
         signature = pod.signature
         number = signature.signature_ignoring_node
         if number == signature.id:
@@ -210,10 +210,10 @@ def build_profile(
     before: Framework | None = None,
     metrics: PluginMetrics | None = None,
 ) -> Framework:
-    """Build the plugins of the profile. Raises PluginLoadError if an out-of-tree one cannot be constructed.
+    """Build the plugins of the profile. Raises PluginLoadError if an out-of-tree plugin cannot be constructed.
 
-    Instances of the previous profile (`before`) are reused if their inputs (`MadeOf`) are unchanged. `metrics`:
-    counters of the plugins' calls; None: nothing is counted.
+    Instances of the previous profile (`before`) are reused if their inputs (`MadeOf`) are unchanged. `metrics` counts
+    the plugins' calls; if it is None, nothing is counted.
     """
     metrics = metrics or PluginMetrics()
     registry = guarded(registry)
@@ -234,7 +234,7 @@ def build_profile(
     called = {point.name: frozenset(ref.name for ref in profile.at(point.name)) for point in (PRE_FILTER, PRE_SCORE)}
 
     def at(point: ExtensionPoint[Any], before: ExtensionPoint[Any]) -> list[tuple[str, int, Plugin, bool]]:
-        """Return name, weight, the plugin or its replacement, and whether it is in-tree."""
+        """Return the name, the weight, the plugin or its replacement, and whether the plugin is in-tree."""
         return [
             (ref.name, ref.weight, prepared(plugins[ref.name], before, called[before.name]), ref.name in in_tree)
             for ref in profile.at(point.name)

@@ -1,9 +1,9 @@
-"""Replacement for a plugin whose Filter or Score is enabled while the point that prepares its CycleState is not.
+"""Replacement for a plugin with an enabled Filter or Score if the point that prepares its CycleState is disabled.
 
-A configuration can do that. Plugins that declare it (`fast_path.MissingCycleState`) then find no state, and every pod
-for which they are called fails with an internal error. Plugins that can recompute their state are not replaced.
+A configuration can disable that point. Plugins that declare `fast_path.MissingCycleState` then find no state, and fail
+with an internal error for every pod for which they are called. Plugins that can recompute their state are not replaced.
 
-Made by `profile` in place of the plugin, at that one point; it owns nothing.
+`profile` uses this object in place of the plugin at that one point; the object owns no state.
 
 Source: Kubernetes v1.34, getPreFilterState and getPreScoreState of each plugin (and getStateData of two).
 """
@@ -32,7 +32,7 @@ class MissingCycleState:
 
 
 def prepared(plugin: Plugin, before: ExtensionPoint[Plugin], called: frozenset[str]) -> Plugin:
-    """Return the plugin or its replacement; `called` are the plugins called at the point that prepares its state."""
+    """Return the plugin or its replacement; `called` are the plugins that run at the point that prepares its state."""
     why: str | None = getattr(plugin, f"without_{before.name}", None)
     if why is None or plugin.name in called:
         return plugin

@@ -1,7 +1,7 @@
-"""A snapshot of a whole cluster, with a part from each owner of state; an `Engine` continues from it.
+"""A snapshot of a whole cluster, which contains a part from each owner of state; an `Engine` continues from it.
 
-If the owners are actors, each makes its own part, in the order of the fields, one shortly after the other. So a part
-may be a little newer than the one before, never older; the engine reconciles them.
+If the owners are actors, they make their parts in the order of the fields, one shortly after the other. So each part
+may be a little newer than the previous part, but never older; the engine reconciles them.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class ClusterSnapshot:
-    """A snapshot of a cluster, to be resumed once.
+    """A snapshot of a cluster, which may be resumed once.
 
-    `next_leftover_s`: the next flush of unschedulable pods; `start_s`: the origin of relative times. The store's log
-    goes back to the earliest version that the scheduler or a controller has seen. `fresh`: controllers that begin with
-    the present objects, such as those of a mirror's fork. `reading`: the engine is only read. It has no controllers,
-    and its pods are not counted, which is most of the cost of a fork.
+    `next_leftover_s` is the time of the next flush of unschedulable pods; `start_s` is the origin of relative times.
+    The store's log reaches back to the earliest version that the scheduler or a controller has observed. `fresh` are
+    controllers that begin with the present objects, such as the controllers of a mirror's fork. `reading` is true if
+    the engine is only read. Then it has no controllers, and its pods are not counted, which saves most of the cost of a
+    fork.
     """
 
     driver: DriverSnapshot
@@ -40,5 +41,5 @@ class ClusterSnapshot:
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:
-    """Return the version to which a store's log has to go back."""
+    """Return the version to which a store's log has to reach back."""
     return min([driver.observed, *(each.version for each in controllers)])

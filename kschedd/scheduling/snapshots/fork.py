@@ -1,21 +1,21 @@
-"""A fork of the scheduling driver: its owner takes a snapshot between two steps, and a new driver is made from it.
+"""A fork of the scheduling driver: its owner takes a snapshot between two steps, from which a new driver is made.
 
-`DriverSnapshot.of` is the owner's part. It copies columns, lists and maps and shares all values, which takes a few
-milliseconds at 5,000 nodes. `restored` may run in any thread: it counts the pods again, creates the plugins again from
-the same arguments, and continues every binding cycle.
+`DriverSnapshot.of` makes the snapshot and runs in the owner. It copies columns, lists and maps but shares all values,
+which takes a few milliseconds at 5,000 nodes. `restored` may run in any thread: it counts the pods again, creates the
+plugins again from the same arguments, and continues every binding cycle.
 
-Carried over: the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in flight),
-nominations, pods at Permit with their deadlines, the random generator that breaks ties, and the start of the next
-search. Not carried over: state inside out-of-tree plugins, caches of evaluations (filled again as needed), and the
-ledger of object faults.
+The fork takes over: the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in
+flight), nominations, pods at Permit with their deadlines, the random generator that breaks ties, and the start of the
+next search. The fork does not take over: state inside out-of-tree plugins, caches of evaluations (filled again as
+needed), and the ledger of object faults.
 
-An attempt that is running, or that the debugger has stopped, is a generator. It begins again from its start, with the
-random state that it began with, and its reservations are released. The debugger and the user's changes to the attempt
-are not carried over: in a fork no client holds the debugger, and scheduling runs.
+An attempt that is running or stopped by the debugger is a generator. The fork begins the attempt again, with the random
+state with which it first began, and releases its reservations. The fork does not take over the debugger and the user's
+changes to the attempt: in a fork no client holds the debugger, and scheduling runs.
 
-A binding cycle is copied with the stage that it has reached. A plugin that was being called is called again, and a plan
-that was being written is written again. If the original write completed at the same moment, the second is rejected and
-the pod is retried.
+A binding cycle is copied with its current stage. A plugin call in progress is made again, and so are the writes of a
+plan in progress. If the original write completed at the same moment, the second write is rejected and the pod is
+retried.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ IsBound = Callable[[Pod], bool]
 
 @attrs.frozen(eq=False)
 class _Binding:
-    """A binding cycle at the time of the snapshot. `deadline_s`: the deadline for its plan to become ready."""
+    """A binding cycle at the time of the snapshot. `deadline_s` is the time by which the cycle's plan must be ready."""
 
     number: int
     entry: QueuedPod
@@ -73,7 +73,10 @@ class _Binding:
 
 @attrs.frozen(eq=False)
 class DriverSnapshot:
-    """A snapshot of a driver; see the module. It may be restored once: the driver takes over its contents."""
+    """A snapshot of a driver; see the module.
+
+    A snapshot may be restored only once, because the driver takes over its contents.
+    """
 
     config: Config
     registry: Registry
@@ -84,12 +87,12 @@ class DriverSnapshot:
     pending: PendingPods
     popped: tuple[QueuedPod, ...]
     bindings: tuple[_Binding, ...]
-    begins_again: str  # the pod whose attempt was stopped; "" if none
-    reserving: AssumedPod | None  # the assumed pod of the running attempt; None if there is none
+    begins_again: str  # pod of the stopped attempt, or ""
+    reserving: AssumedPod | None  # assumed pod of the running attempt, or None
     states: EntryStates  # states of the entries in the fields above
     cycles: int
     pods_bound: int
-    observed: int  # every write up to this version has been observed
+    observed: int  # version up to which every write has been observed
 
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverSnapshot":
@@ -128,7 +131,7 @@ class DriverSnapshot:
     ) -> SchedulingDriver:
         """Return the driver. The next steps of its binding cycles are among its effects. Raises PluginLoadError.
 
-        `reading`: it makes no attempt itself, so its pods are not counted.
+        `reading` is true if the driver makes no attempts, so its pods are not counted.
         """
         if not reading:
             self.cluster.recount()
@@ -169,7 +172,7 @@ def _result(machine: SchedulingMachine, present: Mapping[str, Framework], before
 
 
 def _framework(machine: SchedulingMachine, present: Mapping[str, Framework], before: Framework) -> Framework:
-    """Return the fork's framework for a binding that began with this one, possibly of an earlier configuration."""
+    """Return the fork's framework for a binding with this framework, possibly of an earlier configuration."""
     known = present.get(before.name)
     if known is not None and known.profile == before.profile:
         return known

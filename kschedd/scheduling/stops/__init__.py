@@ -1,1 +1,1 @@
-"""A stopped attempt as users see it, and the changes they may make to it."""
+"""A stopped attempt as users see it, and the changes that users may make to it."""

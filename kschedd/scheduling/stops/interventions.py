@@ -1,7 +1,7 @@
-"""Changes that a user may make to a stopped attempt: force a node, veto nodes, replace a score, drop it.
+"""Changes that a user may make to a stopped attempt: force a node, veto nodes, replace a score, drop the attempt.
 
-Functions over the driver; the changes take effect when the attempt continues. Errors: NotStopped if no attempt is
-stopped or it is too late; DoesNotFit; UnknownNode, CannotReplace.
+Functions over the driver; the changes take effect when the attempt continues. Errors: Errors: NotStopped if no attempt
+is stopped or the node is already chosen; DoesNotFit; UnknownNode, CannotReplace.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _CHOSEN = ("reserve", "permit", "preBind", "bind", "postBind")
 
 @attrs.define(eq=False)
 class DoesNotFit(KscheddError, rpc_code="conflict"):
-    """The pod does not fit on the node to be forced."""
+    """A pod that does not fit on the node to be forced."""
 
     pod: str
     node: str
@@ -46,13 +46,13 @@ class UnknownNode(KscheddError, rpc_code="not_found"):
 
 @attrs.define(eq=False)
 class CannotReplace(KscheddError, rpc_code="invalid"):
-    """A score that the plugin does not give, or not to this node."""
+    """A score that the plugin does not give, or does not give to this node."""
 
     why: str
 
 
 def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -> Sequence[str]:
-    """Make the attempt choose this node; return the reasons against it. Raises DoesNotFit."""
+    """Make the attempt choose this node, and return the reasons against the choice. Raises DoesNotFit."""
     stepper = _undecided(driver)
     reasons = why_not(driver, stepper, _row(stepper, node))
     if reasons and not even_if_unfit:
@@ -94,7 +94,7 @@ def drop(driver: SchedulingDriver) -> None:
 
 
 def why_not(driver: SchedulingDriver, stepper: Stepper, row: int) -> list[str]:
-    """Return the reasons of each plugin that rejects the node, computed without caches."""
+    """Return the status of each plugin that rejects the node, computed without caches."""
     pod, state = stepper.pod, CycleState()
     scheduler = driver.machine.schedulers[pod.scheduler_name]
     answer = scheduler.pre_filters.at_once(state, pod)

@@ -1,6 +1,6 @@
-"""The stop of scheduling as answers to clients: the attempt in its current state.
+"""Answers to clients about a stop of scheduling: the attempt in its current state.
 
-For reading by people and programs; functions of the driver, which is not changed.
+These functions are for people and programs; they read the driver and do not change it.
 """
 
 import re
@@ -18,7 +18,7 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.gangs.trial import TriedMember
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-_LONGEST_VALUE = 200  # characters of one value of the cycle state
+_LONGEST_VALUE = 200  # maximum number of characters of a value in the cycle state
 
 
 NodeName = Annotated[str, "node"]
@@ -163,7 +163,7 @@ class WhereAnswer(DebuggerState):
 
 
 def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
-    """Return the stop in short, for a status: pod, extension point and plugin; None while scheduling runs."""
+    """Return the stop in short form, for a status (pod, extension point and plugin), or None while scheduling runs."""
     stop = driver.debugger.stop
     if stop is None:
         return None
@@ -176,7 +176,7 @@ def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
 
 
 def debugger_state(driver: SchedulingDriver) -> DebuggerState:
-    """Return the client that holds the debugger, the run condition, and the place where it is stopped."""
+    """Return the client that holds the debugger, the run condition, and the place of the stop."""
     debugger = driver.debugger
     until = None if debugger.until is None else debugger.until.what
     return DebuggerState(stopped_at(driver), until, debugger.holder or None, debugger.keep, len(debugger.breakpoints))
@@ -211,7 +211,7 @@ class BreakpointTargets:
         self._plugins = {name for profile in driver.machine.config.profiles for name in profile.names()}
 
     def unknown_in(self, breakpoint: Breakpoint) -> list[str]:
-        """Return warnings for what the breakpoint names that does not exist now; it may appear later."""
+        """Return warnings about names in the breakpoint that do not exist now; they may appear later."""
         spec, missing = breakpoint.spec, []
         if spec.node and spec.node not in self._nodes:
             missing.append(f'there is no node "{spec.node}" now')
@@ -265,7 +265,7 @@ def _attempt(driver: SchedulingDriver, stepper: Stepper, most: int) -> StoppedAt
 
 
 def _scores(stepper: Stepper, most: int) -> list[NodeScoreSoFar]:
-    """Return the scored nodes, the best first, with each plugin's score and the total so far."""
+    """Return the scored nodes, the best first, with the score from each plugin and the total so far."""
     if stepper.scoring is None or not stepper.scores:
         return []
     totals = stepper.totals()
@@ -290,7 +290,7 @@ def _cycle_state(state: CycleState) -> CycleStateAnswer:
 
 
 def _text(value: object) -> str:
-    """Return a plugin's value as text, without addresses, which differ in each run; the value may be any object."""
+    """Return a plugin's value as text without addresses, which differ in each run; the value may be any object."""
     try:
         text = _ADDRESS.sub("", repr(dict(value)) if isinstance(value, Mapping) else repr(value))
     except Exception as fault:  # a fault of the plugin: its object cannot be shown

@@ -1,7 +1,7 @@
-"""A bounded cache of admission outcomes, which evicts those that were not used recently.
+"""A bounded cache of admission outcomes that evicts entries which were not used recently.
 
-The cache has two generations. Entries that are looked up or added go into the younger generation. When the younger one
-is full, the older one is dropped and the younger one takes its place. Most lookups therefore move nothing, entries in
+The cache has two generations. An entry that is looked up or added goes into the younger generation. When the younger
+generation is full, it replaces the older generation, which is dropped. Most lookups therefore move nothing. Entries in
 use stay, and entries used only once are evicted soon.
 """
 
@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 @attrs.define(eq=False)
 class AdmissionCache(Generic[K, V]):
-    """A cache of at most `most` entries (2 or more); `most_kept` is the largest size it has had so far."""
+    """A cache of at most `most` entries (2 or more); `most_kept` is its largest size so far."""
 
     most: int
     most_kept: int = attrs.field(default=0, init=False)

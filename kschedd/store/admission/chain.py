@@ -10,9 +10,9 @@ The chain runs in this order:
     charges           the object is counted against the quotas of its namespace
 
 A built-in plugin is pure: its result depends only on the request, the object and the cluster objects it reads. The
-result for a pod may therefore be cached per spec, until a class changes, and per `scope`: the parts of the pod's
-namespace that the plugins read. Most namespaces have no such parts. The store itself enforces NamespaceLifecycle (the
-namespace must exist).
+result for a pod may therefore be cached per spec until a class changes, and per `scope`, which means the parts of the
+pod's namespace that the plugins read. Most namespaces have no such parts. The store itself enforces NamespaceLifecycle
+(the namespace must exist).
 
 Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, default state).
 Raises: Forbidden and AdmissionError, with the upstream plugin's message.
@@ -50,7 +50,7 @@ _CLAIM: Final = frozenset(("PersistentVolumeClaim",))
 
 @attrs.frozen
 class AdmissionPlugin:
-    """A plugin's functions, and the kinds they are called for."""
+    """A plugin's functions, and the kinds for which they are called."""
 
     on: bool  # enabled by default
     kinds: Collection[str] = ()
@@ -63,10 +63,10 @@ class AdmissionPlugin:
 
 @attrs.frozen
 class ValidatingPlugin:
-    """A plugin from a plugin file; takes the place of upstream's ValidatingAdmissionPolicy and webhooks.
+    """A plugin from a plugin file; it takes the place of kube-apiserver's ValidatingAdmissionPolicy and webhooks.
 
-    It receives the whole object, including its name. Its result for a pod is therefore not cached for other pods of
-    equal spec.
+    It receives the whole object, including its name. The result for a pod is therefore not cached for other pods with
+    an equal spec.
     """
 
     validate: Callable[[Attributes, Raw | None, Raw | None], None]  # of the (new, old) object; raises ApiError
@@ -89,7 +89,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
         validated_kinds=frozenset(("Pod", "PersistentVolumeClaim")),
     ),
     "NodeRestriction": AdmissionPlugin(False, noderestriction.KINDS, authorize=noderestriction.authorize),
-    # Off by default: nodes are ready as soon as they are created, unlike upstream.
+    # Off by default, because kschedd's nodes are ready as soon as they are created, unlike kube-apiserver's.
     "TaintNodesByCondition": AdmissionPlugin(False, frozenset(("Node",)), nodetaint.admit),
     "PodSecurity": AdmissionPlugin(
         True,
@@ -151,7 +151,7 @@ class UnknownAdmissionPlugin(KscheddError):
 def configured_plugins(
     enable: Collection[str], disable: Collection[str], others: Collection[str] = ()
 ) -> dict[str, bool]:
-    """Return which plugins the flags `--enable-admission-plugins` and `--disable-admission-plugins` leave enabled.
+    """Return the plugins that the flags `--enable-admission-plugins` and `--disable-admission-plugins` leave enabled.
 
     `others` are the names of plugins from plugin files. Raises UnknownAdmissionPlugin.
     """
@@ -205,7 +205,7 @@ class Admission:
         return raw if isinstance(raw, dict) else dict(raw)
 
     def depends_on_user(self, kind: str) -> bool:
-        """Return whether a plugin restricts objects of this kind depending on the user."""
+        """Return whether a plugin's decision about objects of this kind depends on the user."""
         return kind in self._authorize
 
     def authorize(self, attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
@@ -225,7 +225,7 @@ class Admission:
                 plugin.validate(attributes, new, old)
 
     def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
-        """Return the parts of a namespace that the results for its pods depend on; None if there are none."""
+        """Return the parts of a namespace on which the results for its pods depend, or None if there are none."""
         found = None
         for place, scope in enumerate(self._scopes):
             if seen := scope(namespace, classes):
@@ -233,5 +233,5 @@ class Admission:
         return found
 
     def charges(self, attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
-        """Return the quotas that count the object, each with its usage after this request."""
+        """Return the quotas that count the object, each with its usage including this request."""
         return resourcequota.charges(attributes, raw, old, classes) if self.enabled[resourcequota.QUOTA] else ()

@@ -1,11 +1,11 @@
-"""RequestAdmission: admission of the request being served, for its user, and the warnings for that user.
+"""RequestAdmission: admission of the current request on behalf of its user, and the warnings for that user.
 
-It lies between the store, which serves one request after another, and the plugin chain (`Admission`), which keeps no
-state per request. It passes the request's user and the cluster to the chain, and collects the chain's warnings for that
-user.
+This class lies between the store, which serves one request after another, and the plugin chain (`Admission`), which
+keeps no state per request. It passes the request's user and the cluster to the chain, and collects the chain's warnings
+for the user.
 
-Owns the user and the warnings of the request that is being served.
-Raises: ApiError, with the message of the plugin that rejects the request.
+Owns the user and the warnings of the current request.
+Raises: Errors: ApiError, with the message of the plugin that rejects the request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,12 +25,12 @@ class RequestAdmission:
     def __init__(self, chain: Admission, cluster: Classes) -> None:
         self.chain = chain
         self._cluster = cluster
-        self.user: UserInfo | None = None  # the request's user; None: the cluster itself
+        self.user: UserInfo | None = None  # user of the request; None: the cluster itself
         self._warnings: list[str] = []
 
     @contextmanager
     def on_behalf_of(self, user: UserInfo) -> Iterator[list[str]]:
-        """Attribute the requests made inside to this user; the list that is yielded collects the user's warnings."""
+        """Attribute the requests inside the context to this user; the yielded list collects the user's warnings."""
         before = self.user, self._warnings
         self.user, self._warnings = user, []
         try:
@@ -44,7 +44,7 @@ class RequestAdmission:
             self._warnings.append(text)
 
     def depends_on_user(self, kind: str) -> bool:
-        """Return whether a plugin restricts objects of this kind depending on the request's user."""
+        """Return whether a plugin's decision about objects of this kind depends on the request's user."""
         return self.user is not None and self.chain.depends_on_user(kind)
 
     def authorize(self, attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
@@ -53,7 +53,7 @@ class RequestAdmission:
             self.chain.authorize(attrs.evolve(attributes, user=self.user), new, old, self._cluster)
 
     def admits_each(self, kind: str, namespace: str) -> bool:
-        """Return whether each object of a kind in a namespace must be admitted separately, without reusing results."""
+        """Return whether each object of a kind in a namespace needs its own admission, without cached results."""
         return bool(self.depends_on_user(kind) or self.chain.others or self._cluster.present_in(QUOTA, namespace))
 
     def check_namespace(self, kind: str, namespace: str, name: str) -> None:
@@ -81,7 +81,7 @@ class RequestAdmission:
         self.chain.validate_whole(attributes, new, old)
 
     def charges(self, attributes: Attributes, new: Raw, old: Raw | None) -> Sequence[Charge]:
-        """Return the quotas that count the object, each with its usage after this request. Raises Forbidden."""
+        """Return the quotas that count the object, each with its usage including this request. Raises Forbidden."""
         if not self._cluster.present_in(QUOTA, attributes.namespace):
             return ()
         return self.chain.charges(attributes, new, old, self._cluster)

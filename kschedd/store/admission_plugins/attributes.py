@@ -1,4 +1,4 @@
-"""Inputs of an admission plugin besides the object: the request, and the part of the store it may read."""
+"""Inputs of an admission plugin besides the object: the request, and the part of the store that the plugin may read."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -24,7 +24,7 @@ class Classes(Protocol):
 
 @attrs.frozen
 class UserInfo:
-    """The user that makes a request."""
+    """The user who makes a request."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -32,9 +32,9 @@ class UserInfo:
 
 @fast_frozen
 class Attributes:
-    """A request. The object's name is used in messages only: pods of equal spec share one cached result.
+    """A request. The object's name is used only in messages, because pods with an equal spec share one cached result.
 
-    `user` is passed to `authorize` only; None is the cluster itself.
+    `user` is passed only to `authorize`; None is the cluster itself.
     """
 
     operation: Operation

@@ -1,10 +1,9 @@
-"""NodeRestriction: a kubelet (user `system:node:NAME`, group `system:nodes`) may change its own Node and pods only.
+"""NodeRestriction: a kubelet (user `system:node:NAME`, group `system:nodes`) may change only its own Node and pods.
 
-A kubelet may create mirrors of static pods only. They must be owned by its Node and must not refer to other objects. Of
-its Node's labels it may set those reserved for kubelets. It may not change the taints of an existing Node.
-Source: Kubernetes v1.34, plugin/pkg/admission/noderestriction/admission.go;
-k8s.io/kubelet/pkg/apis/well_known_labels.go.
-Raises: Forbidden, NotFound.
+A kubelet may create only mirrors of static pods. The mirror pods must be owned by the kubelet's Node and must not refer
+to other objects. A kubelet may set only those labels of its Node that are reserved for kubelets. A kubelet may not
+change the taints of an existing Node. Source: Kubernetes v1.34, plugin/pkg/admission/noderestriction/admission.go;
+k8s.io/kubelet/pkg/apis/well_known_labels.go. Raises: Forbidden, NotFound.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -39,7 +38,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def authorize(attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
-    """Reject a request that this node may not make. `raw` is the new object, None for a deletion."""
+    """Reject a request that this node may not make. `raw` is the new object, or None for a deletion."""
     user = attributes.user
     if user is None or GROUP not in user.groups:
         return
@@ -110,7 +109,7 @@ _REFERENCES: Final = (
 
 
 def _referenced(spec: Raw) -> set[str]:
-    """Return which of these kinds a pod refers to."""
+    """Return those of these kinds to which a pod refers."""
     found = {"secret"} if spec.get("imagePullSecrets") else set()
     for source in _sources(spec):
         found |= source.keys()

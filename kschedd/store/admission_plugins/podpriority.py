@@ -22,7 +22,7 @@ SYSTEM_CLASSES: Final[Mapping[str, int]] = {
 
 
 def default_priority_class(classes: Classes) -> Object | None:
-    """Return the class marked globalDefault; if there are several, the one with the lowest value."""
+    """Return the class marked globalDefault; if several are marked, the class with the lowest value."""
     marked = [c for c in classes.list("PriorityClass") if c.raw.get("globalDefault")]
     return min(marked, key=lambda c: (c.raw.get("value") or 0, c.name), default=None)
 

@@ -1,4 +1,4 @@
-"""PodSecurity: a namespace's labels choose the Pod Security Standards for its pods.
+"""PodSecurity: a namespace's labels select the Pod Security Standards for its pods.
 
 `pod-security.kubernetes.io/enforce` rejects pods that violate the level. `warn` adds warnings for such pods, and for
 workloads with such pod templates. A namespace without a label is privileged: everything is allowed. `audit` has no
@@ -161,7 +161,7 @@ def _namespace(attributes: Attributes, raw: Raw, old: Raw | None, classes: Class
 
 
 def _existing(namespace: str, enforced: PolicyLevel, classes: Classes) -> Sequence[str]:
-    """Return warnings about existing pods that violate the level enforced from now on."""
+    """Return warnings about existing pods that violate the newly enforced level."""
     pods = classes.list("Pod", namespace)
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}

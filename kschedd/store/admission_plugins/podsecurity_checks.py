@@ -1,6 +1,6 @@
 """The Pod Security Standards: the checks of the levels baseline and restricted.
 
-Each check applies from a minor version on and returns a reason and its detail. A stricter check of `restricted`
+Each check applies from a minor version on, and returns a reason with a detail. A stricter check of `restricted`
 replaces the check of `baseline` that it covers. AppArmor profiles are read from fields only, not from annotations.
 Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/policy.
 """
@@ -99,7 +99,7 @@ _DEFAULT_CAPABILITIES: Final = frozenset(
 
 
 def _added(spec: Raw, allowed: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the containers that add capabilities which are not allowed, and those capabilities."""
+    """Return the containers that add forbidden capabilities, and those capabilities."""
     names, capabilities = [], set()
     for name, _, context in _containers(spec):
         if more := set(_dig(context, "capabilities", "add") or ()) - set(allowed):

@@ -1,4 +1,4 @@
-"""Sums of resource lists as text, in the notation that upstream prints.
+"""Sums of resource lists as text, in kube-apiserver's notation.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/resource/quantity.go (Add); component-helpers/resource/helpers.go
 (PodRequests, PodLimits).
@@ -16,7 +16,7 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def plus(one: Any, other: Any) -> str:
-    """Return the sum in the notation of `one`, or in that of `other` if `one` is 0."""
+    """Return the sum in the notation of `one`, or in the notation of `other` if `one` is 0."""
     return format_nanos(nanos(one) + nanos(other), style(one) if nanos(one) else style(other))
 
 

@@ -39,7 +39,7 @@ def handles(kind: str, operation: str, subresource: str) -> bool:
 
 
 def matching(kind: str, names: Iterable[str]) -> set[str]:
-    """Return the given resource names under which objects of this kind are counted."""
+    """Return those of the given resource names under which objects of this kind are counted."""
     return {name for name in names if _counts(kind, name)}
 
 
@@ -60,10 +60,10 @@ def _counts(kind: str, name: str) -> bool:
 
 
 def charged_until(pod: Raw) -> float:
-    """Return the time until which a pod counts with all its resources; afterwards it counts only as an object.
+    """Return the time until which a pod counts with all its resources; afterwards only the object itself counts.
 
-    For a pod that is being deleted, this is one more grace period after the end of its grace period; otherwise
-    infinite.
+    For a pod that is being deleted, this time is one more grace period after the end of its grace period. For all other
+    pods it is infinite.
     """
     meta = pod.get("metadata") or {}
     grace_s = meta.get("deletionGracePeriodSeconds")
@@ -140,7 +140,7 @@ def _devices(counted: ResourceList, spec: Raw) -> None:
 
 
 def unstated(kind: str, raw: Raw, names: set[str]) -> str:
-    """Return which resources required by a quota are missing in which containers: `cpu for: a,b`; "" if none."""
+    """Return the containers that lack a resource required by a quota, by resource: `cpu for: a,b`; "" if none."""
     spec = raw.get("spec") or {}
     if kind != "Pod" or (wanted := names & _STATED) == set() or _states_its_own(spec):
         return ""
@@ -165,7 +165,7 @@ def _states_its_own(spec: Raw) -> bool:
 def in_scope(kind: str, raw: Raw, quota: Raw) -> bool:
     """Return whether the object matches all scopes of a quota's spec.
 
-    Only pods have scopes, except for one scope that claims have as well (VolumeAttributesClass).
+    Only pods have scopes, except the scope VolumeAttributesClass, which claims have as well.
     """
     selectors = [{"scopeName": scope, "operator": "Exists"} for scope in quota.get("scopes") or ()]
     selectors += (quota.get("scopeSelector") or {}).get("matchExpressions") or []

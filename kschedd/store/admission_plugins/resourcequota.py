@@ -50,7 +50,7 @@ def _counts(attributes: Attributes, raw: Raw, quota: Object) -> bool:
 
 
 def _less(wanted: ResourceList, before: Mapping[str, Any]) -> ResourceList:
-    """Return the increase over the usage before; never below 0."""
+    """Return the increase over the previous usage, which is never below 0."""
     return {
         name: format_nanos(max(0, nanos(quantity) - nanos(before.get(name, 0))), style(quantity))
         for name, quantity in wanted.items()

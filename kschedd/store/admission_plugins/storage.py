@@ -28,7 +28,7 @@ _NO_RESIZE: Final = (
 
 
 def class_of(claim: Raw) -> Any:
-    """Return the claim's class; None if the claim does not set one."""
+    """Return the claim's class, or None if the claim does not set a class."""
     annotations = (claim.get("metadata") or {}).get("annotations") or {}
     return annotations.get(CLASS_ANNOTATION, (claim.get("spec") or {}).get("storageClassName"))
 
@@ -39,7 +39,10 @@ def _is_default(found: Object) -> bool:
 
 
 def set_default(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Implement DefaultStorageClass: set the class marked as default; if several are, the youngest, then by name."""
+    """Implement DefaultStorageClass: set the class marked as default.
+
+    If several are marked, take the youngest, then the first by name.
+    """
     if not attributes.creates or class_of(raw) is not None:
         return raw
     marked = sorted(filter(_is_default, classes.list("StorageClass")), key=lambda c: c.name)
@@ -50,7 +53,7 @@ def set_default(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def protect(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Implement StorageObjectInUseProtection: add a finalizer, which a controller removes when the object is unused."""
+    """Implement StorageObjectInUseProtection: add a finalizer, which a controller removes once the object is unused."""
     finalizer = _FINALIZERS[attributes.kind]
     meta = raw["metadata"]
     present = meta.get("finalizers") or []
@@ -65,7 +68,7 @@ def _size(claim: Raw) -> int:
 
 
 def validate_resize(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-    """Implement PersistentVolumeClaimResize: only a bound claim whose class allows expansion may grow."""
+    """Implement PersistentVolumeClaimResize: only a bound claim with a class that allows expansion may grow."""
     if old is None or attributes.subresource or _size(raw) <= _size(old):
         return
     if (old.get("status") or {}).get("phase") != "Bound":

@@ -25,13 +25,13 @@ def is_superset(wide: Raw, narrow: Raw) -> bool:
     if exists:
         return True
     same_value = (wide.get("value") or "") == (narrow.get("value") or "")
-    return narrow.get("operator") == "Equal" and same_value  # a toleration without an operator is covered by none
+    return narrow.get("operator") == "Equal" and same_value  # no other toleration covers a toleration without operator
 
 
 class _Covered:
-    """An index of tolerations, by what they tolerate.
+    """An index of tolerations by key, value and effect.
 
-    Tolerations that differ only in tolerationSeconds are one entry with the longest time.
+    Tolerations that differ only in tolerationSeconds form one entry with the longest time.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class _Covered:
             self._longest[place] = more
 
     def has(self, narrow: Raw) -> bool:
-        """Return whether a different toleration in the index tolerates everything that this one does."""
+        """Return whether another toleration in the index tolerates everything that this toleration tolerates."""
         key, effect, seconds = narrow.get("key") or "", narrow.get("effect") or "", narrow.get("tolerationSeconds")
         needed = math.inf if seconds is None else seconds
         values: list[tuple[str, str | None]] = [("", None), (key, None)]
@@ -64,7 +64,7 @@ class _Covered:
 
 
 def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
-    """Return both lists in order, without tolerations covered by another; the first of equal ones stays."""
+    """Return both lists in order, without tolerations covered by another; of equal tolerations the first stays."""
     later, left = _Covered(), []
     for toleration in (*reversed(second), *reversed(first)):
         if not later.has(toleration):

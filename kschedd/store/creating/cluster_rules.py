@@ -1,9 +1,9 @@
 """Validation rules that depend on other objects of the cluster.
 
-Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and those of custom resources
-(`custom`), read other objects as well: the namespace of a claim for devices, the addresses of other Services, the
-schema of a manager's fields. They apply to new and to replaced objects.
-Raises: Invalid, RangeFull, TooLarge.
+Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). These rules, and the rules of custom
+resources (`custom`), read other objects as well: the namespace of a claim for devices, the addresses of other Services,
+the schema of a manager's fields. The rules apply to new objects and to replaced objects. Raises: Errors: Invalid,
+RangeFull, TooLarge.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:
 
 
 def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:
-    """Return a Service with its cluster IP and node ports. Raises Invalid if a requested one is not available.
+    """Return a Service with its cluster IP and node ports. Raises Invalid if a requested value is not available.
 
     A Service whose own ports or addresses are invalid gets no allocation and is rejected.
     """

@@ -49,7 +49,7 @@ from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, new_
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
-_LARGE_SPEC: Final = 16 << 10  # bytes; managed fields of larger specs are resolved at once, not by each reader
+_LARGE_SPEC: Final = 16 << 10  # bytes; for larger specs the managed fields are resolved immediately, not by each reader
 
 
 class Creation:
@@ -68,9 +68,9 @@ class Creation:
         self._generated = generated
 
     def identified(self, raw: Raw, *, served: bool = False) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and the metadata with name and namespace as they will be stored.
+        """Return the kind, and the metadata with the name and namespace of the stored object.
 
-        With `served` the kind must be served in the manifest's version, else NoMatch is raised.
+        With `served`, the manifest's version must be served; otherwise NoMatch is raised.
         """
         kind = raw.get("kind")
         if not isinstance(kind, str) or not kind:
@@ -199,7 +199,7 @@ class Creation:
         return typed(kind, stored)
 
     def _requested(self, spec: Raw) -> Raw:
-        """Return the spec of a signing request with the request's user, not the one stated in the manifest.
+        """Return the spec of a signing request with the user of the request instead of the user stated in the manifest.
 
         A request of the cluster itself has no user.
         """

@@ -1,4 +1,4 @@
-"""The selector of a Job. It matches the Job's uid, unless the user sets a selector (manualSelector).
+"""The selector of a Job. By default it is generated and matches the Job's uid.
 
 Source: Kubernetes v1.34, pkg/registry/batch/job/strategy.go (generateSelector).
 """
@@ -18,7 +18,7 @@ Raw = dict[str, Any]
 def with_selector(job: Raw) -> Raw:
     """Return a new Job with generated selector and pod labels; unchanged if manualSelector is set.
 
-    The Job must have its uid. Existing labels of the template are kept; validation rejects wrong ones.
+    The Job must have its uid. Existing labels of the template are kept; validation rejects wrong labels.
     """
     spec = job.get("spec") or {}
     if spec.get("manualSelector"):
@@ -34,7 +34,7 @@ def with_selector(job: Raw) -> Raw:
 
 
 def with_uid(job: Raw, uid: str) -> Raw:
-    """Return the Job with another uid, also in the labels and the selector generated from the old uid."""
+    """Return the Job with another uid, also in the labels and the selector that were generated from the old uid."""
     old, spec = job["metadata"]["uid"], job["spec"]
     template, selector = spec.get("template") or {}, spec.get("selector") or {}
     changed = {**spec, "template": {**template, "metadata": _named(template.get("metadata") or {}, "labels", old, uid)}}
@@ -69,7 +69,7 @@ def _stated(meta: Raw) -> Raw:
 
 
 def with_own_labels(job: Raw) -> Raw:
-    """Return the Job with its pod template's labels if it has no labels of its own."""
+    """Return the Job with its pod template's labels if the Job has no labels."""
     labels = ((job["spec"].get("template") or {}).get("metadata") or {}).get("labels")
     if not labels:
         return job

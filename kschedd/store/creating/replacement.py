@@ -1,9 +1,9 @@
 """Replacement: the steps that turn an existing object and a request into the updated object.
 
-Updates, patches and applies all end here, with the existing object and the requested one, or the requested part for a
-subresource. The requested object is defaulted, admitted and validated. It keeps the fields that only the server sets.
-Then the changed fields are recorded for their manager. A status is checked alone: updates of pod statuses are by far
-the most frequent writes, and need not check the rest of the pod.
+Updates, patches and applies all end here, with the existing object and the requested object, or for a subresource the
+requested part. The requested object is defaulted, admitted and validated. It keeps the fields that only the server may
+set. Then the changed fields are recorded for their manager. A status is checked alone, because updates of pod statuses
+are by far the most frequent writes and do not affect the other parts of the pod.
 
 Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
 (Store.Update).
@@ -60,7 +60,7 @@ class Replacement:
     ) -> tuple[dict[str, Any], Raw]:
         """Return the object to store, and the requested object with defaults but without changes by admission.
 
-        `with_status`: also replace the status.
+        With `with_status`, the status is replaced, too.
         """
         if subresource == "status" and isinstance(old, Pod):
             mistyped = [] if raw.get("metadata") == old.metadata else check_meta_schema(raw.get("metadata"))
@@ -93,7 +93,7 @@ class Replacement:
     ) -> dict[str, Any]:
         """Return the object with its managed fields after this write.
 
-        The entries stay as they were if the write has no manager, or if it is a component's status update.
+        The entries stay unchanged if the write has no manager or is a component's status update.
         """
         before = old.metadata.get(MANAGED)
         if not managing.manager or (isinstance(managing.manager, Component) and subresource == "status"):
@@ -130,7 +130,7 @@ class Replacement:
     def _checked(
         self, attributes: Attributes, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
-        """Return the same pair as `checked`, for writes that are not status updates.
+        """Return the same pair as `checked` for a write that is not a status update.
 
         A changed spec increments the generation.
         """
@@ -141,7 +141,7 @@ class Replacement:
             given = {field: given[field] for field in ("uid",) if field in given}
         wrong = updates.meta_faults(old, given)
 
-        # The update of a pod is compared in stored form, any other in decoded form.
+        # An updated pod is compared in stored form, and any other object in decoded form.
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
 
         requested: list[dict[str, Any]] = []
@@ -177,7 +177,7 @@ class Replacement:
 
 
 def _kept_fields(old: Raw, new: Any) -> Any:
-    """Return the spec with the fields that admission set at creation, which an update may leave out."""
+    """Return the spec with the fields that admission set at creation and that an update may omit."""
     if not isinstance(new, Mapping):
         return new
     kept = ("priority", "preemptionPolicy")

@@ -1,10 +1,9 @@
 """Cluster IPs and node ports of Services, allocated when a Service is created or changed.
 
-The lowest free value is allocated, so that the same requests get the same values. The first part of each range is
-reserved for Services that state their value, such as the cluster's DNS. It is used only when the rest of the range is
-exhausted.
-Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset);
-kube-apiserver's --service-node-port-range.
+The lowest free value is allocated, so that equal requests get equal values. The first part of each range is reserved
+for Services that state their value, such as the cluster's DNS. This part is used for other Services only when the rest
+of the range is exhausted. Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator,
+portallocator (calculateRangeOffset); kube-apiserver's --service-node-port-range.
 """
 
 import ipaddress
@@ -29,8 +28,8 @@ _LEAST_RESERVED: Final = 16
 def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool) -> Raw:
     """Return the Service with all missing addresses and ports allocated; `others` are all other Services.
 
-    Raises Invalid for a value that is taken or outside the range. In a dry run upstream does not check this for stated
-    ports.
+    Raises Invalid for a value that is in use or outside the range. In a dry run, kube-apiserver does not check ports
+    that the Service states.
     """
     spec = dict(service["spec"])
     name = service["metadata"].get("name") or ""
@@ -57,11 +56,11 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
             path = "spec.clusterIPs"
             raise Invalid("Service", name, (invalid(path, list(given), f"failed to allocate IP {given[0]}: {why}"),))
         return
-    if dry_run:  # upstream does not allocate one
+    if dry_run:  # upstream does not allocate a value
         spec["clusterIP"], spec["clusterIPs"] = str(network[0]), [str(network[0])]
         return
     usable = range(2, network.num_addresses - 1)  # excludes the network, API server and broadcast addresses
-    numbers = {_number(address) for address in used}  # making an address object is slower than a cached lookup
+    numbers = {_number(address) for address in used}  # creating an address object is slower than a cached lookup
     version, first = network.version, int(network.network_address)
     for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
         if (version, first + offset) not in numbers:
@@ -73,7 +72,7 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
 
 @lru_cache(maxsize=1 << 16)
 def _number(address: str) -> tuple[int, int]:
-    """Return the IP version and the address as a number; (0, 0) if it is not an address, such as "None"."""
+    """Return the IP version and the address as a number, or (0, 0) if the text is not an address, such as "None"."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -82,7 +81,7 @@ def _number(address: str) -> tuple[int, int]:
 
 
 def _reserved(size: int, step: int, most: int) -> int:
-    """Return the number of values at the start of the range that are reserved for Services that state their value."""
+    """Return the number of values at the start of the range that are reserved for Services that state a value."""
     return 0 if size <= _LEAST_RESERVED else min(max(size // step, _LEAST_RESERVED), most)
 
 

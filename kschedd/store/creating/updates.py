@@ -1,8 +1,8 @@
 """Updates: the parts of an object that a request may change, and those that the store keeps.
 
-A plain update does not change the status. A status update changes nothing else. The caller never changes metadata set
-by the server (uid, creation, deletion). `kschedd.registry.validation_update` defines which other fields are immutable.
-Source: Kubernetes v1.34, the strategies in pkg/registry.
+A plain update does not change the status. A status update changes nothing else. The caller never changes the metadata
+that the server sets (uid, creation, deletion). `kschedd.registry.validation_update` defines which other fields are
+immutable. Source: Kubernetes v1.34, the strategies in pkg/registry.
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ def check_preconditions(old: Object, meta: Raw) -> None:
 
 
 def check_resource_version(old: Object, meta: Raw) -> None:
-    """Raise Conflict if the requested resourceVersion is not the current one, MalformedVersion if it is no number."""
+    """Raise Conflict if the requested resourceVersion is not current, or MalformedVersion if it is not a number."""
     version = meta.get("resourceVersion")
     if isinstance(version, str) and version and not (version.isascii() and version.isdigit()):
         raise MalformedVersion(version)
@@ -71,7 +71,7 @@ def merge_patched(old: Object, patch: Any) -> dict[str, Any]:
 
 
 def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, Any]:
-    """Return the updated object: fields that this request may change come from `raw`, all others from `old`."""
+    """Return the updated object: fields that this request may change come from `raw`, and all others from `old`."""
     meta = merged_meta(old, raw.get("metadata") or {})
     if subresource == "resize":
         return {**old.raw, "spec": _resized(old.raw["spec"], raw.get("spec") or {})}
@@ -84,7 +84,7 @@ def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, 
 
 
 def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
-    """Return the metadata of an update, with the fields that only the server sets."""
+    """Return the metadata of an update, with the fields that only the server may set."""
     before = old.metadata
     meta = {name: value for name, value in given.items() if name not in _IDENTITY}
     meta.update((name, before[name]) for name in _IDENTITY if name in before)
@@ -99,7 +99,7 @@ def meta_faults(old: Object, given: Raw) -> list[FieldError]:
 def _resized(old: Raw, new: Raw) -> Raw:
     """Return the old spec with the new spec's container resources.
 
-    If the lists of containers differ, the new ones are returned, so that validation rejects them.
+    If the lists of containers differ, the new containers are returned, so that validation rejects them.
     """
     spec = dict(old)
     for field in ("containers", "initContainers"):
@@ -124,7 +124,7 @@ def update_faults(
     """Return errors for changed immutable fields.
 
     `before` is the old object, decoded in the same way as the new one; `features` are the enabled features. Raises
-    Invalid with a single error if upstream reports only that one, whatever else is wrong.
+    Invalid with a single error if upstream reports only this error, whatever else is wrong.
     """
     if old.kind != "Pod":
         return validate_update(before, new)
@@ -147,7 +147,7 @@ def update_faults(
 
 
 def _exclusive_faults(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
-    """Return the errors that make a pod's subresource unavailable; upstream reports them without any others."""
+    """Return the errors that make a pod's subresource unavailable; upstream reports no other errors with them."""
     if subresource == "resize":
         return refuse_resize(before, new, features)
     if subresource == "ephemeralcontainers" and MIRROR in (before["metadata"].get("annotations") or {}):
@@ -166,4 +166,4 @@ def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[
     if subresource == "resize":
         return found
     validate_annotation_changes(old, annotations, path, changes)
-    return [*found, *changes, *found]  # upstream checks them twice
+    return [*found, *changes, *found]  # upstream checks the found errors twice

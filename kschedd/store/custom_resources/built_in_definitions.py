@@ -1,8 +1,8 @@
-"""Definitions of built-in kinds that exist only in some Kubernetes versions; served like custom resources.
+"""Definitions of built-in kinds that exist only in some Kubernetes versions, and that are served like custom resources.
 
-A version that does not have the kind's feature does not serve the kind at all. In the others its objects are checked,
-stored, printed and served like custom resources. The schema defines the types of the fields; schema violations have the
-messages of custom resources. The kind's own module validates values, with upstream's messages.
+A Kubernetes version without the kind's feature does not serve the kind at all. In the other versions, its objects are
+checked, stored, printed and served like custom resources. The schema defines the types of the fields; a schema
+violation has the message for custom resources. The kind's own module validates values, with kube-apiserver's messages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,7 @@ def definition(
 ) -> Object:
     """Return the definition of a kind in one version of its group.
 
-    `also` lists further versions with the same schema.
+    `also` lists further versions that use the same schema.
     """
     group, _, name = api_version.partition("/")
     version = {

@@ -1,8 +1,8 @@
-"""Accepted names of a CustomResourceDefinition: those that no other definition of its group uses.
+"""Accepted names of a CustomResourceDefinition: the names that no other definition of its group uses.
 
-The kind is served once all its names have been accepted (`Established`). It stays served even if other names conflict
-later. A definition that is not established waits until the conflicting definition is deleted.
-Source: Kubernetes v1.34, apiextensions-apiserver/pkg/controller/status/naming_controller.go, establish.
+The kind is served once all its names have been accepted (`Established`). The kind stays served even if other names
+conflict later. A definition that is not established waits until the conflicting definition is deleted. Source:
+Kubernetes v1.34, apiextensions-apiserver/pkg/controller/status/naming_controller.go, establish.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,8 @@ from typing import Any, Final
 from kschedd.api.conditions import condition, is_true, with_condition
 from kschedd.api.objects import Object, Raw
 
-# Each name, and the reason if another definition uses it. Most name the resource; those in `_KINDS` name its objects.
+# Each name, with the reason if another definition uses it. Most of these names are names of the resource; the names in
+# `_KINDS` are names of its objects.
 _REASONS: Final = {
     "plural": "PluralConflict",
     "singular": "SingularConflict",
@@ -71,7 +72,7 @@ def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> 
 
 
 def _taken(definition: Raw, others: Iterable[Object]) -> tuple[set[str], set[str]]:
-    """Return the resource names and the kind names that other definitions of the group use."""
+    """Return the resource names and the kind names that other definitions in the group use."""
     group, own = (definition.get("spec") or {}).get("group"), definition["metadata"].get("name")
     words: set[str] = set()
     kinds: set[str] = set()

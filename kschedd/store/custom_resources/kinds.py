@@ -1,8 +1,8 @@
 """Custom resources: kinds defined by CustomResourceDefinitions, and errors for kinds that are not served.
 
-A custom object is accepted if a CustomResourceDefinition serves its version. The definition also sets its scope and its
-names. Its structural schema defines the fields, their types and their defaults.
-Raises: NoMatch, Invalid, Forbidden.
+A custom object is accepted if a CustomResourceDefinition serves its version. The definition also sets the scope and the
+names of the kind. The definition's structural schema defines the fields, their types and their defaults. Raises:
+Errors: NoMatch, Invalid, Forbidden.
 """
 
 import difflib
@@ -26,7 +26,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class DefiningCluster(Protocol):
-    """The part of a cluster that is needed to find the kinds defined in it."""
+    """The part of a cluster that is needed to find the kinds defined in the cluster."""
 
     @property
     def features(self) -> frozenset[str]: ...
@@ -34,7 +34,7 @@ class DefiningCluster(Protocol):
 
 
 def definitions(cluster: DefiningCluster) -> list[Object]:
-    """Return the established definitions, and those of built-in kinds of this Kubernetes version."""
+    """Return the established definitions, and the definitions of built-in kinds in this Kubernetes version."""
     made = [each for each in cluster.list(DEFINITION) if is_established(each)]
     return [*definitions_by(cluster.features), *made]
 
@@ -67,7 +67,7 @@ def _selectable(versions: Iterable[Raw]) -> Iterator[str]:
 
 
 def version_of(definition: Object, api_version: str) -> Raw:
-    """Return the entry for this version in a definition; empty if there is none."""
+    """Return the entry for this version in a definition, which is empty if the version is missing."""
     for version in definition.spec.get("versions") or ():
         if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
             found: Raw = version
@@ -76,7 +76,7 @@ def version_of(definition: Object, api_version: str) -> Raw:
 
 
 def schema_of(version: Raw) -> Raw | None:
-    """Return the schema of a version; None if it has none."""
+    """Return the schema of a version, or None if the version has no schema."""
     found = (version.get("schema") or {}).get("openAPIV3Schema")
     return found if isinstance(found, Mapping) else None
 
@@ -87,14 +87,14 @@ def has_status(version: Raw) -> bool:
 
 
 def with_cleanup(definition: Raw, at: str) -> dict[str, Any]:
-    """Return the deleted definition with the finalizer that waits for the deletion of its objects."""
+    """Return the deleted definition with the finalizer that waits until the definition's objects are deleted."""
     meta = {"deletionTimestamp": at, **definition["metadata"]}
     meta["finalizers"] = [*_but_cleanup(meta), CLEANUP]
     return {**definition, "metadata": meta}
 
 
 def without_cleanup(definition: Raw) -> dict[str, Any]:
-    """Return the definition without that finalizer."""
+    """Return the definition without the cleanup finalizer."""
     meta = definition["metadata"]
     return {**definition, "metadata": {**meta, "finalizers": _but_cleanup(meta)}}
 
@@ -104,7 +104,7 @@ def _but_cleanup(meta: Raw) -> list[str]:
 
 
 def check_definition(kind: str, raw: Raw) -> None:
-    """Reject a definition whose schemas are not structural or have rules that do not compile. Raises Invalid."""
+    """Reject a definition with schemas that are not structural or with rules that do not compile. Raises Invalid."""
     if kind == DEFINITION and (faults := definition_faults(raw)):
         raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
 
@@ -129,7 +129,7 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
 
 
 def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
-    """Return a custom object without unknown fields and with defaults, according to its schema. Raises Invalid.
+    """Return a custom object with defaults and without unknown fields, according to its schema. Raises Invalid.
 
     `old` is the previous object, for rules about changes.
     """
@@ -141,7 +141,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
         faults = spec_faults(definition, made, None if old is None else old.raw)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
-    if schema is not None and not faults:  # rules may assume a value that is valid otherwise
+    if schema is not None and not faults:  # rules may assume that a value is otherwise valid
         faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
     if faults:
         kind = str(raw.get("kind") or "")
@@ -151,7 +151,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
 
 
 def find_definition(definitions: Iterable[Object], kind: str, api_version: str) -> Object | None:
-    """Return the definition of this kind in this API group; None if there is none."""
+    """Return the definition of this kind in this API group, or None."""
     group = group_of(api_version)
     for definition in definitions:
         names = definition.spec.get("names") or {}
@@ -161,7 +161,7 @@ def find_definition(definitions: Iterable[Object], kind: str, api_version: str) 
 
 
 def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
-    """Return the kind of an object to be created. Raises NoMatch if its version is not served."""
+    """Return the kind of an object to be created. Raises NoMatch if the version is not served."""
     name, api_version = str(raw.get("kind")), str(raw.get("apiVersion") or "")
     kind = kind_of(raw)
     if kind.known:
@@ -179,14 +179,14 @@ def served_kind(definitions: Iterable[Object], raw: Raw) -> Kind:
 
 
 def definition_of(cluster: DefiningCluster, raw: Raw) -> Object | None:
-    """Return the definition of an object's kind and group, whatever its version; None if there is none."""
+    """Return the definition of an object's kind and group, whatever its version, or None."""
     return find_definition(definitions(cluster), str(raw.get("kind")), str(raw.get("apiVersion")))
 
 
 def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
     """Return the kind of an object to be created.
 
-    Raises NoMatch if it is not served, and Forbidden if its definition is being deleted.
+    Raises NoMatch if the kind is not served, and Forbidden if its definition is being deleted.
     """
     found = served_kind(definitions(cluster), raw)
     if not found.known:
@@ -200,7 +200,7 @@ def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
 def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
     """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
-    If the kind has a status subresource, only that changes the status.
+    If the kind has a status subresource, only a write to it changes the status.
     """
     definition = definition_of(cluster, raw)
     if definition is None:

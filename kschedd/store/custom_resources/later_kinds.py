@@ -1,4 +1,4 @@
-"""Kinds that came with 1.36 and 1.37 and that nothing here acts on: admission policies, certificates, migrations.
+"""Kinds of 1.36 and 1.37 that kschedd only stores and serves: admission policies, certificates, migrations.
 
 Source: Kubernetes v1.37, api/admissionregistration/v1, api/certificates/v1 and api/storagemigration/v1 (types.go).
 """

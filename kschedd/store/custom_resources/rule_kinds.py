@@ -64,7 +64,7 @@ def _merged(schema: Raw, name: str) -> Schema:
 
 @attrs.frozen(eq=False)
 class RuleKind:
-    """A kind that is served if a feature of `kschedd.config.versions.rules` is enabled."""
+    """A kind that is served only if a feature of `kschedd.config.versions.rules` is enabled."""
 
     rule: str
     definition: Object
@@ -105,12 +105,12 @@ def scheduled_by(features: Collection[str]) -> list[Object]:
 
 
 def rule_kind(definition: Object | None) -> RuleKind | None:
-    """Return the RuleKind of this definition; None for a custom resource."""
+    """Return the RuleKind of this definition, or None for a custom resource."""
     return next((one for one in RULE_KINDS if definition is one.definition), None)
 
 
 def spec_faults(definition: Object, raw: Raw, old: Raw | None = None) -> list[FieldError]:
-    """Return the errors in the spec of an object of one of these kinds; empty for any other kind.
+    """Return the errors in the spec of an object of one of these kinds, and nothing for any other kind.
 
     `old` is the previous object.
     """

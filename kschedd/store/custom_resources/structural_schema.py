@@ -1,4 +1,4 @@
-"""Structural schemas of custom resources: checks of the schema itself, and pruning, defaulting and validation by it.
+"""Structural schemas of custom resources: checks of the schema itself, and pruning, defaulting and validation with it.
 
 A schema gives each field its type, so that unknown fields can be pruned and absent ones defaulted. `validation_rules`
 evaluates the CEL rules of a schema.
@@ -87,7 +87,7 @@ def _structural(schema: Any, path: str, level: str, depth: int) -> Iterator[Fiel
 
 
 def _value_only(schema: Any, path: str, mixed: bool, depth: int) -> Iterator[FieldError]:
-    """Yield errors for fields that allOf, anyOf, oneOf and not may not contain: these only restrict values further."""
+    """Yield errors for fields that allOf, anyOf, oneOf and not may not contain, since these only restrict values."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return
     for field in _VALUE_ONLY:
@@ -114,7 +114,7 @@ def _found(pattern: str, value: str) -> bool:
 
 
 def _bad_pattern(pattern: str) -> str:
-    from kschedd.devices.cel.regex import PatternError, search  # imports RE2 with the first pattern
+    from kschedd.devices.cel.regex import PatternError, search  # imports RE2 when the first pattern is used
 
     try:
         search(pattern, "")

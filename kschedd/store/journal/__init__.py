@@ -1,1 +1,1 @@
-"""The journal: persists every write; reading, repairing and compacting it."""
+"""The journal, which persists every write, and code for reading, repairing and compacting the journal."""

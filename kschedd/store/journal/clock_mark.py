@@ -1,7 +1,7 @@
-"""The cluster's time in a file beside the journal, so that a virtual clock continues from there after a restart.
+"""The cluster's time in a file beside the journal, so that a virtual clock continues from this time after a restart.
 
-The file is one line of fixed length, overwritten in place. It survives any end of the process. After a crash of the
-machine it may contain an older time. A file that cannot be read or parsed is ignored.
+The file is one line of fixed length, overwritten in place. The file survives any end of the process. After a crash of
+the machine the file may contain an older time. A file that cannot be read or parsed is ignored.
 """
 
 import os
@@ -26,7 +26,7 @@ class ClockMark:
         self._file: int | None = None
 
     def read(self) -> float | None:
-        """Return the recorded time in seconds since the epoch; None if there is none."""
+        """Return the recorded time in seconds since the epoch, or None if no time is recorded."""
         try:
             with open(self._path, encoding="ascii", opener=_open_without_waiting) as file:
                 kept = float(file.read(_LENGTH))

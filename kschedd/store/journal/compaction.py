@@ -3,7 +3,8 @@
 Each step is one short transaction, so that a write waits for at most one step. The journal's owner decides how large a
 step is, and when it runs.
 
-Called inside the journal's own transaction or pragma. Raises sqlite3's errors, which the journal converts.
+The journal calls these functions inside its own transaction or pragma. Raises sqlite3's errors, which the journal
+converts.
 """
 
 import attrs
@@ -38,7 +39,7 @@ def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
 
 
 def vacuum(db: Database, pages: int) -> bool:
-    """Release at most `pages` free pages to the file system. Return whether any are left."""
+    """Release at most `pages` free pages to the file system. Return whether any free pages are left."""
     # The pragma frees one page per (empty) result row; `execute` would step it only once.
     db.executescript(f"PRAGMA incremental_vacuum({pages})")
     return bool(db.execute("PRAGMA freelist_count").fetchone()[0])

@@ -1,8 +1,8 @@
 """The disk interface of the journal: a narrow Protocol, and its implementation on the operating system and SQLite.
 
-All file operations of the journal go through a `Disk`. Tests replace it by one that fails, loses unflushed data, or
-ends the process between two calls. All calls block. File operations raise OSError, those of a `Database` raise
-sqlite3.Error.
+All file operations of the journal go through a `Disk`. Tests replace the `Disk` by one that fails, loses unflushed
+data, or ends the process between two calls. All calls block. File operations raise OSError, and operations of a
+`Database` raise sqlite3.Error.
 """
 
 import os
@@ -34,17 +34,17 @@ class Database(Protocol):
 
 @attrs.frozen
 class FileStatus:
-    inode: tuple[int, int]  # device and inode number; another file at the same path has another one
+    inode: tuple[int, int]  # device and inode number, which differ if another file is at the same path
     size: int  # bytes
     is_regular: bool
 
 
 class Disk(Protocol):
     def connect(self, path: Path, /) -> Database:
-        """Open the database. It is created if it does not exist."""
+        """Open the database. Open the database; a missing file is created."""
 
     def status(self, path: Path, /) -> FileStatus | None:
-        """Return the status of the file; None if it does not exist."""
+        """Return the status of the file, or None if it does not exist."""
 
     def make_private(self, path: Path, /) -> None:
         """Restrict reading and writing of the file to its owner."""
@@ -52,7 +52,7 @@ class Disk(Protocol):
     def open(self, path: Path, /) -> int:
         """Open a file for reading and writing; return its descriptor.
 
-        A missing file is created, accessible to its owner only.
+        A missing file is created, and is accessible only to its owner.
         """
 
     def close(self, descriptor: int, /) -> None: ...
@@ -72,7 +72,7 @@ class Disk(Protocol):
     def replace(self, source: Path, target: Path, /) -> None: ...
 
     def unlink(self, path: Path, /) -> None:
-        """Remove the file. Does nothing if it does not exist."""
+        """Remove the file. Does nothing if the file does not exist."""
 
 
 class RealDisk:

@@ -1,7 +1,7 @@
 """The files of a journal: permissions, required files, and detection of replaced or truncated files while open.
 
-These are `journal.db` and, next to it, SQLite's `-wal` and `-shm` and our `-head`. All are readable by their owner
-only, whatever the directory's mode and the umask are.
+These files are `journal.db`, next to it SQLite's `-wal` and `-shm`, and kschedd's own `-head`. All files are readable
+only by their owner, whatever the mode of the directory and the umask are.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ def beside(journal: Path, suffix: str) -> Path:
 
 
 def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
-    """Open the database with mode 0600; it is created if it does not exist. Raises JournalError."""
+    """Open the database with mode 0600; a missing file is created. Raises JournalError."""
     for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
         if (found := disk.status(file)) is not None and not found.is_regular:
             # SQLite would still open the journal, and fail at the first write.
@@ -36,8 +36,8 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
 def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
     """Flush SQLite's write-ahead log: a killed process may have written to it without flushing.
 
-    Data read from the log is served to clients, so it must survive a power failure as if this process had written it.
-    Raises JournalError.
+    Data read from the log is served to clients, so the data must survive a power failure as if this process had written
+    it. Raises JournalError.
     """
     written = beside(path, "-wal")
     try:
@@ -66,7 +66,7 @@ def reject_remains(path: Path, disk: Disk = REAL_DISK) -> None:
 
 
 class OpenFiles:
-    """The files of an open journal, with their inodes and sizes. Create it once all files exist."""
+    """The files of an open journal, with their inodes and sizes. Create this object once all files exist."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
         self._path = path
@@ -77,7 +77,7 @@ class OpenFiles:
         self.note_sizes()
 
     def fault(self) -> JournalError | None:
-        """Return an error if a file was replaced or truncated since it was opened: writes are lost then."""
+        """Return an error if a file was replaced or truncated after it was opened, because writes are then lost."""
         for path, inode in self._inodes.items():
             found = self._disk.status(path)
             if found is None or found.inode != inode:
@@ -87,9 +87,9 @@ class OpenFiles:
         return None
 
     def note_sizes(self) -> JournalError | None:
-        """Record the current sizes as correct. Call it after an operation that may shrink files, such as a checkpoint.
+        """Record the current sizes as correct. Call this method after an operation that may shrink files.
 
-        Returns an error if a file was replaced since it was opened.
+        Returns an error if a file was replaced after it was opened.
         """
         fault = None
         for path, inode in self._inodes.items():

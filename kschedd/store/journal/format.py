@@ -1,14 +1,16 @@
 """The journal's format: tables, checksums, and the errors of an unusable journal.
 
-The table `objects` is the snapshot: the cluster at the base version. `events` has every write after that, in order.
-`meta` has the format number and one record, the State, with the snapshot's version, row count and checksum.
+The table `objects` is the snapshot, which is the cluster at the base version. The table `events` contains every later
+write, in order. The table `meta` contains the format number and one record, the State, with the snapshot's version, row
+count and checksum.
 
 Three checksums detect changed, lost and added rows:
-- `sum` of a row: CRC-32 of kind, namespace, name and object. Compaction copies an event's `sum` into the snapshot, so
-  it is always the one computed at the write.
-- `chain` of an event: CRC-32 of its version, type and `sum`, and of the previous chain. A missing or foreign event
-  breaks the chain, which starts at the State.
-- `total` in the State: the sum of the snapshot's `sum`s, with their count. A missing or foreign row changes it.
+- `sum` of a row: CRC-32 of the kind, namespace, name and object. Compaction copies an event's `sum` into the snapshot,
+  so the `sum` is always the one computed at the write.
+- `chain` of an event: CRC-32 of the event's version, type and `sum`, and of the previous chain. A missing or foreign
+  event breaks the chain, which begins at the State.
+- `total` in the State: the total of all `sum` values in the snapshot, with their count. A missing or foreign row
+  changes the total.
 """
 
 import sqlite3
@@ -45,7 +47,7 @@ _SHORT_READ: Final = 10 | 2 << 8
 
 @attrs.define(eq=False)
 class JournalError(KscheddError, rpc_code="journal"):
-    """A journal that cannot be used, permanently or for the moment."""
+    """A journal that cannot be used, permanently or at the moment."""
 
     file: str
     why: str
@@ -56,9 +58,9 @@ class JournalError(KscheddError, rpc_code="journal"):
 
 @attrs.define(eq=False)
 class JournalDamaged(JournalError):
-    """A journal whose content differs from what was written.
+    """A journal with content that differs from the written content.
 
-    If `good_version` is known, it is intact up to that version.
+    If `good_version` is set, the journal is intact up to that version.
     """
 
     good_version: int | None = None
@@ -73,7 +75,7 @@ class JournalDamaged(JournalError):
 
 @contextmanager
 def ours(file: str, what: str, good_version: int | None = None) -> Iterator[None]:
-    """Convert sqlite3's errors to JournalError or JournalDamaged; the message begins with `what`: "cannot be read"."""
+    """Convert sqlite3's errors to JournalError or JournalDamaged; each message begins with `what`: "cannot be read"."""
     try:
         yield
     except sqlite3.Error as error:
@@ -105,7 +107,7 @@ class Event:
 class State:
     """The State record in `meta`: the snapshot's version, the chain up to it, its row count and checksum total.
 
-    `epoch` identifies this history; the same version in another epoch may be a different write.
+    `epoch` identifies the history; the same version in another epoch may be a different write.
     """
 
     epoch: str
@@ -129,7 +131,7 @@ def link(before: int, version: int, code: int, checksum: int) -> int:
 
 
 def read_state(packed: object) -> State | None:
-    """Parse the State record; return None if it is damaged."""
+    """Parse the State record, or return None if it is damaged."""
     if not isinstance(packed, bytes) or len(packed) < 5:
         return None
     body, checksum = packed[:-4], packed[-4:]
@@ -139,7 +141,7 @@ def read_state(packed: object) -> State | None:
 
 
 def read_event(row: Any) -> Event | None:
-    """Parse a row of `events`; return None if it is damaged. The caller checks the chain."""
+    """Parse a row of `events`, or return None if it is damaged. The caller has to check the chain."""
     version, code, kind, namespace, name, raw, checksum, chain = row
     if code not in TYPES or not isinstance(chain, int) or not whole(kind, namespace, name, raw, checksum):
         return None

@@ -1,20 +1,21 @@
-"""The head of the journal: a small file next to it that records the last commit.
+"""The head of the journal: a small file, next to the journal, that records the last commit.
 
 SQLite ends its write-ahead log at the first damaged frame. If the end of the log was truncated or damaged, acknowledged
-writes are lost without any error. Each commit is therefore recorded here too: version, chain, epoch. A journal that
-ends before its head, or has another chain at that version, has lost writes.
+writes are lost without any error. Each commit is therefore also recorded in the head: version, chain, epoch. A journal
+that ends before its head, or that has another chain at the head's version, has lost writes.
 
-The record is written after the commit and before the write is acknowledged. It goes alternately into one of two slots,
-so that a torn write leaves the other one intact. Each slot contains the record twice, each time with a checksum, so
-that one damaged byte does not hide the record. `write` puts it into the page cache, which survives `kill -9`. `sync`
-flushes it to disk at most once a second, at no measurable cost, and soon after the last of a series of writes. After a
-power failure the head may therefore be one second old. It is never ahead of the journal, which is flushed first.
+The record is written after the commit and before the write is acknowledged. The record is written alternately to one of
+two slots, so that a torn write leaves the other slot intact. Each slot contains the record twice, each time with a
+checksum, so that one damaged byte does not hide the record. `write` writes the record to the page cache, which survives
+`kill -9`. `sync` flushes the record to disk at most once a second, at no measurable cost, and soon after the last of a
+series of writes. After a power failure the head may therefore be one second old. The head is never ahead of the
+journal, which is flushed first.
 
-If both copies in a slot are damaged, its record may have been older or newer than the other slot's. The newer record
-covers one more batch, in one transaction. If the journal continues after the other slot's version, it contains that
-batch. Otherwise it is unknown whether such a batch existed.
+If both copies in a slot are damaged, the lost record may have been older or newer than the record in the other slot.
+The newer of two records covers one more batch, which is one transaction. If the journal continues after the version in
+the intact slot, the journal contains that batch. Otherwise it cannot be determined whether such a batch existed.
 
-Owns the file's descriptor, until `close`. Raises: JournalError.
+Owns the descriptor of the file until `close`. Raises: JournalError.
 """
 
 import struct
@@ -38,7 +39,7 @@ _PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes afte
 
 @attrs.frozen
 class Head:
-    """The last commit. A journal that lacks a version up to this one has lost writes."""
+    """The last commit. The record of the last commit: a journal that lacks a version up to this one has lost writes."""
 
     version: int
     chain: int
@@ -47,7 +48,7 @@ class Head:
 
 @attrs.frozen
 class FoundHead:
-    """The latest intact record. `is_last` is False if the other slot may have had a later one."""
+    """The latest intact record. `is_last` is False if the other slot may have contained a later record."""
 
     head: Head
     is_last: bool
@@ -55,7 +56,7 @@ class FoundHead:
 
 @attrs.frozen
 class _Slot:
-    number: int  # of the record; starts at 1
+    number: int  # record number, starting at 1
     head: Head
 
 
@@ -64,7 +65,7 @@ def head_path(journal: Path) -> Path:
 
 
 def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
-    """Read the head. Return None if the file is missing or both slots are damaged.
+    """Read the head. Read the latest intact record; return None if the file is missing or both slots are damaged.
 
     Raises JournalError on read errors.
     """
@@ -84,7 +85,7 @@ def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
 
 
 def _read_slot(data: bytes) -> _Slot | None:
-    """Parse a slot; return None if it is damaged or was never completely written."""
+    """Parse a slot, or return None if the slot is damaged or was never completely written."""
     return next((found for at in (0, _COPY) if (found := _read_record(data[at : at + _COPY])) is not None), None)
 
 
@@ -104,12 +105,12 @@ def _packed(number: int, head: Head) -> bytes:
 
 class HeadFile:
     def __init__(self, path: Path, disk: Disk = REAL_DISK) -> None:
-        """Open the file. It is created if it does not exist."""
+        """Open the file. Open the file; a missing file is created."""
         self._path = path
         self._disk = disk
         self._number = 0
         self._synced_at = time.monotonic()
-        self.flushed = True  # the last record is on disk
+        self.flushed = True  # True if the last record is on disk
         try:
             self._file = disk.open(path)
             disk.make_private(path)
@@ -119,7 +120,7 @@ class HeadFile:
         self._number = max((slot.number for slot in slots if slot is not None), default=0)
 
     def write(self, head: Head) -> None:
-        """Record a commit. The file is flushed if the last flush is more than a second ago."""
+        """Record a commit. The file is flushed if the last flush was more than a second ago."""
         slot = _packed(self._number + 1, head)
         try:
             written = self._disk.pwrite(self._file, slot, _SLOT * ((self._number + 1) % 2))
@@ -141,7 +142,7 @@ class HeadFile:
         self.flushed = True
 
     def probe(self) -> None:
-        """Raise JournalError if free space is short; checked by writing `_PROBE_BYTES` to a temporary file."""
+        """Raise JournalError if free space is short, which is checked by writing `_PROBE_BYTES` to a temporary file."""
         scratch = self._path.with_name(self._path.name + "-probe")
         try:
             self._disk.unlink(scratch)

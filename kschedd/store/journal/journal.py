@@ -1,4 +1,4 @@
-"""The journal: a cluster's writes on disk, and the store restored from them.
+"""The journal: a cluster's writes on disk, from which the store is restored.
 
 `JournalWriter` persists the writes. This module converts objects to bytes, and verified bytes (`journal_reading`) to
 objects. `journal_salvage` recovers a damaged journal.
@@ -31,7 +31,7 @@ _pack: Final = msgpack.Packer(autoreset=True).pack
 
 
 def packed(event: WatchEvent) -> PackedWrite:
-    """Return an event in the journal's format."""
+    """Convert an event to the journal's format."""
     obj = event.new
     return event.version, CODES[event.type], obj.kind, obj.namespace, obj.name, _pack(obj.raw)
 
@@ -40,7 +40,7 @@ class Journal(JournalWriter):
     """One journal file, with conversion of its rows from and to objects. See JournalWriter."""
 
     def append(self, events: Sequence[WatchEvent]) -> None:
-        """Write a batch of events; it is on disk when this returns."""
+        """Write a batch of events; the batch is on disk when this method returns."""
         self.write([packed(event) for event in events])
 
     def snapshot(self, store: Store) -> None:
@@ -71,12 +71,12 @@ class Journal(JournalWriter):
         leave_out: Collection[ObjectRef] = (),
         progress: Progress | None = None,
     ) -> Store | None:
-        """Return the restored store; None if nothing was written yet.
+        """Return the restored store, or None if nothing was written yet.
 
-        Its watches can resume from the snapshot's version, or from `history` versions ago if that is later. Objects
-        that cannot be read, or are in `leave_out`, are listed in `Store.set_aside`; watches can then resume only from
-        the last version. `progress` is called from time to time with the number of rows read and their total. Raises
-        JournalDamaged; `journal_salvage` then recovers the intact part.
+        Watches of the store can resume from the snapshot's version, or from `history` versions ago if that version is
+        later. Objects that cannot be read, or that are in `leave_out`, are listed in `Store.set_aside`; watches can
+        then resume only from the last version. `progress` is called from time to time with the number of rows read and
+        the total number. Raises JournalDamaged; `journal_salvage` can then recover the intact part.
         """
         reading = self.reading(progress)
         reading.check()
@@ -91,7 +91,7 @@ class Journal(JournalWriter):
                 store.replay(events)
             except JournalError:
                 raise
-            except Exception as fault:  # some object caused it: found below by placing each one separately
+            except Exception as fault:  # some object caused the fault; placing each object separately finds it
                 log.warning("object_unreadable", why=str(fault))
             else:
                 return store

@@ -1,7 +1,8 @@
-"""Operations on a journal while no daemon uses it: verify, repair, compact, export, and remove objects.
+"""Operations on a journal that no daemon is using: verify, repair, compact, export, and remove objects.
 
-Each takes a state directory or a journal's file, and fails while a daemon uses the state directory. `verified` works on
-a copy: opening a journal moves pages between its files, and a damaged one should remain unchanged.
+Each operation takes a state directory or the file of a journal, and fails while a daemon uses the state directory.
+`verified` works on a copy, because opening a journal moves pages between its files, and a damaged journal should remain
+unchanged.
 """
 
 import shutil
@@ -34,7 +35,10 @@ Progress = Callable[[int, int], None]  # done, total
 
 @attrs.frozen
 class Verified:
-    """The content of a journal. `damage` describes a damage; `unreadable` lists objects that cannot be parsed."""
+    """The content of a journal.
+
+    `damage` describes the damage, if any; `unreadable` lists objects that cannot be parsed.
+    """
 
     file: str
     bytes: int
@@ -66,7 +70,7 @@ class Verified:
 
 @contextmanager
 def found_journal(path: Path) -> Iterator[Path]:
-    """Yield the journal's file, locked against other processes. Raises JournalError."""
+    """Find the journal's file, and lock it against other processes inside the context. Raises JournalError."""
     file = path / JOURNAL if path.is_dir() else path
     with ExitStack() as opened:
         if (file.parent / "lock").exists():
@@ -84,7 +88,7 @@ def found_journal(path: Path) -> Iterator[Path]:
 
 
 def verified(path: Path, progress: Progress | None = None) -> Verified:
-    """Verify a journal. Raises JournalError if it cannot be read at all, or has another format."""
+    """Verify a journal. Raises JournalError if the journal cannot be read at all or has another format."""
     with found_journal(path) as file, copied(file) as copy:
         size = sum(part.stat().st_size for suffix in _FILES if (part := beside(file, suffix)).exists())
         try:
@@ -110,9 +114,9 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
 
 
 def repaired(path: Path, report: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
-    """Move a damaged journal aside and put the intact part in its place. Return messages about what was lost.
+    """Move a damaged journal aside and put its intact part in its place. Return messages about the lost content.
 
-    Returns nothing if the journal was intact. `report` is called with each message before any file is replaced.
+    Returns nothing if the journal is intact. `report` is called with each message before any file is replaced.
     """
     with found_journal(path) as file:
         opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, report=report)
@@ -121,7 +125,10 @@ def repaired(path: Path, report: Callable[[str], None] = lambda what: None) -> t
 
 
 def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
-    """Merge all events into the snapshot and shrink the file. Return its size before and after, in bytes."""
+    """Merge all events into the snapshot and shrink the file.
+
+    Return the size of the file before and after, in bytes.
+    """
     with found_journal(path) as file:
         before = sum(part.stat().st_size for suffix in ("", "-wal") if (part := beside(file, suffix)).exists())
         journal = Journal(file)
@@ -138,9 +145,9 @@ def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
 
 
 def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
-    """Remove these objects from a journal and compact it. Return the files of their copies, made beside the journal.
+    """Remove these objects from a journal and compact it. Return the paths of the objects' copies beside the journal.
 
-    Compaction also drops the earlier writes of these objects. Raises JournalError if one does not exist.
+    Compaction also drops the earlier writes of these objects. Raises JournalError if an object does not exist.
     """
     with found_journal(path) as file:
         journal = Journal(file)
@@ -174,7 +181,7 @@ def _tombstone(ref: ObjectRef, version: int) -> bytes:
 def exported_objects(path: Path, report: Callable[[str], None] = lambda what: None) -> Iterator[dict[str, Any]]:
     """Yield the last state of every object, by kind, namespace and name.
 
-    An object that is not JSON is left out; `report` is called with its name and the error.
+    An object that is not JSON is omitted, and `report` is called with its name and the error.
     """
     with _read(path) as journal:
         for row in sorted(journal.reading().latest(), key=lambda row: (row.ref.kind, row.ref.namespace, row.ref.name)):
@@ -206,9 +213,9 @@ def _read(path: Path) -> Iterator[Journal]:
 
 @contextmanager
 def copied(file: Path) -> Iterator[Path]:
-    """Yield a copy that exists as long as the context.
+    """Yield a copy that exists only inside the context.
 
-    It is made beside the journal, or in the directory for temporary files if there is no space. Raises JournalError.
+    The copy is made beside the journal, or in the directory for temporary files if space is short. Raises JournalError.
     """
     with ExitStack() as opened:
         try:

@@ -1,10 +1,10 @@
-"""The process that writes a daemon's journal while its parent process lives. `main` is its entry point.
+"""The process that writes a daemon's journal as long as its parent process lives. `main` is its entry point.
 
-A thread of the daemon would be slower: it would wait for the interpreter lock again and again while the event loop
-works, and each write would take two to three times as long.
+A thread of the daemon would be slower: it would repeatedly wait for the interpreter lock while the event loop works,
+and each write would take two to three times as long.
 
-The process receives commands over a pipe and answers them in order. The other end is
-`kschedd.actors.objects.durable_log`. Each message is its length, in eight bytes, and a MessagePack array:
+The process receives commands over a pipe and answers them in order. `kschedd.actors.objects.durable_log` is the other
+end. Each message consists of its length, in eight bytes, and a MessagePack array:
 
     ["open", path, epoch]        the first; the journal must exist and have this epoch
     ["write", [PackedWrite, …], true if more of this batch follows]
@@ -13,9 +13,9 @@ The process receives commands over a pipe and answers them in order. The other e
     ["done", version, tail, head_flushed, return value of the call]
     ["failed", file, why]   ["damaged", file, why, good version or nil]
 
-A partial batch gets no answer. Signals that end a daemon do not end this process. It ends when the pipe is closed,
-after its current command. Until then it holds the inherited lock of the state directory. A daemon that starts after its
-predecessor was killed therefore finds everything that this process still writes.
+A partial batch gets no answer. Signals that end a daemon do not end this process. The process ends when the pipe is
+closed, after its current command. Until then the process holds the inherited lock of the state directory. A daemon that
+starts after its predecessor was killed therefore finds everything that the old journal process still writes.
 """
 
 import os
@@ -35,20 +35,20 @@ _OURS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def framed(message: Any) -> bytes:
-    """Return a message in the pipe's format."""
+    """Convert a message to the format of the pipe."""
     body: bytes = msgpack.packb(message)
     return len(body).to_bytes(LENGTH, "little") + body
 
 
 def main(descriptor: int) -> None:
-    """Serve the pipe with this descriptor until it is closed."""
+    """Serve the pipe with this descriptor until the pipe is closed."""
     for number in _OURS:
         signal.signal(number, signal.SIG_IGN)
     with (
         socket.socket(fileno=descriptor) as pipe,
         pipe.makefile("rb") as orders,
         closing(_Writing()) as writing,
-        suppress(BrokenPipeError, ConnectionResetError),  # the daemon has exited: no answer is needed
+        suppress(BrokenPipeError, ConnectionResetError),  # the daemon has exited, so no answer is needed
     ):
         while (order := _read(orders)) is not None:
             answer = writing.answer(order)
@@ -57,7 +57,7 @@ def main(descriptor: int) -> None:
 
 
 def _read(orders: BufferedReader) -> list[Any] | None:
-    """Read the next command; return None if the pipe was closed, even in the middle of a command."""
+    """Read the next command; return None if the pipe was closed, even within a command."""
     head = orders.read(LENGTH)
     size = int.from_bytes(head, "little")
     body = orders.read(size) if len(head) == LENGTH else b""
@@ -68,7 +68,10 @@ def _read(orders: BufferedReader) -> list[Any] | None:
 
 
 def _opened(path: str, epoch: str) -> JournalWriter:
-    """Open the daemon's journal. Raises JournalError if it is another one or missing; no new one is created."""
+    """Open the daemon's journal.
+
+    Raises JournalError if the journal is missing or was replaced; no new journal is created.
+    """
     if not os.path.lexists(path):
         raise JournalError(path, "was deleted while the daemon was using it")
     journal = JournalWriter(path)
@@ -86,7 +89,7 @@ class _Writing:
         self._batch: list[PackedWrite] = []
 
     def answer(self, order: list[Any]) -> list[Any] | None:
-        """Run a command and return the answer to send, if any."""
+        """Run a command, and return the answer to send, if any."""
         try:
             done, result = self._do(*order)
         except JournalDamaged as damage:
@@ -99,7 +102,7 @@ class _Writing:
         return ["done", journal.version, journal.tail, journal.head_flushed, result]
 
     def _do(self, name: str, *about: Any) -> tuple[bool, Any]:
-        """Run a command; return whether it is complete, and its result."""
+        """Run a command; return whether the command is complete, and its result."""
         if name == "open":
             self._journal = _opened(*about)
             return True, None
@@ -112,7 +115,7 @@ class _Writing:
             batch, self._batch = self._batch, []
             self._journal.write(batch)
             return True, None
-        self._batch = []  # discards an incomplete batch
+        self._batch = []  # discard an incomplete batch
         return True, getattr(self._journal, name)(*about)
 
     def close(self) -> None:

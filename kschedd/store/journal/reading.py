@@ -1,4 +1,4 @@
-"""Reading of a journal with verification: every row is checked against its checksums.
+"""Reading of a journal with verification of every row against its checksums.
 
 Raises JournalDamaged at the first mismatch.
 """
@@ -48,12 +48,13 @@ class Reading:
             raise JournalDamaged(self._file, f"the database is damaged: {what}")
 
     def since(self, version: int) -> tuple[Iterator[Object], Iterator[tuple[EventType, Object]]]:
-        """Return the objects at this version and the writes after it.
+        """Return the objects at this version, and the later writes.
 
-        If the snapshot is later than the version, it is used instead. The writes up to the version are verified, and
-        only the last one of each object is parsed. The caller must consume all objects before the writes.
+        If the snapshot is later than this version, the snapshot's version is used instead. The writes up to the version
+        are verified, but only the last write of each object is parsed. The caller must consume all objects before the
+        writes.
 
-        Both raise UnreadableObject for a row that is intact but cannot be parsed.
+        Both iterators raise UnreadableObject for a row that is intact but cannot be parsed.
         """
         rows = self.rows()
         merged = _Merged()
@@ -109,9 +110,9 @@ class Reading:
 
 @attrs.define(eq=False)
 class _Merged:
-    """Writes to be merged into the snapshot: the last one of each object, as an unparsed row."""
+    """Writes to merge into the snapshot: the last write of each object, as an unparsed row."""
 
-    _changed: dict[_Key, bytes] = attrs.field(factory=dict)  # in the order in which they were added
+    _changed: dict[_Key, bytes] = attrs.field(factory=dict)  # in the order in which the rows were added
     _deleted: set[_Key] = attrs.field(factory=set)  # deleted by any of the writes
 
     def add(self, event: Event) -> None:
@@ -131,7 +132,7 @@ class _Merged:
 
 
 class UnreadableObject(KscheddError):
-    """An intact row that this kschedd cannot parse as an object."""
+    """An intact row that this version of kschedd cannot parse as an object."""
 
 
 _NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
@@ -139,9 +140,10 @@ _NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
 
 
 def json_fault(packed: bytes, raw: Any) -> str:
-    """Return why the value unpacked from these bytes is not JSON, "" if it is.
+    """Return why the value unpacked from these bytes is not JSON, or "" if it is JSON.
 
-    Development versions stored such values. Every client that lists the kind would get an error.
+    Development versions of kschedd stored such values. Every client that lists the kind would get an error from such a
+    value.
     """
     if _NOT_JSON.search(packed) is None:
         return ""

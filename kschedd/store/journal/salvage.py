@@ -1,10 +1,10 @@
-"""Recovery of a damaged journal (`--drop-damaged`), with a report of what is lost.
+"""Recovery of a damaged journal (`--drop-damaged`), with a report of the lost content.
 
-Every intact row of the snapshot is kept, and all events up to the first damaged one, since later events may depend on
-it. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
+Every intact row of the snapshot is kept, and all events up to the first damaged one, because later events may depend on
+the damaged event. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
 
 The recovered history has a new epoch, and its versions begin at a round number above every version that clients may
-have seen. A client that resumes a watch from an old version therefore gets 410 Gone, never wrong events.
+have received. A client that resumes a watch from an old version therefore gets 410 Gone and never gets wrong events.
 """
 
 import sqlite3
@@ -36,8 +36,8 @@ from kschedd.store.journal.reading import Progress, UnreadableObject, describe, 
 from kschedd.store.objects.log import DELETED
 from kschedd.store.store import Store
 
-EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of this
-_NAMED: Final = 20  # limit of lost objects listed by name
+EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of this number
+_NAMED: Final = 20  # maximum number of lost objects that are listed by name
 
 Key = tuple[str, str, str]
 
@@ -47,13 +47,13 @@ class Salvaged:
     """The recovered objects, and messages about what is lost."""
 
     objects: dict[Key, Object] = attrs.field(factory=dict)
-    version: int = 0  # the recovered snapshot's version, in the new epoch
+    version: int = 0  # version of the recovered snapshot in the new epoch
     lost: list[str] = attrs.field(factory=list)
 
 
 @attrs.frozen
 class Opened:
-    """A journal and its store. `lost` has messages about dropped content; empty if nothing was dropped."""
+    """A journal and its store. `lost` contains messages about dropped content, and is empty if nothing was dropped."""
 
     journal: Journal
     store: Store | None
@@ -75,9 +75,9 @@ def open_journal(
     """Open a journal and restore its store.
 
     With `drop_damaged` a damaged journal is recovered. `report` is called with each message about lost content before
-    any file is replaced: if the process is killed after that, the next start finds no damage to report.
+    any file is replaced. If the process is killed after that, the next start finds no damage and has nothing to report.
 
-    Raises JournalError; with `drop_damaged`, for a damaged journal only if nothing can be recovered.
+    Raises JournalError; with `drop_damaged`, a damaged journal raises it only if nothing can be recovered.
     """
     try:
         journal = Journal(path, disk=disk)
@@ -103,7 +103,7 @@ def open_journal(
 
 
 def salvage(path: Path, disk: Disk = REAL_DISK) -> Salvaged:
-    """Read everything that is intact. Raises JournalError if nothing can be read at all."""
+    """Read everything that is intact. Raises JournalError if nothing can be read."""
     reject_remains(path, disk)
     head = read_head(head_path(path), disk)
     found = Salvaged()
@@ -188,7 +188,7 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
         return end
     if end > version:
         found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
-    # If only one slot of the head is intact, the other one may have recorded one more batch: the last one.
+    # If only one slot of the head is intact, the other slot may have recorded one more batch, which is the last one.
     if head is None or (not head.is_last and highest <= known_end):
         found.lost.append(f"writes after version {max(end, version)} may be lost as well")
     return end
@@ -200,10 +200,10 @@ def _highest(db: Database) -> int:
 
 
 def _put_in_place(path: Path, store: Store, disk: Disk) -> Path:
-    """Replace the damaged journal by a new one with the state of this store. Return the damaged one's new path.
+    """Replace the damaged journal by a new one with the state of this store. Return the damaged journal's new path.
 
-    A journal exists at every moment. If the process dies in between, either the damaged journal is still in place, or
-    the new one with a head of another epoch. Running the same command again recovers from both.
+    A journal exists at every moment. If the process dies in between, there is either still the damaged journal, or the
+    new journal with a head of another epoch. Running the same command again recovers from both cases.
     """
     number = 1
     while disk.status(aside := beside(path, f".damaged-{number}")) is not None:

@@ -1,11 +1,11 @@
 """A snapshot of a cluster in one file: every object at one version, with its uid and resourceVersion.
 
-The file is gzip. It contains a MessagePack map (format, version, number of objects), each object packed, and the CRC-32
-of all of these. A truncated or changed file, or one of a newer format, is rejected. The file is written under a
-temporary name and then renamed, so that it is never incomplete.
+The file is gzip. The file contains a MessagePack map (format, version, number of objects), each object packed, and the
+CRC-32 of these parts. A truncated or changed file, or a file in a newer format, is rejected. The file is written under
+a temporary name and then renamed, so that a file with its final name is always complete.
 
 A restored cluster has a new epoch, and its versions begin at a round number above those of the snapshot. A client that
-resumes from a version seen after the snapshot was taken gets 410 Gone, and never another cluster's changes.
+resumes from a version after the snapshot gets 410 Gone, and never gets another cluster's changes.
 """
 
 import gzip
@@ -106,7 +106,7 @@ def read_snapshot(file: Path) -> Snapshot:
 
 
 def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tuple[int, list[Raw]]:
-    """Return the version and objects of a journal that no daemon uses. Raises JournalError."""
+    """Return the version and the objects of a journal that no daemon is using. Raises JournalError."""
     with found_journal(path) as file, copied(file) as copy:
         journal = Journal(copy)
         try:
@@ -123,7 +123,7 @@ def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tup
 
 
 def restore_snapshot(file: Path, state_dir: Path) -> Store:
-    """Create a state directory from a snapshot. Return the store that a daemon will find in it.
+    """Create a state directory from a snapshot. Return the store that a daemon will load from the directory.
 
     Raises SnapshotError, StateDirError, JournalError. An existing journal is left unchanged and raises an error.
     """

@@ -1,8 +1,8 @@
-"""The state directory of a daemon, and its lock: only the process with the lock may use the journal in it.
+"""The state directory of a daemon, and its lock: only the process that holds the lock may use the journal there.
 
-The lock is the file `lock`, which is never removed. It is released when the processes that hold it end, in whatever
-way. These are the daemon and the process that writes its journal. The latter may outlive a killed daemon until its
-current write is complete.
+The lock is the file `lock`, which is never removed. The lock is released when all processes that hold it have ended, in
+whatever way. These processes are the daemon and the process that writes its journal. The journal process may outlive a
+killed daemon until the current write is complete.
 """
 
 import errno
@@ -18,7 +18,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-_PATIENCE_S: Final = 2.0  # wait for a journal process that is completing its last write
+_PATIENCE_S: Final = 2.0  # maximum wait for a journal process that is completing its last write
 _AGAIN_S: Final = 0.02
 
 
@@ -40,12 +40,12 @@ class StateDirInUse(StateDirError):
 @attrs.frozen
 class LockedStateDir:
     path: Path
-    lock: int  # file descriptor; a process that inherits it holds the lock as well
+    lock: int  # file descriptor; a process that inherits the descriptor also holds the lock
 
 
 @contextmanager
 def lock_state_dir(state_dir: Path) -> Iterator[LockedStateDir]:
-    """Lock the state directory for this process; creates it if needed. Raises StateDirError."""
+    """Lock the state directory for this process, and create the directory if needed. Raises StateDirError."""
     where = state_dir.absolute()
     try:
         if where.exists() and not where.is_dir():
@@ -78,7 +78,10 @@ def _take(lock: int, where: Path) -> None:
 
 
 def _open_lock(path: Path) -> int:
-    """Open the lock file. It may be opened read-only, so that a journal can be read on a read-only file system."""
+    """Open the lock file.
+
+    The lock file may be opened read-only, so that a journal on a read-only file system can be read.
+    """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

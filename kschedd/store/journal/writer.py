@@ -1,17 +1,17 @@
-"""Writer of the journal: makes acknowledged writes durable, on SQLite.
+"""Writer of the journal, which makes acknowledged writes durable in SQLite.
 
 A batch is one transaction, which is on disk when `write` returns (WAL with synchronous=FULL). All writes of the batch
-share one fsync. `compact_some` moves some of the oldest events into the snapshot, also in one transaction: if the
-process dies, the file holds the state before or after it, never one in between. `journal_format` defines the tables and
-their checksums, `journal_head` the record of the last commit.
+share one fsync. `compact_some` moves some of the oldest events into the snapshot, also in one transaction. If the
+process dies, the file contains the state before or after the move, never a state in between. `journal_format` defines
+the tables and their checksums, `journal_head` the record of the last commit.
 
-A failed `write` counts as not written. Further writes are rejected until `repair` has checked that the disk works and
-removed the remains of the failed batch from the file. The journal is then at its `version` again. A write also fails if
-the journal's files were deleted, replaced or truncated while open.
+A failed `write` counts as not written. Further writes are rejected until `repair` has checked that the disk works, and
+has removed the remains of the failed batch from the file. After `repair`, the journal is at its `version` again. A
+write also fails if the journal's files were deleted, replaced or truncated while they were open.
 
-The writer handles bytes only, not objects: the process that writes a daemon's journal (`journal_process`) has nothing
-else. It is not thread-safe. Its one owner may call it from a worker thread, one call at a time, and must close it.
-Raises: JournalError, never sqlite3's exceptions.
+The writer handles only bytes, no objects, because the process that writes a daemon's journal (`journal_process`) has
+only bytes. It is not thread-safe. The writer has one owner, which may call it from a worker thread, one call at a time,
+and must close it. Raises: Errors: JournalError, never sqlite3's exceptions.
 """
 
 import uuid
@@ -37,15 +37,15 @@ from kschedd.store.journal.format import (
 )
 from kschedd.store.journal.head import Head, HeadFile, head_path, read_head
 
-_FEW_ROWS: Final = 100  # events per statement; SQLite caches one prepared statement for each number
+_FEW_ROWS: Final = 100  # maximum number of events per statement; SQLite caches one prepared statement for each number
 _LOG: Final = 1000  # WAL pages after which SQLite checkpoints; SQLite's default
-_SHORT_LOG: Final = 200  # the same limit while compacting
+_SHORT_LOG: Final = 200  # WAL pages after which SQLite checkpoints during compaction
 PackedWrite = tuple[int, int, str, str, str, bytes]  # version, type code, kind, namespace, name, object
 _Row = tuple[int, int, str, str, str, bytes, int, int]  # a PackedWrite with its checksum and chain
 
 
 class JournalWriter:
-    """One journal file, created if it does not exist."""
+    """One journal file, which is created if it does not exist."""
 
     def __init__(self, path: str | Path, *, disk: Disk = REAL_DISK) -> None:
         self._path = Path(path)
@@ -66,7 +66,10 @@ class JournalWriter:
         self._failure: JournalError | None = None  # error of the last write, until repaired
 
     def _open(self) -> bool:
-        """Open or create the tables. Return whether the head must still be written because nothing was ever written."""
+        """Open or create the tables.
+
+        Return whether the head must still be written, because no record was ever written.
+        """
         written = self._disk.status(head_path(self._path)) is not None
         with ours(self._file, "cannot be opened"):
             if not written:
@@ -96,8 +99,8 @@ class JournalWriter:
         """Return whether the head must still be written.
 
         Raises JournalDamaged in three cases: the journal ends before the version in its head; it has another chain at
-        that version; or it may have ended after that version, because the damaged slot of the head may have had a later
-        record.
+        that version; or it may have continued after that version, because the damaged slot of the head may have
+        contained a later record.
         """
         found = read_head(head_path(self._path), self._disk)
         if found is None:
@@ -145,11 +148,14 @@ class JournalWriter:
 
     @property
     def epoch(self) -> str:
-        """Id of this history; the same version in another epoch may be a different write."""
+        """Id of the history; the same version in another epoch may be a different write."""
         return self._state.epoch
 
     def write(self, writes: Sequence[PackedWrite]) -> None:
-        """Write a batch; it is on disk when this returns. Its versions must follow `version` without a gap."""
+        """Write a batch; the batch is on disk when this method returns.
+
+        The versions of the batch must follow `version` without a gap.
+        """
         rows: list[_Row] = []
         version, linked = self._version, self._chain
         for follows, code, kind, namespace, name, raw in writes:
@@ -182,14 +188,14 @@ class JournalWriter:
     def repair(self, version: int | None = None) -> None:
         """Repair the journal after a failed write: check that its files exist and are writable; remove later events.
 
-        Events after `version` are removed; by default that is the writer's own last version. The caller passes an
+        Events after `version` are removed; the default is the writer's own last version. The caller passes an
         earlier version if a process wrote the last events without acknowledging them.
         """
         if version is not None and version != self._version:
             self._go_back(version)
         with self._checked():
             self._head.probe()
-            # Written first, because the failed write may have written the head, which must never be ahead of the
+            # The head is written first, because the failed write may have written it, and it must never be ahead of the
             # journal.
             self._head.write(Head(self._version, self._chain, self._state.epoch))
             self._head.sync()
@@ -206,7 +212,10 @@ class JournalWriter:
         self._version, self._chain = version, chain
 
     def compact_some(self, events: int) -> bool:
-        """Move up to `events` of the oldest events into the snapshot, without an fsync. Return whether any are left."""
+        """Move up to `events` of the oldest events into the snapshot, without an fsync.
+
+        Return whether any events are left to move.
+        """
         with self._checked(), self._unsynced(), self._transaction():
             state, moved = move_events(self._db, self._state, min(self._state.base + events, self._version))
             self._set_meta(state=state.packed())
@@ -214,7 +223,7 @@ class JournalWriter:
         return self._tail > 0
 
     def shrink_some(self, pages: int) -> bool:
-        """Release up to `pages` free pages to the file system. Return whether any are left."""
+        """Release up to `pages` free pages to the file system. Return whether any events are left to move."""
         with self._checked(), self._unsynced(), ours(self._file, "cannot be written"):
             return vacuum(self._db, pages)
 
@@ -234,7 +243,7 @@ class JournalWriter:
     # --- internals ----------------------------------------------------------------------------------------------------
 
     def _end(self) -> tuple[int, int, int]:
-        """Return the last version, its chain and the number of events as stored; `load` verifies them."""
+        """Return the stored last version, its chain and the number of events; `load` verifies them."""
         with ours(self._file, "cannot be read"):
             count, last = self._db.execute("SELECT count(*), max(version) FROM events").fetchone()
         if last is None:
@@ -254,8 +263,8 @@ class JournalWriter:
     def _insert(self, rows: Sequence[_Row]) -> None:
         """Insert events in one transaction, or in a single statement if they are few.
 
-        Each statement releases the interpreter lock. A thread that must reacquire it waits for the event loop, up to
-        the switch interval each time.
+        Each statement releases the interpreter lock. A thread that must reacquire the lock waits for the event loop, up
+        to the switch interval each time.
         """
         whole = ours(self._file, "cannot be written") if len(rows) <= _FEW_ROWS else self._transaction()
         with whole:
@@ -274,7 +283,7 @@ class JournalWriter:
 
     @contextmanager
     def _checked(self) -> Iterator[None]:
-        """Check around a write that the files are complete before it, and still the same files after it."""
+        """Check before a write that the files are complete, and after it that they are still the same files."""
         if (fault := self._files.fault()) is not None:
             raise fault
         try:
@@ -289,7 +298,7 @@ class JournalWriter:
     def _unsynced(self) -> Iterator[None]:
         """Relax durability for transactions that only change the representation (compaction): losing one is harmless.
 
-        They write many scattered pages, so checkpoints are more frequent and smaller.
+        Such transactions write many scattered pages, so checkpoints are smaller and more frequent.
         """
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"PRAGMA wal_autocheckpoint={_SHORT_LOG}")

@@ -40,7 +40,7 @@ class Indexes:
         return self._dependents.get(uid, ())
 
     def got_node(self, pod: Pod) -> None:
-        """Update the indexes for a pod that was just bound and is otherwise unchanged; a fast path of `move`."""
+        """Update the indexes for a pod that was just bound and is otherwise unchanged: a fast path of `move`."""
         try:
             self._on_node[pod.node_name][pod.namespace, pod.name] = None
         except KeyError:
@@ -52,7 +52,7 @@ class Indexes:
             return
         if isinstance(new, Pod) and isinstance(old, Pod) and new.node_name == old.node_name:
             if new.raw["metadata"].get("ownerReferences") is old.raw["metadata"].get("ownerReferences"):
-                return  # most pod updates change the status only
+                return  # most pod updates change only the status
         obj = new if new is not None else old
         before, after = _references(old), _references(new)
         uids = None if before is after else (_uids(before), _uids(after))

@@ -1,8 +1,8 @@
-"""Sorted lists of objects, built in slices from the objects of one moment.
+"""Sorted lists of objects, built in slices from the objects that exist at one moment.
 
-`Store.present` returns a copy of the references. Objects never change, so sorting and selecting can be done afterwards,
-while the store serves others. Up to `_RUN` names are sorted at once; longer lists are merged from sorted runs of that
-length.
+`Store.present` returns a copy of the references. Objects never change, so sorting and selecting can take place later,
+while the store serves other requests. Lists of up to `_RUN` names are sorted in one step; longer lists are merged from
+sorted runs of that length.
 """
 
 import heapq
@@ -17,8 +17,8 @@ from kschedd.api.selecting.selectors import LabelSelector
 
 _NAME: Final = attrgetter("name")
 _RUN: Final = 5_000
-_LOOKED_AT: Final = 250  # objects matched or merged before yielding to other tasks
-_TESTS: Final = 8_000  # limit of label and field tests per slice
+_LOOKED_AT: Final = 250  # number of objects matched or merged before yielding to other tasks
+_TESTS: Final = 8_000  # maximum number of label and field tests per slice
 
 
 def by_namespace(spaces: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:

@@ -1,12 +1,12 @@
 """The event log: all object changes in order, stored once and shared by all watchers.
 
-Each write has the next version, so an event's index in the log is its version minus that of the oldest event kept. A
-watcher is a position in this list: an event costs nothing per watcher until the watcher takes it.
+Each write has the next version, so an event's index in the log is its version minus the version of the oldest event
+kept. A watcher is a position in this list, so an event has no cost per watcher until the watcher takes it.
 
-At least the last `history` events are kept. More are kept while an open cursor has not taken them, up to `patience`
-events. A cursor further behind, or a watch from an older version, gets 410 Gone. If a journal makes the events durable,
-cursors see only the durable events, up to the version `shown`.
-Owned by the Store; a cursor ends when it is closed or garbage-collected.
+At least the last `history` events are kept. Beyond these, events that an open cursor has not taken are kept, up to
+`patience` events. A cursor that is further behind, or a watch from an older version, gets 410 Gone. If a journal makes
+the events durable, cursors get only the durable events, up to the version `shown`. The Store owns the log; a cursor
+ends when it is closed or garbage-collected.
 """
 
 import weakref
@@ -26,9 +26,10 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @fast_frozen(eq=False)
 class WatchEvent:
-    """One change. `old` is None for ADDED; for DELETED `new` is the last state, at the version of its deletion.
+    """One change. `old` is None for ADDED; for DELETED, `new` is the last state, with the version of the deletion.
 
-    `loaded` marks an object that was not just written here: it comes from a dump, or existed when the watch began.
+    `loaded` marks an object that was not just written here, because it comes from a dump or existed when the watch
+    began.
     """
 
     type: EventType
@@ -51,12 +52,12 @@ class Cursor:
 
     @property
     def version(self) -> int:
-        """Version up to which every event was taken, or is of a kind that is not watched."""
+        """Version up to which every event was taken or has a kind that is not watched."""
         return self._next - 1
 
     @property
     def behind(self) -> bool:
-        """True if the log has events since the last take (perhaps of kinds that are not watched)."""
+        """True if the log has events since the last take, which may be of kinds that are not watched."""
         return self._next <= self._log.shown
 
     @property
@@ -65,9 +66,9 @@ class Cursor:
         return self._log.version - self.version
 
     def take(self, limit: int | None = None) -> list[WatchEvent]:
-        """Return the events since the last call; visits at most `limit` log entries.
+        """Return the events since the last call, after visiting at most `limit` log entries.
 
-        Raises Gone when too far behind.
+        Raises Gone if the cursor is too far behind.
         """
         assert not self._closed, "this watch was closed"
         events = self._log.after(self._next - 1, limit)
@@ -84,7 +85,7 @@ class EventLog:
     def __init__(
         self, version: int = 0, *, history: int = 100_000, patience: int = 4_000_000, events: Iterable[WatchEvent] = ()
     ) -> None:
-        """Create a log of these events, the first of which has version `version` + 1."""
+        """Create a log of these events; the first event has version `version` + 1."""
         self._events: list[WatchEvent] = list(events)
         self._first = version + 1  # version of _events[0], or of the next event
         self.version = version + len(self._events)  # of the latest event; a field, since every write reads it
@@ -94,7 +95,7 @@ class EventLog:
         self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         self._shown: int | None = None
-        self._most = 0  # largest number of events when some were dropped
+        self._most = 0  # largest number of events at the time of a drop
 
     def keep(self, history: int) -> None:
         """Keep at least `history` events from now on."""
@@ -109,21 +110,21 @@ class EventLog:
 
     @property
     def shown(self) -> int:
-        """The version up to which cursors see events."""
+        """The version up to which cursors get events."""
         return self.version if self._shown is None else self._shown
 
     def show(self, version: int) -> None:
-        """Let cursors see events up to this version only, until the next call."""
+        """Until the next call, give cursors only events up to this version."""
         assert version <= self.version, "only existing versions can be shown"
         self._shown = version
 
     def show_all(self) -> None:
-        """Let cursors see every event as soon as it is appended, from now on."""
+        """From now on, give cursors every event as soon as it is appended."""
         self._shown = None
 
     @property
     def oldest(self) -> int:
-        """Oldest version from which a watch can start."""
+        """Oldest version at which a watch can start."""
         return self._first - 1
 
     def append(self, event: WatchEvent) -> None:
@@ -150,9 +151,9 @@ class EventLog:
         return self._events[start : end if limit is None else min(end, start + limit)]
 
     def written_after(self, version: int) -> list[WatchEvent]:
-        """Return all events after this version, even if cursors may not see them yet.
+        """Return all events after this version, including events that cursors may not get yet.
 
-        Raises Gone if they were dropped.
+        Raises Gone if the events were dropped.
         """
         if version < self.oldest:
             raise Gone(version, self.oldest)
@@ -163,7 +164,7 @@ class EventLog:
         return self.written_after(after)[: up_to - after]
 
     def truncate(self, version: int) -> None:
-        """Remove the events after this version, none of which may have been visible to cursors."""
+        """Remove the events after this version; no cursor may have received any of them."""
         assert version >= self.shown, "events that cursors have seen must remain"
         del self._events[version + 1 - self._first :]
         self.version = version
@@ -172,7 +173,7 @@ class EventLog:
         self._cursors.discard(cursor)
 
     def _trim(self) -> None:
-        """Drop events beyond `history` that no cursor needs; in small steps, since freeing many objects takes long."""
+        """Drop events beyond `history` that no cursor needs, in small steps, because freeing objects takes long."""
         keep = self._history
         for cursor in self._cursors:
             keep = max(keep, self.version - cursor.version)

@@ -1,12 +1,12 @@
 """StoredObjects: all objects by kind, namespace and name, with their indexes and the event log.
 
-It is to the store what etcd and the watch cache are to an API server. `commit` and its three fast paths for pods are
-the only ways to write. Each of them places an object, updates the indexes (pods by node, dependents by owner, uids) and
-appends an event to the log. No rules are checked here: the caller has checked them, and has set the next
-resourceVersion of the log.
+This class is for the store what etcd and the watch cache are for kube-apiserver. `commit` and its three fast paths for
+pods are the only ways to write. Each of these methods places an object, updates the indexes (pods by node, dependents
+by owner, uids) and appends an event to the log. This class checks no rules: the caller has checked them, and has set
+the next resourceVersion of the log.
 
 Owns the objects, the indexes and the log. Objects are immutable values. A space (the objects of a kind in a namespace,
-by name) may be read but must not be retained.
+by name) may be read, but no reference to it may be kept.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -28,7 +28,7 @@ _EMPTY: Final[Mapping[str, Object]] = {}
 class StoredObjects:
     """The stored objects.
 
-    `changed` is called with the kind of each object that is created, changed or deleted, except Pods.
+    `changed` is called with the kind of each object, except a Pod, that is created, changed or deleted.
     """
 
     def __init__(self, log: EventLog, changed: Callable[[str], None]) -> None:
@@ -36,7 +36,7 @@ class StoredObjects:
         self._changed = changed
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
-        self._uids: set[str] | None = None  # of all objects; built when the first object brings its own uid
+        self._uids: set[str] | None = None  # uids of all objects, built when the first object with its own uid is added
         self.refusal: ApiError | None = None  # error for all writes, if this store is read-only
 
     def copying(self, other: "StoredObjects") -> Generator[None, None, None]:
@@ -49,7 +49,7 @@ class StoredObjects:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Return the object as last written, the base of a write; None if there is none."""
+        """Return the object as last written, on which the next write is based, or None."""
         try:
             return self._by_kind[kind][namespace][name]
         except KeyError:
@@ -112,8 +112,8 @@ class StoredObjects:
     def commit(self, event_type: EventType, old: Object | None, new: Object, *, loaded: bool = False) -> None:
         """Commit one write: `new` replaces `old`, or is the last state of a deleted object.
 
-        Raises `refusal` if it is set.
-        `loaded`: `new` comes from a dump (`WatchEvent`).
+        Raises `refusal` if this attribute is set.
+        `loaded`: `loaded` is true if `new` comes from a dump (`WatchEvent`).
         """
         if self.refusal is not None:
             raise self.refusal
@@ -121,7 +121,7 @@ class StoredObjects:
         self.log.append(WatchEvent(event_type, old, new, new.resource_version, loaded))
 
     def commit_copy(self, pod: Pod, indexed: bool) -> None:
-        """Commit a new pod in a space that already has pods; `indexed`: it has a node or owners."""
+        """Commit a new pod in a space that already has pods; `indexed` is true if the pod has a node or owners."""
         if self.refusal is not None:
             raise self.refusal
         self._by_kind["Pod"][pod.namespace][pod.name] = pod
@@ -151,7 +151,7 @@ class StoredObjects:
         self.log.append(WatchEvent(DELETED, going, gone, gone.resource_version))
 
     def place(self, old: Object | None, new: Object | None) -> None:
-        """Put `new` in the place of `old` without an event; used when a store is filled at startup."""
+        """Put `new` in the place of `old` without an event, to fill a store at startup."""
         obj = new if new is not None else old
         assert obj is not None, "there is nothing to place"
         try:
@@ -172,7 +172,7 @@ class StoredObjects:
             self._changed(obj.kind)
 
     def place_whole(self, obj: Object) -> None:
-        """Add a new object to all indexes, or to none if it is invalid."""
+        """Add a new object to all indexes, or to none if the object is invalid."""
         try:
             self.place(None, obj)
         except Exception:
@@ -186,7 +186,7 @@ class StoredObjects:
         self.log.truncate(version)
 
     def forget_uids(self) -> None:
-        """Drop the set of uids until an object brings its own uid again."""
+        """Drop the set of uids until the next object with its own uid is added."""
         self._uids = None
 
 
@@ -194,7 +194,7 @@ def typed(kind: str, raw: Raw) -> Object:
     """Return the typed object for a stored manifest; `kind` is the kind's name in the store."""
     if kind in BY_NAME:
         return parse(raw)
-    # A custom resource may have the name of a built-in kind; it is identified by kind and group.
+    # A custom resource may have the name of a built-in kind, so it is identified by kind and group.
     return attrs.evolve(Object.from_raw(raw), kind=kind)
 
 

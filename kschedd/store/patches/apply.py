@@ -10,12 +10,12 @@ from kschedd.api.schemas.schema import ANY
 from kschedd.api.text.json_text import json_value
 from kschedd.store.patches.merging import LAST_APPLIED, three_way
 
-# Metadata set by the server. A manifest printed from a live object contains it; it is never applied.
+# Metadata set by the server. A manifest printed from a live object contains these fields; they are never applied.
 _NOT_APPLIED = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 def _noted(raw: Raw) -> dict[str, Any]:
-    """Return the manifest with its own text in kubectl's last-applied annotation.
+    """Return the manifest with a copy of its text in kubectl's last-applied annotation.
 
     A manifest that cannot be annotated is returned unchanged; validation rejects it later.
     """

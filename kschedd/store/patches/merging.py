@@ -2,10 +2,11 @@
 
 The inputs are not modified; unchanged parts are shared with the original.
 
-`apply` merges three manifests: the last applied one (kept in an annotation, as kubectl does), the one to apply, and the
-live object. Fields of the last applied manifest that the new one lacks are removed. Fields of the new one are set.
-Fields that only the live object has (defaults, other writers') stay. Maps merge key by key. Lists merge item by item if
-the schema gives them a merge key, or as sets if the schema marks them as merging scalars. All other lists are replaced.
+`apply` merges three manifests: the last applied manifest (kept in an annotation, as kubectl does), the manifest to
+apply, and the live object. Fields of the last applied manifest that the new manifest lacks are removed. Fields of the
+new manifest are set. Fields that exist only in the live object (defaults, fields of other writers) stay. Maps merge key
+by key. Lists merge item by item if the schema gives them a merge key, or as sets if the schema marks them as merging
+scalars. All other lists are replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +38,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 def three_way(last: Any, wanted: Any, live: Any, schema: Schema = ANY, strategy: PatchStrategy = NO_STRATEGY) -> Any:
     """Return `live` with `wanted` applied.
 
-    `last` is the last applied value; `schema` and `strategy` are those of this field.
+    `last` is the last applied value; `schema` and `strategy` belong to this field.
     """
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         before = last if isinstance(last, Mapping) else {}
@@ -72,7 +73,7 @@ def _named(key: str, *lists: Sequence[Any]) -> bool:
 def _merge_items(
     last: Sequence[Any], wanted: Sequence[Raw], live: Sequence[Raw], key: str, schema: Schema
 ) -> list[Any]:
-    """Return the wanted items in their order, then live items that are neither wanted nor in the last applied list."""
+    """Return the wanted items in their order, followed by live items that are neither wanted nor last applied."""
     before = {repr(item[key]): item for item in last if isinstance(item, Mapping) and key in item}
     present = {repr(item[key]): item for item in live}
     merged = []

@@ -1,8 +1,8 @@
 """Application of a patch of any type to an object, and parsing of server-side apply requests.
 
-A `strategic` patch merges lists by their merge keys, `merge` is RFC 7386 (lists are replaced), `json` is a list of RFC
-6902 operations. Custom resources have no merge keys, so strategic patches of them are rejected, as upstream.
-Raises: BadPatch.
+A `strategic` patch merges lists by their merge keys, a `merge` patch (RFC 7386) replaces lists, and a `json` patch is a
+list of RFC 6902 operations. Custom resources have no merge keys, so strategic patches of them are rejected, as in
+kube-apiserver. Raises: BadPatch.
 """
 
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ def patched(
 ) -> dict[str, Any]:
     """Return `live` with the patch applied; the types of the result's fields are not validated.
 
-    `schema` is that of a kind which only some versions serve. Raises BadPatch. With `validation` Ignore a patch of the
-    wrong JSON type is detected later, as upstream.
+    `schema` is the schema of a kind that only some versions serve. Raises BadPatch. With `validation` Ignore, a patch
+    of the wrong JSON type is detected later, as in kube-apiserver.
     """
     if patch_type == "json":
         if not isinstance(patch, list):
@@ -69,7 +69,7 @@ def patched(
         )
     merged_by_keys = strategic_merge(live, patch, schema)
     if merged_by_keys:
-        # Upstream converts to the object's own type, whatever apiVersion and kind the patch states or removes.
+        # Upstream converts to the object's own type, whatever apiVersion and kind the patch contains or removes.
         for field in ("apiVersion", "kind"):
             if isinstance(merged_by_keys.get(field) or "", str):
                 merged_by_keys[field] = live[field]
@@ -77,9 +77,10 @@ def patched(
 
 
 def read_configuration(text: str, validation: FieldValidation = "Warn") -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the configuration of a server-side apply, which is YAML or JSON, and warnings of repeated keys.
+    """Return the configuration of a server-side apply, in YAML or JSON, and warnings about repeated keys.
 
-    Like upstream, only the first document is read, and the last value of a repeated key is used. Raises BadPatch.
+    As in kube-apiserver, only the first document is read, and the last value of a repeated key is used. Raises
+    BadPatch.
     """
     first = next(iter(read_documents(text, last_wins=True)), None)
     if first is None:
@@ -121,7 +122,7 @@ _LONGEST_MANAGER: Final = 128  # bytes
 
 
 def check_patch_options(manager: str, force: bool | None, *, applied: bool) -> None:
-    """Raise InvalidOptions if an apply has no manager or a patch has an option that is not allowed."""
+    """Raise InvalidOptions if an apply has no manager or a patch has a forbidden option."""
     if faults := patch_faults(manager, force, applied=applied):
         raise InvalidOptions("PatchOptions", "", tuple(faults))
 

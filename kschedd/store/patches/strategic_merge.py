@@ -1,16 +1,17 @@
-"""Strategic merge patches: lists merge item by item by a merge key, and directives express what merging cannot.
+"""Strategic merge patches: lists merge item by item with a merge key, and directives express other changes.
 
-The schema (`kschedd.api.schemas.schema`) defines which lists merge, and by which key; every other list is replaced as a
-whole. In a map, `$patch: replace` replaces the live map by the patch's, and `$patch: delete` empties it. In a merged
-list, an item with `$patch: delete` removes the item with its key, and one with `$patch: replace` replaces the list by
-the patch's other items. `$deleteFromPrimitiveList/FIELD` removes values from a merged list of scalars,
-`$setElementOrder/FIELD` gives the order of a merged list, `$retainKeys` lists the fields of a map that are kept.
+The schema (`kschedd.api.schemas.schema`) defines which lists merge and with which key; every other list is replaced as
+a whole. In a map, `$patch: replace` replaces the live map by the patch's map, and `$patch: delete` empties the live
+map. In a merged list, an item with `$patch: delete` removes the item with the same key, and an item with `$patch:
+replace` replaces the list by the other items of the patch. `$deleteFromPrimitiveList/FIELD` removes values from a
+merged list of scalars, `$setElementOrder/FIELD` sets the order of a merged list, and `$retainKeys` lists the fields of
+a map to keep.
 
 Patched items have the order of the patch (or of `$setElementOrder`). Items that only the live list has keep their
-order. A live item stays before a patched one if it preceded it in the live list.
+order. A live item stays before a patched item if it preceded that item in the live list.
 
 The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
-Raises: BadPatch and PatchFailed, with upstream's messages.
+Raises: Errors: BadPatch and PatchFailed, with kube-apiserver's messages.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -69,7 +70,7 @@ def _merge_map(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
 
 
 def _put(merged: dict[str, Any], name: str, value: Any) -> None:
-    """Set a value that has nothing to merge with, without its nulls and without maps that contain a directive."""
+    """Set a value that cannot be merged, without its nulls and without maps that contain a directive."""
     kept = _plain(value)
     if kept is None:
         merged.pop(name, None)
@@ -104,7 +105,7 @@ def _retain_keys(merged: dict[str, Any], rest: dict[str, Any]) -> None:
 
 
 def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schema: Schema) -> None:
-    """Merge the list that a $setElementOrder of the patch refers to, and remove both from the patch."""
+    """Merge the list to which a $setElementOrder of the patch refers, and remove both from the patch."""
     order = rest.pop(key)
     name = _field_of(key, ELEMENT_ORDER)
     live, patched = merged.get(name), rest.get(name)
@@ -198,9 +199,9 @@ def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[li
 def _without_repeats(items: list[Any]) -> list[Any]:
     """Return each value once.
 
-    Like upstream, overwrite a duplicate by the list's last value, which changes the order.
+    Overwrite each duplicate with the list's last value, which changes the order, as kube-apiserver does.
     """
-    places: dict[Any, list[int]] = {}  # value -> heap of its positions; may contain stale ones after `last`
+    places: dict[Any, list[int]] = {}  # value -> heap of its positions, which may contain stale positions after `last`
     for at, item in enumerate(items):
         places.setdefault(item, []).append(at)
     last = len(items) - 1
@@ -245,7 +246,7 @@ def _first_places(keys: Iterable[Any]) -> dict[Hashable, int]:
 
 
 def _hashable(value: Any) -> Hashable:
-    """Return a hashable that is equal for equal JSON values."""
+    """Return a hashable value that is equal for equal JSON values."""
     if isinstance(value, Mapping):
         return ("map", frozenset((name, _hashable(item)) for name, item in value.items()))
     if isinstance(value, list | tuple):

@@ -1,8 +1,7 @@
 """Generated: uids of new objects, and names of objects that have only a generateName.
 
-They are random, but the same for the same seed, store version and sequence of calls, so that a run can be repeated.
-Events and Leases draw from a sequence of their own, and dry runs from another, so that they do not change the names of
-other objects.
+They are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated. Events
+and Leases have a separate random sequence, and dry runs another, so that they do not change the names of other objects.
 
 Owns the sequences. Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
 """
@@ -36,7 +35,7 @@ class Generated:
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Draw from a third sequence in the block, which is a dry run: the other two stay as they are."""
+        """Draw from a third sequence inside the context, for a dry run: the other two sequences stay unchanged."""
         kept = self._random, self._aside
         self._random = self._aside = self._tried
         try:
@@ -45,13 +44,13 @@ class Generated:
             self._random, self._aside = kept
 
     def uid(self, kind: str) -> str:
-        """Return a new uid for an object of this kind."""
-        # Takes half as long as formatting an integer.
+        """Return the uid of a new object of this kind."""
+        # This takes half as long as formatting an integer.
         bits = self._random_of(kind).getrandbits(128).to_bytes(16, "big").hex()
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
 
     def name(self, kind: str, base: str, taken: Container[str]) -> str:
-        """Return a name that begins with `base`, an object's generateName, and is not taken."""
+        """Return an unused name that begins with `base`, an object's generateName."""
         while True:
             name = base[:_LONGEST_BASE] + "".join(self._random_of(kind).choices(_SUFFIX_LETTERS, k=5))
             if name not in taken:

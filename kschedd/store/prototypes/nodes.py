@@ -1,11 +1,12 @@
-"""NodePrototype: a node created by a request, from which later nodes of the same request are copied.
+"""NodePrototype: a node created in a request, from which later nodes of the same request are copied.
 
 The nodes of a trace, or of a generated cluster, have few distinct shapes, and the manifests of one shape share one spec
-and one status. The API server's rules depend on a node's name and label values in one way: they must be valid. A
-manifest that differs from an earlier one only in these therefore becomes a copy of that node, with its own name,
-labels, uid, creation time and resourceVersion. Defaulting, admission and validation need not run again.
+and one status. Kube-apiserver's rules use a node's name and label values in only one way: they must be valid. A
+manifest that differs from an earlier manifest only in its name and labels therefore creates a copy of the earlier node,
+with its own name, labels, uid, creation time and resourceVersion. Defaulting, admission and validation need not run
+again.
 
-Owns only the prototypes; lives as long as the request. See `pod_prototype` for pods.
+This object owns only the prototypes, and lives as long as the request. See `pod_prototype` for pods.
 """
 
 from typing import Any, Final
@@ -25,7 +26,7 @@ _MOST: Final = 1024  # prototypes per request
 @attrs.frozen(eq=False)
 class NodePrototype:
     node: Node
-    _raw: Raw  # the manifest it was created from
+    _raw: Raw  # manifest from which the node was created
 
     def may_be_larger(self, max_bytes: int) -> bool:
         """Return whether a copy with any valid name and labels fits into the size limit."""
@@ -33,7 +34,7 @@ class NodePrototype:
         return len(packed("Node", self.node.name, self.node.raw)) + own <= max_bytes
 
     def has_copy(self, raw: Raw) -> bool:
-        """Return whether this manifest creates a copy of this node, if the name is free."""
+        """Return whether this manifest creates a copy of this node, provided that the name is not in use."""
         known = self._raw
         if list(raw) != list(known) or any(raw[part] is not known[part] for part in raw if part != "metadata"):
             return False
@@ -69,12 +70,12 @@ class NodePrototype:
 
 @attrs.define(eq=False)
 class NodePrototypes:
-    """The node prototypes of one request. Its manifests must not change while it runs."""
+    """The node prototypes of one request. The manifests of the request must not change while it runs."""
 
     _by_status: dict[int, NodePrototype] = attrs.field(factory=dict)  # by the identity of the manifest's status
 
     def of(self, raw: Raw) -> NodePrototype | None:
-        """Return the prototype of which that manifest's node is a copy, if any."""
+        """Return the prototype from which that manifest's node can be copied, if any."""
         found = self._by_status.get(id(raw.get("status")))
         return found if found is not None and found.has_copy(raw) else None
 

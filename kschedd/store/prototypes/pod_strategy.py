@@ -1,19 +1,19 @@
 """Pod creation and update: defaulting, validation, admission and interning, cached per spec.
 
 A cluster has many pods with few distinct specs. The result for a spec depends only on the spec, the pod's labels, the
-keys of its annotations, its ownerReferences and finalizers, and the cluster's classes. It is cached under the packed
-bytes of the pod's part of these. The cache is cleared when a PriorityClass or RuntimeClass changes. The pod's name is
-checked each time. A cached result takes about 10 KB, including data derived later from its spec. If each pod has its
-own labels or spec, the cache fills up to its limit.
+keys of its annotations, its ownerReferences and finalizers, and the classes of the cluster. The result is cached under
+the packed bytes of the pod's part of these inputs. The cache is cleared when a PriorityClass or RuntimeClass changes.
+The pod's name is checked each time. A cached result takes about 10 KB, including data derived later from its spec. If
+every pod has its own labels or spec, the cache fills up to its limit.
 
-Specs that differ only in amounts and weights have the same spec without amounts (`spec_without_amounts`). A spec that
-is not in the cache is looked up by its spec without amounts, in a cache of its own.
+Specs that differ only in amounts and weights have equal specs without amounts (`spec_without_amounts`). If a spec is
+not in the cache, its spec without amounts is looked up in a second cache.
 
-Two fields of a spec are validated separately and do not influence the rest in defaulting, validation or admission:
-nodeName and node affinity. The pods of a DaemonSet, or of a loaded cluster, differ only in these, so the cache key
-leaves them out.
+Two fields of a spec are validated separately and do not influence other fields in defaulting, validation or admission:
+nodeName and node affinity. The pods of a DaemonSet, or of a loaded cluster, often differ only in these two fields, so
+the cache key omits them.
 
-Source of the rules on pods: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
+Source of the pod rules: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
 Raises: Invalid, Forbidden.
 """
 
@@ -68,15 +68,15 @@ _POD_STATUS: Final = type_named("PodStatus")
 _META: Final = type_named("meta.ObjectMeta")
 _NODE_AFFINITY: Final = type_named("NodeAffinity")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_IN_ORDER: Final = ["key", "operator", "values"]  # fields whose order is kept
+_IN_ORDER: Final = ["key", "operator", "values"]  # fields that keep their order
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 8192
-MOST_NODE_AFFINITIES: Final = 8192  # over all specs; each DaemonSet has one per node
+MOST_NODE_AFFINITIES: Final = 8192  # maximum for all specs together; each DaemonSet has one per node
 _REMEMBERED_NODE_AFFINITIES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
 _JUDGED: Final = frozenset((*SHARED_META, "annotations", "namespace", "name", "generateName"))
-_LONG: Final = 1 << 16  # total characters; pods with annotations of this size or more are not cached
+_LONG: Final = 1 << 16  # total number of characters; pods with annotations of this size or more are not cached
 _pack = msgpack.Packer(autoreset=True).pack
 
 GATED: Final = {
@@ -91,22 +91,22 @@ GATED: Final = {
 
 @fast_frozen(eq=False)
 class InternedPod:
-    """The admitted parts that pods with the same spec and metadata (labels, owners, finalizers) share."""
+    """The admitted parts that are shared by pods with equal spec and metadata (labels, owners, finalizers)."""
 
     spec: PodSpec
     labels: Mapping[str, str]
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, if any
-    _status: Mapping[str, Any]  # initial status of such a pod, without the time of its condition
+    _status: Mapping[str, Any]  # initial status of a pod with these parts, without the time of its condition
     size: int  # bytes of the spec
     annotations: Mapping[str, str] = _NOTHING  # added by admission
     warnings: Sequence[str] = ()  # from admission
-    stated_spec: Raw | None = None  # before admission, if an annotation states that admission changed the spec
+    stated_spec: Raw | None = None  # spec before admission, if an annotation records that admission changed the spec
     unpinned: "InternedPod | None" = None  # the same pod without node affinity
-    without_amounts: "InternedPod | None" = None  # result for its spec without amounts, if it was looked up
+    without_amounts: "InternedPod | None" = None  # result for the spec without amounts, if it was looked up
     _signatures: dict[str, PodSignature] = attrs.field(factory=dict, init=False)  # by namespace
 
     def status_at(self, at: str) -> Mapping[str, Any]:
-        """Return the initial status of such a pod created at this time."""
+        """Return the initial status of a pod with these parts, created at this time."""
         if "conditions" not in self._status:
             return self._status
         return {**self._status, "conditions": [{**GATED, "lastTransitionTime": at}]}
@@ -123,7 +123,10 @@ class InternedPod:
 
 
 def packed(kind: str, name: str, raw: Any) -> bytes:
-    """Return the msgpack bytes of (a part of) a manifest. Raises Invalid for values that cannot be serialized."""
+    """Return the msgpack bytes of a manifest, or of a part of one.
+
+    Raises Invalid for values that cannot be serialized.
+    """
     try:
         data: bytes = _pack(raw)
     except (OverflowError, ValueError, TypeError) as error:
@@ -142,10 +145,10 @@ class PodStrategy:
         self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
         self.remembered_without_amounts: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
         # Key: the id of the result without node affinity (which is kept in the other caches), and the pinned node or
-        # the packed node affinity. Keeping them together would make a reference cycle.
+        # the packed node affinity. Storing both results together would create a reference cycle.
         self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
         self.remembered_with_node_affinity = AdmissionCache(MOST_NODE_AFFINITIES)
-        # Packed node affinity -> the affinity as stored, and its packed form.
+        # Packed node affinity -> the affinity in stored form, and its packed form.
         self._node_affinities: AdmissionCache[bytes, tuple[Raw, bytes]] = AdmissionCache(_REMEMBERED_NODE_AFFINITIES)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
@@ -155,19 +158,19 @@ class PodStrategy:
         self._scopes.clear()
 
     def forget(self) -> None:
-        """Clear the cache: a PriorityClass or RuntimeClass changed, which may change admission results."""
+        """Clear the cache, because a PriorityClass or RuntimeClass changed, which may change admission results."""
         self.remembered.clear()
         self.remembered_without_amounts.clear()
         self.remembered_with_node_affinity.clear()
 
     def admit(self, raw: Raw, meta: dict[str, Any], name: str) -> InternedPod:
-        """Admit a new pod with this manifest. `meta` is its metadata with its final name and namespace.
+        """Admit a new pod with this manifest. `meta` is the pod's metadata with its final name and namespace.
 
         Raises Invalid and Forbidden.
         """
         spec = raw.get("spec")
         if not is_dns_subdomain(name) or not _is_usual(meta) or has_claims_by_name(spec):
-            return self._admit(spec, meta, name)  # raises with the errors of the spec as well
+            return self._admit(spec, meta, name)  # raises an exception with the errors of the spec as well
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
             return self._admit(spec, meta, name)
@@ -189,14 +192,14 @@ class PodStrategy:
             return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
         except ApiError:
             if spec_without_node_affinity is not spec:
-                # The error has the faults of the whole spec, not only of `spec_without_node_affinity`.
+                # The error contains the faults of the whole spec, not only of `spec_without_node_affinity`.
                 self._admit(spec, meta, name)
             raise
 
     def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
-        """Return the result for this spec from the cached result for its spec without amounts; None if not cached.
+        """Return the result for this spec from the cached result for its spec without amounts, or None if not cached.
 
-        Never raises: errors must be reported for the spec as it is.
+        Never raises an exception, because errors must be reported for the original spec.
         """
         plain = without_amounts(spec)
         if plain is None:
@@ -224,7 +227,7 @@ class PodStrategy:
         )
 
     def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
-        """Return the result for pods with this node affinity that are otherwise like those of `without`.
+        """Return the result for pods with this node affinity that otherwise equal the pods of `without`.
 
         Raises Invalid.
         """
@@ -241,7 +244,7 @@ class PodStrategy:
                 if faults:
                     raise Invalid("Pod", name, tuple(faults))
                 text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
-                admitted = msgpack.unpackb(text), text  # holds no references to the client's data
+                admitted = msgpack.unpackb(text), text  # contains no references to the client's data
                 self._node_affinities.add(stated, admitted)
             clean, text = admitted
             found = _with(without, intern_with_node_affinity(without.spec, clean, text), len(text))
@@ -249,7 +252,7 @@ class PodStrategy:
         return found
 
     def pinned(self, without: InternedPod, node_name: str) -> InternedPod:
-        """Return the same for the node affinity of a DaemonSet's pod for this node (`node_of_pinned`)."""
+        """Return the result for the node affinity of a DaemonSet's pod for this node (`node_of_pinned`)."""
         key = id(without), node_name
         found = self.remembered_with_node_affinity.get(key)
         if found is None:
@@ -322,11 +325,11 @@ class PodStrategy:
     ) -> dict[str, Any]:
         """Return the updated pod's manifest, defaulted and admitted; its spec is not interned yet.
 
-        `check` returns the errors of the change, `changes` are those of the metadata; `warn` is called with warnings.
-        Raises Invalid with all errors, and Forbidden.
+        `check` returns the errors of the change, `changes` are the errors of the metadata, and `warn` is called with
+        warnings. Raises Invalid with all errors, and Forbidden.
         """
         name = old.name
-        # matchLabelKeys were merged with the labels at creation; they must not be merged with the current labels.
+        # matchLabelKeys were merged with the labels at creation, and must not be merged with the current labels.
         spec, mistyped = defaulted_pod_spec(raw.get("spec"))
         meta, faults = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
         if mistyped or check_meta_schema(raw.get("metadata")):
@@ -346,7 +349,7 @@ class PodStrategy:
 
 
 def _is_usual(meta: dict[str, Any]) -> bool:
-    """Return whether a pod's metadata is valid, apart from names and the fields that are part of the cache key."""
+    """Return whether a pod's metadata is valid, apart from names and the fields in the cache key."""
     generate_name = meta.get("generateName")
     if generate_name and (type(generate_name) is not str or dns_subdomain(without_last_dash(generate_name))):
         return False
@@ -370,13 +373,13 @@ def _parted(spec: Any) -> tuple[Any, Raw | None]:
 
 
 def has_claims_by_name(spec: Any) -> bool:
-    """Return whether the pod has ephemeral volumes, whose claims contain the pod's name."""
+    """Return whether the pod has ephemeral volumes, for which the names of the claims contain the pod's name."""
     volumes = spec.get("volumes") if type(spec) is dict else None
     return type(volumes) is list and any(type(volume) is dict and "ephemeral" in volume for volume in volumes)
 
 
 def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
-    """Return the same result with a spec that has a node affinity, which is `longer` bytes longer."""
+    """Return a result with a node affinity in its spec, which becomes `longer` bytes longer."""
     return InternedPod(
         spec,
         without.labels,
@@ -391,7 +394,7 @@ def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
 
 
 def node_of_pinned(node_affinity: Any) -> str | None:
-    """Return the node that this node affinity pins the pod to, in the form of `pinned_to`; else None."""
+    """Return the node to which this node affinity pins the pod, if it has the form of `pinned_to`, else None."""
     try:
         (required,) = node_affinity.values()
         (term,) = required["nodeSelectorTerms"]
@@ -426,7 +429,7 @@ def are_plain(annotations: Any) -> bool:
 
 
 def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: Raw) -> Pod:
-    """Return the typed pod of an admitted manifest; it holds the interned spec, which equal pods share."""
+    """Return the typed pod of an admitted manifest; it contains the interned spec, which equal pods share."""
     signature = admitted.signature_in(meta["namespace"])
     spec = admitted.spec.raw
     stored = {
@@ -440,7 +443,7 @@ def new_pod(raw: Raw, meta: Raw, admitted: InternedPod, node_name: str, status: 
 
 
 def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
-    """Build a pod like `Pod.from_raw`, with a signature that is known already."""
+    """Build a pod like `Pod.from_raw`, with a signature that was computed before."""
     meta = raw["metadata"]
     status = raw.get("status") or _NOTHING
     return Pod(
@@ -463,7 +466,7 @@ def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
 def rebuild_pod(raw: Raw, old: Pod) -> Pod:
     """Return the typed pod of a changed manifest, with an interned spec.
 
-    Keeps the old signature if it still applies.
+    Keeps the old signature if it is still valid.
     """
     meta = raw["metadata"]
     if raw["spec"] is old.raw["spec"] and (meta.get("labels") or _NOTHING) == old.labels:
@@ -476,7 +479,7 @@ def rebuild_pod(raw: Raw, old: Pod) -> Pod:
 
 
 def intern_pod(pod: Pod) -> Pod:
-    """Return a parsed pod whose manifest uses the interned spec and labels, so that equal pods share them."""
+    """Return a parsed pod with interned spec and labels in its manifest, so that equal pods share them."""
     spec: Raw = pod.pod_spec.raw
     if pod.node_name:
         spec = {**spec, "nodeName": pod.node_name}

@@ -1,15 +1,17 @@
-"""PodPrototype: a pod created by a request, from which later pods of the same request are copied.
+"""PodPrototype: a pod created in a request, from which later pods of the same request are copied.
 
-A client, or a controller in one turn, creates many pods of one template in one request. The API server's rules depend
-on a pod's name in three ways: the name must be valid, it must not be taken, and the claims of its ephemeral volumes are
-named after it. A manifest is therefore a copy of an earlier one if it differs only in `metadata.name` (and in a uid,
+A client, or a controller in one turn, creates many pods from one template in one request. Kube-apiserver's rules use a
+pod's name in three ways: the name must be valid, it must not be in use, and the claims of the pod's ephemeral volumes
+contain it. A manifest therefore creates a copy of an earlier pod if it differs only in `metadata.name` (and in a uid,
 which a new pod does not keep), or if its name is generated from the same `generateName`. The copy gets its own name,
 uid, creation time and resourceVersion. Defaulting, validation and admission, which are implemented in `pod_strategy`,
-need not run again. The pods of a DaemonSet also differ in the node to which they are pinned; `pod_strategy` validates
-that separately. A simulation that replays a trace is one request: thousands of pods of some hundred templates.
+need not run again. The pods of a DaemonSet also differ in the node to which they are pinned, which `pod_strategy`
+validates separately. A simulation that replays a trace is one request with thousands of pods from some hundred
+templates.
 
-Owns only these prototypes. They are dropped at the end of the request, and when it creates an object other than a pod,
-which may change the rules. Manifests are compared by identity, so their caller must not change them meanwhile.
+Owns only these prototypes. The prototypes are dropped at the end of the request, and when the request creates an object
+other than a pod, which may change the rules. Manifests are compared by identity, so the caller must not change them
+during the request.
 """
 
 from typing import Any, Final
@@ -24,7 +26,8 @@ from kschedd.store.prototypes.pod_strategy import InternedPod, PodStrategy, has_
 
 _OWN: Final = frozenset(("name", "uid"))
 _KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
-# Maximum size difference of a copy in bytes: its name and its node's name have at most 253 characters each.
+# Maximum difference in size between copies, in bytes: the pod's name and its node's name have at most 253 characters
+# each.
 _LONGER: Final = 1024
 _ABSENT: Final = object()
 _MOST: Final = 1024  # prototypes per request
@@ -34,27 +37,27 @@ _pack = msgpack.Packer(autoreset=True).pack
 @attrs.define(eq=False)
 class PodPrototype:
     pod: Pod
-    _raw: Raw  # the manifest it was created from
+    _raw: Raw  # manifest from which the pod was created
     _strategy: PodStrategy
     _max_bytes: int  # maximum size of an object
     _born: str = attrs.field(init=False)  # its creationTimestamp
     _spec: Any = attrs.field(init=False)  # of the manifest
-    _copyable: bool | None = attrs.field(default=None, init=False)  # None: not determined yet, nor are the fields below
+    _copyable: bool | None = attrs.field(default=None, init=False)  # None: this field and those below are unknown
     _admitted: InternedPod = attrs.field(init=False)
     _unpinned: InternedPod | None = attrs.field(init=False)  # for a DaemonSet's pod: the same for every node
-    _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # spec fields that are the same for every node
-    _fields: list[str] = attrs.field(init=False)  # of the manifest's metadata, in order
+    _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # spec fields that are equal for every node
+    _fields: list[str] = attrs.field(init=False)  # fields of the manifest's metadata, in order
     _shared: list[tuple[str, Any]] = attrs.field(init=False)  # metadata fields that all copies share, with their values
-    _with_uid: bool = attrs.field(init=False)  # the manifest's metadata contains a uid
-    generates: bool = attrs.field(init=False)  # its name was generated from its generateName
-    indexed: bool = attrs.field(init=False)  # copies must be indexed because they have a node or owners
+    _with_uid: bool = attrs.field(init=False)  # True if the manifest's metadata contains a uid
+    generates: bool = attrs.field(init=False)  # True if the name was generated from its generateName
+    indexed: bool = attrs.field(init=False)  # True if copies must be indexed because they have a node or owners
 
     def __attrs_post_init__(self) -> None:
         self._born = self.pod.raw["metadata"]["creationTimestamp"]
         self._spec = self._raw.get("spec")
 
     def _look(self) -> bool:
-        """Return whether copies can be made of this pod."""
+        """Return whether copies of this pod can be made."""
         given, pod = self._raw.get("metadata"), self.pod
         if type(given) is not dict or self._raw.get("apiVersion") != "v1" or has_claims_by_name(self._spec):
             return False
@@ -71,7 +74,7 @@ class PodPrototype:
         return len(_pack(pod.raw)) + _LONGER <= self._max_bytes
 
     def admitted(self, raw: Raw) -> InternedPod | None:
-        """Return the admission result for this manifest's spec if its pod may be a copy of this one."""
+        """Return the admission result for this manifest's spec if its pod may be a copy of this pod."""
         spec: Any = raw.get("spec")
         if self._copyable is None:
             if spec is not self._spec and not _looks_like(spec, self._spec):
@@ -93,7 +96,7 @@ class PodPrototype:
         return self._strategy.pinned(self._unpinned, node_name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
-        """Return the name of this manifest's pod ("": to be generated); None if it is invalid or the pod is no copy."""
+        """Return the name of this manifest's pod ("" if generated), or None if it is invalid or the pod is no copy."""
         if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
             return None
         given = raw.get("metadata")
@@ -153,14 +156,14 @@ def _node_of(spec: Any) -> str | None:
 
 
 def _looks_like(spec: Any, other: Any) -> bool:
-    """Return whether two specs may be equal, or equal but for the node; a cheap test before the exact one."""
+    """Return whether two specs may be equal, apart from the node; a cheap test before the exact test."""
     if type(spec) is not dict or type(other) is not dict or len(spec) != len(other):
         return False
     return bool(spec.get("containers") == other.get("containers"))
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two parts of manifests are equal and of the same types: in Python, 1 equals 1.0 and True."""
+    """Return whether two parts of manifests are equal and have equal types: in Python, 1 equals 1.0 and True."""
     try:
         return bool(one == other and _pack(one) == _pack(other))
     except (OverflowError, ValueError, TypeError):  # values that cannot be stored
@@ -175,7 +178,7 @@ class PodPrototypes:
     _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)  # by the identity of the spec, which manifests share
 
     def of(self, raw: Raw) -> PodPrototype | None:
-        """Return the prototype of which that manifest's pod may be a copy."""
+        """Return the prototype from which that manifest's pod may be copied."""
         return self._by_spec.get(id(raw.get("spec")), self._latest)
 
     def add(self, prototype: PodPrototype, raw: Raw) -> None:
@@ -185,6 +188,6 @@ class PodPrototypes:
         self._by_spec[id(raw.get("spec"))] = self._latest = prototype
 
     def clear(self) -> None:
-        """Drop all prototypes: the request created an object other than a pod, which may change the rules."""
+        """Drop all prototypes, because the request created an object other than a pod, which may change the rules."""
         self._latest = None
         self._by_spec.clear()

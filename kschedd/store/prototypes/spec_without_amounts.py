@@ -1,4 +1,4 @@
-"""A pod's spec without its amounts, which are numbers that no other field of the spec depends on.
+"""A pod's spec without its amounts: numbers on which no other field of the spec depends.
 
 If every pod has its own spec, most specs still differ only in the amounts of cpu and memory of their containers, and in
 the weights of their preferred pod affinity. Defaulting, validation and admission treat the rest in the same way
@@ -25,7 +25,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _WITH_WEIGHTS: Final = ("podAffinity", "podAntiAffinity")
 _PARTS: Final = ("requests", "limits")
 _SMALLEST: Final = {"cpu": 10**6, "memory": 10**9}  # in billionths of a unit
-# Other fields that may state amounts.
+# Other fields that may contain amounts.
 _OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhead")
 
 
@@ -42,7 +42,7 @@ class SpecWithoutAmounts:
     weights: Mapping[str, Sequence[int]]
 
     def fill(self, admitted: Raw) -> dict[str, Any]:
-        """Return the admitted form of the original spec, given the admitted form of the spec without amounts."""
+        """Return the admitted form of the original spec, made from the admitted form of the spec without amounts."""
         spec = dict(admitted)
         spec["containers"] = [
             container if stated is None else {**container, "resources": _filled(container["resources"], stated)}
@@ -56,7 +56,10 @@ class SpecWithoutAmounts:
 
 
 def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
-    """Split a spec. Return None if it has no amounts, has an unusual form, or if other fields depend on its amounts."""
+    """Split a spec.
+
+    Return None if the spec has no amounts, has an unusual form, or has other fields that depend on its amounts.
+    """
     containers = spec.get("containers")
     if type(containers) is not list or any([spec.get(field) is not None for field in _OTHERS]):
         return None
@@ -90,7 +93,7 @@ def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
 
 
 def _stated(resources: Any) -> Raw | None:
-    """Return requests and limits as stored; None if the resources do not meet the conditions of this module."""
+    """Return requests and limits as stored, or None if the resources do not meet the conditions of this module."""
     if type(resources) is not dict or not resources:
         return None
     stated: dict[str, dict[str, str]] = {}
@@ -110,7 +113,7 @@ def _stated(resources: Any) -> Raw | None:
 
 
 def _plain(stated: Raw) -> Raw:
-    """Return the small numbers that stand for these amounts in the spec without amounts."""
+    """Return the small numbers that replace these amounts in the spec without amounts."""
     requests = stated.get("requests") or {}
     return {
         part: {
@@ -125,7 +128,7 @@ def _is_below(request: str | None, limit: str) -> bool:
 
 
 def _filled(admitted: Raw, stated: Raw) -> dict[str, Any]:
-    """Return admitted resources with these amounts; a request that was not stated equals the limit."""
+    """Return admitted resources with these amounts; an omitted request equals the limit."""
     found = dict(admitted)
     for part in _PARTS:
         if part in admitted:
