@@ -1,6 +1,6 @@
-"""Bulletin: notifies any number of tasks that the debugger has changed; each then queries the owner for its state.
+"""Bulletin: notifies any number of tasks of changes of the debugger; each task then queries the owner for its state.
 
-Publishing never waits. A slow reader sees only the latest number.
+Publishing never waits. A slow task gets only the latest number.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,7 +13,7 @@ class Bulletin:
 
     def __init__(self) -> None:
         self.number = 0  # of the latest change
-        self.stopped = False  # True if that change stopped scheduling
+        self.stopped = False  # True if the latest change stopped scheduling
         self._event = trio.Event()
 
     def publish(self, number: int, stopped: bool) -> None:
@@ -31,12 +31,12 @@ class Bulletin:
         return self.number
 
     async def wait_stopped(self, after: int) -> None:
-        """Wait until a change after that number has stopped scheduling, and the effects before it were sent."""
+        """Wait until a change after that number has stopped scheduling and the earlier effects have been sent."""
         while not (self.stopped and self.number > after):
             await self.wait_past(self.number)
 
     async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
-        """Wait as `wait_stopped` does, until `until_idle` returns, or for `limit_s` seconds, whichever ends first."""
+        """Wait as `wait_stopped` does, but at most until `until_idle` returns or `limit_s` seconds have passed."""
         with trio.move_on_after(limit_s):
             async with trio.open_nursery() as either:
 

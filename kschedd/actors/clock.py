@@ -1,11 +1,12 @@
-"""The cluster's time: seconds since the epoch, as in API objects. It never goes back.
+"""The cluster's time in seconds since the epoch, as in API objects. It never goes back.
 
-It runs as fast as real time, N times as fast, or stands still until it is moved (`speed` 0: virtual time). Real time is
-that of Trio's clock, so setting the machine's clock while the daemon runs has no effect here. Under Trio's mock clock
-it is mock time. Tasks wait for a time of the cluster with `move_on_at`: such waits follow each change of the clock.
-Waits that do not belong to the cluster (sockets, disks, limits of plugins and extenders) use Trio's deadlines.
+It runs at the speed of real time or N times as fast, or it stands still until it is moved (`speed` 0: virtual time).
+Real time comes from Trio's clock, so setting the machine's clock while the daemon runs has no effect here. With Trio's
+mock clock, real time is mock time. Tasks wait for a time of the cluster with `move_on_at`, which follows each change of
+the clock. Waits that do not belong to the cluster (sockets, disks, limits of plugins and extenders) use Trio's
+deadlines.
 
-Created within a Trio run; to be used by its tasks only, not by worker threads.
+The clock is created within a Trio run, and may be used only by the tasks of that run, not by worker threads.
 """
 
 import math
@@ -20,27 +21,27 @@ import trio
 from kschedd.queue.entry import SECOND
 
 REAL: Final = 1.0  # as fast as real time
-VIRTUAL: Final = 0.0  # time stands still until it is moved
+VIRTUAL: Final = 0.0  # speed at which time stands still until it is moved
 
 
 @attrs.define(eq=False)
 class Clock:
-    _base_s: float  # the time since the epoch at `_origin`
+    _base_s: float  # cluster time (since the epoch) at `_origin`
     _origin: float  # on Trio's clock
     speed: float = attrs.field(default=REAL, kw_only=True)  # cluster seconds per real second; `set_speed` changes it
     _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # the end of each wait
-    # `trio.current_time` looks up the run and its clock at each call, and the time is read about five times per pod.
+    # `trio.current_time` looks up the run and its clock at each call, but the time is read about five times per pod.
     _trio_s: Callable[[], float] = attrs.field(factory=lambda: trio.lowlevel.current_clock().current_time, init=False)
 
     @classmethod
     def started(cls, epoch_s: float | None = None, speed: float = REAL) -> Self:
-        """Return a clock that starts at `epoch_s` (None: the machine's time)."""
+        """Return a clock that starts at `epoch_s` (None means the machine's time)."""
         now_s = time.time() if epoch_s is None else epoch_s
         return cls(now_s, trio.current_time(), speed=speed)
 
     @property
     def is_virtual(self) -> bool:
-        """True if time stands still until it is moved."""
+        """True if speed at which time stands still until it is moved."""
         return self.speed == VIRTUAL
 
     def now(self) -> float:
@@ -57,12 +58,12 @@ class Clock:
             return self._origin + at_s - self._base_s
         if self.speed == VIRTUAL:
             return math.inf if at_s > self._base_s else -math.inf
-        # One float step later: when the deadline has passed, `now` must not be before `at_s` by a rounding error.
+        # One float step later: when the deadline has passed, a rounding error must not leave `now` before `at_s`.
         return self._origin + (at_s + math.ulp(at_s) - self._base_s) / self.speed
 
     @contextmanager
     def move_on_at(self, at_s: float | None) -> Iterator[trio.CancelScope]:
-        """Cancel the body when the cluster's time reaches `at_s`, however it gets there; None means never."""
+        """Cancel the body when the cluster's time reaches `at_s` in any way; None means never."""
         with trio.CancelScope(deadline=self.deadline(at_s)) as scope:
             if at_s is None or at_s == math.inf:
                 yield scope
@@ -74,18 +75,18 @@ class Clock:
                 del self._waits[scope]
 
     def next_deadline(self) -> float | None:
-        """Return the earliest future time that a task waits for; None if there is none."""
+        """Return the earliest future time for which a task waits, or None."""
         now = self.now()
         return min((at_s for at_s in self._waits.values() if at_s > now), default=None)
 
     def set_speed(self, speed: float) -> None:
-        """Set the speed at which time passes from now on; 0: it stands still."""
+        """Set the speed at which time passes from now on; with 0 it stands still."""
         assert speed >= 0, "time does not go back"
         self._base_s, self._origin, self.speed = self.now(), trio.current_time(), speed
         self._rearm()
 
     def move_to(self, at_s: float) -> None:
-        """Move the time forward to `at_s`, unless it is already later."""
+        """Move the time forward to `at_s`, unless the time is already later."""
         self._base_s, self._origin = max(self.now(), at_s), trio.current_time()
         self._rearm()
 

@@ -1,6 +1,6 @@
 """The interface of a running cluster for callers that are not actors: sockets, benchmarks, tests.
 
-Every call queries the owning actor and awaits the reply; no state is stored here.
+Every call queries the owning actor and awaits the reply; this class stores no state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,16 +34,16 @@ from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
 
-_ROUNDS: Final = 5  # a claim, its volume, the binding of both, and its completion
-_REST_S: Final = 5.0  # a snapshot waits at most this long for work in progress in virtual time
+_ROUNDS: Final = 5  # rounds for a claim, its volume, the binding of both, and its completion
+_REST_S: Final = 5.0  # maximum wait of a snapshot for work in progress in virtual time
 
 
 @attrs.frozen(eq=False)
 class LiveCluster:
     """References to the actors of a running cluster; see the module.
 
-    `journal` is the journal's file, if there is one. `epoch` identifies the history of the store: a resourceVersion is
-    meaningful only within one history.
+    `journal` is the path of the journal's file, or None. `epoch` identifies the history of the store: a resourceVersion
+    is meaningful only within one history.
     """
 
     store: ClusterApi
@@ -58,7 +58,7 @@ class LiveCluster:
     time: TimeControl
     stops: Bulletin  # numbers of the debugger's changes
     run_recording: RunRecording
-    _controllers: Sequence[ControllerActor] = ()  # read between two of their turns
+    _controllers: Sequence[ControllerActor] = ()  # controllers, which are read between two of their turns
     _set_aside: Sequence[SetAside] = ()  # objects that the store did not restore
     _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
     courtesy: Courtesy = attrs.field(factory=Courtesy)  # priority for small requests
@@ -77,7 +77,7 @@ class LiveCluster:
         return self._api_calls.families(gates)
 
     async def faults(self) -> list[ObjectFault]:
-        """Return the objects that a component of the cluster currently fails to process."""
+        """Return the objects that components of the cluster currently fail to process."""
         controllers = self._controllers
         found = [_fault_of(each, self.started_s) for each in self._set_aside]
         found += await self.store.do(lambda store: [f for each in controllers for f in each.faults])
@@ -91,9 +91,9 @@ class LiveCluster:
         return await self.store.do(lambda store: question([each.controller for each in actors], store))
 
     async def run_controllers(self) -> None:
-        """Wait until the controllers have handled all writes so far and the resulting writes.
+        """Wait until the controllers have handled all writes so far and the writes that result from them.
 
-        Other clients may write meanwhile, so it ends after a few rounds even if there are always new writes.
+        Other clients may write meanwhile, so the call ends after a few rounds even if there are always new writes.
         """
         version = -1
         for _ in range(_ROUNDS):
@@ -109,20 +109,20 @@ class LiveCluster:
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        """Query queue, scheduler and log one after the other, so that no answer is older than the one before."""
+        """Query queue, scheduler and log one after the other, so that no answer is older than the previous one."""
         queries = ((self.queue, of_queue), (self.scheduler, of_scheduler), (self.log, of_log))
         queue, scheduler, log = await query_in_turn(*queries)
         return queue, scheduler, log
 
     @property
     def engine(self) -> None:
-        """None: the state is that of the actors."""
+        """None, because the actors hold the state."""
 
     async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         """Return the state from which a fork continues. Each owner's part blocks the loop for a few milliseconds.
 
-        `reading`: see `ClusterSnapshot`. In virtual time it first waits for work in progress, so that fork and cluster
-        continue from the same state; the wait is limited.
+        `reading`: see `ClusterSnapshot`. In virtual time the call first waits for work in progress, so that fork and
+        cluster continue from the same state. The wait is limited.
         """
         if self.clock.is_virtual:
             with trio.move_on_after(_REST_S):
@@ -141,11 +141,11 @@ class LiveCluster:
             return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s, fresh, reading)
 
     def fork_with(self, controllers: Callable[[], Sequence[Controller]]) -> None:
-        """Create new controllers for forks: those of this cluster run elsewhere."""
+        """Create new controllers for forks, because this cluster's controllers run elsewhere."""
         self._of_forks.append(controllers)
 
     async def end(self) -> None:
-        """Shut the actors down in order, each after it has finished its accepted work."""
+        """Shut the actors down in order, each after it has finished the work that it accepted."""
         await self.store.end_watches()
         ways: tuple[Any, ...] = (self.scheduler, self.queue, self.log, self.store)
         for way in ways:

@@ -1,16 +1,16 @@
 """ControllerActor: runs one controller of the embedded cluster. Each controller has its own actor.
 
-Receives: rings of its watch, and its own timer.  Sends: one request to the store for each turn. In a turn the
+Receives: notifications from its watch, and its own timer. Sends: one request to the store for each turn. In a turn the
 controller reads the objects and its writes are executed, without other writes in between, so it never acts on outdated
-state. It sees its own writes in the next turn. Between two writes, and between two steps of reading, other tasks run on
-the event loop. If the reading takes long in one piece, a pause follows the turn: the next turn then finds more changes
-and processes them together. There is no pause if the cluster's time is not real time: virtual time stands still until
-no task has work, and a pausing controller has.
+state. The events of its own writes arrive in the next turn. Between two writes, and between two steps of reading, other
+tasks run on the event loop. If the reading takes long without interruption, a pause follows the turn, so that the next
+turn finds more changes and processes them together. There is no pause in virtual time, which stands still until no task
+has work, and a pausing controller still has work.
 
-Owns: its Controller.  Ends: when the store closes the watch.  Fails: the controller handles rejected writes. Any other
-exception is the fault of an object, recorded in the controller's ledger and retried later. If the journal could not
-persist its writes, the controller's state is wrong; then a new controller starts from the stored objects once the store
-accepts writes again.
+Owns: its Controller. Ends: when the store closes the watch. Fails: the controller handles rejected writes. Any other
+exception is a fault of an object, which is recorded in the controller's ledger and retried later. If the journal could
+not persist the controller's writes, its state is wrong. A new controller then starts from the stored objects once the
+store accepts writes again.
 """
 
 import copy
@@ -40,8 +40,8 @@ from kschedd.store.trial import Changes
 _LARGE = 1_000  # items in a collection of a pod or node
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
-_MOST = 500  # events in a turn; a turn blocks the store
-_LONG_S = 0.02  # duration of a reading after which the store is left to others for a while
+_MOST = 500  # maximum number of events in a turn, which blocks the store
+_LONG_S = 0.02  # duration of a reading after which the controller leaves the store to other tasks for a while
 _REST = 3  # length of the pause, as a multiple of the reading's duration
 _LONGEST_REST_S = 1.0
 
@@ -53,13 +53,13 @@ class ControllerActor:
     _clock: Clock
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
     _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # events of the unfinished turn
-    # duration of reading in the latest turn, before its first pause
+    # duration of reading in the latest turn, before the first pause
     _looked_s: float = attrs.field(default=0.0, init=False)
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
-    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the watch began or has ended
+    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the watch has begun or ended
     _at_work: bool = attrs.field(default=False, init=False)
-    _handled: int = attrs.field(default=-1, init=False)  # all events up to this version are handled
-    # tasks waiting for the next turn
+    _handled: int = attrs.field(default=-1, init=False)  # version up to which all events are handled
+    # tasks that wait for the next turn
     _turns: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
 
     @property
@@ -68,23 +68,23 @@ class ControllerActor:
 
     @property
     def controller(self) -> Controller:
-        """The controller, to be read between two of its turns."""
+        """The controller, which may be read only between two of its turns."""
         return self._controller
 
     @property
     def faults(self) -> Sequence[ObjectFault]:
-        """The objects that it currently cannot handle."""
+        """The objects that the controller currently cannot handle."""
         return self._controller.faults.faults()
 
     async def until_handled(self, version: int) -> None:
-        """Wait until the controller has handled all events up to this version, or does not run."""
+        """Wait until the controller has handled all events up to this version, or until it no longer runs."""
         await self._begun.wait()
         while (watch := self._watch) is not None and self._handled < version and (self._at_work or watch.behind):
-            self._bell.ring()  # also for events that do not concern it
+            self._bell.ring()  # also notify for events that do not concern the controller
             await self._turns.park()
 
     def state(self, store: ClusterWriter) -> Generator[None, None, ControllerState]:
-        """Return a copy of the controller and its progress, made in steps; there must be no writes between them."""
+        """Return a copy of the controller and its progress, made in steps; no write may take place between them."""
         watch = self._watch
         if watch is None:
             first, version = listed(store, self._controller.kinds), store.version
@@ -104,7 +104,7 @@ class ControllerActor:
             self._store.close()
 
     async def _work(self) -> bool:
-        """Run turns. Returns True when the store is shutting down, False if writes could not be persisted."""
+        """Run turns. Returns True when the store is shutting down, and False if writes could not be persisted."""
         try:
             kinds = self._controller.kinds
             bell = self._bell = Doorbell()
@@ -145,8 +145,8 @@ class ControllerActor:
     async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
         """Run a turn on a fork of the store in a thread, for writes that take long to validate.
 
-        Returns False without a result: other clients wrote first each time, or there were faults, whose retries need
-        the store itself.
+        Returns False without a result if other clients wrote first each time, or if there were faults, which can be
+        retried only in the store itself.
         """
         for _ in range(_TRIES):
             if self.faults:
@@ -168,7 +168,7 @@ class ControllerActor:
         return False
 
     async def _woken(self, watch: ClusterWatch) -> bool:
-        """Wait for something to do; return False when the store is shutting down."""
+        """Wait for work; return False when the store is shutting down."""
         if watch.behind:
             await trio.lowlevel.checkpoint()
             return not watch.ended
@@ -182,10 +182,10 @@ class ControllerActor:
 
 
 def _of_large_object(event: WatchEvent) -> bool:
-    """Return whether a turn with this event may take tens of milliseconds to read and validate.
+    """Return whether reading and validating a turn with this event may take tens of milliseconds.
 
-    A workload's pods have its labels, so writes to either are large if the event's object is. For pods and nodes, of
-    which there are many, only the sizes of their collections are checked.
+    A workload's pods have its labels, so writes to the workload or its pods are large if the event's object is large.
+    Pods and nodes are numerous, so only the sizes of their collections are checked.
     """
     obj = event.new
     meta = obj.metadata

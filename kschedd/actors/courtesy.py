@@ -1,10 +1,10 @@
-"""Courtesy: yields of busy tasks on the event loop in favor of small requests.
+"""Courtesy: busy tasks on the event loop yield in favor of small requests.
 
-A request takes several rounds of the loop: it is read, passed to the owner of the state, answered, sent. While the
-scheduler has work for the whole loop, each round would wait for one of its slices. So after a slice it lets several
-rounds pass if a request began a moment ago, which costs a fraction of a slice.
+A request takes several rounds of the loop: it is read, passed to the owner of the state, answered, and sent. While the
+scheduler has enough work for the whole loop, each of these rounds would wait for one of its slices. So after a slice,
+the scheduler lets several rounds pass if a request began a moment ago. This costs a fraction of a slice.
 
-Shared by the sessions, which record the begin of requests, and the actors that work in slices.
+The sessions, which record the start of requests, share this object with the actors that work in slices.
 """
 
 import time
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import attrs
 import trio
 
-_ROUNDS = 4  # from a request's first byte to its answer
+_ROUNDS = 4  # number of rounds from a request's first byte to its answer
 _MOMENT_S = 0.05
 
 
@@ -27,7 +27,7 @@ class Courtesy:
         self._until = self._now() + _MOMENT_S
 
     async def pause(self, meanwhile: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Let other tasks run between two slices, for several rounds if a request waits for an answer.
+        """Let other tasks run between two slices: for several rounds if a request waits for an answer.
 
         `meanwhile` is called between these rounds.
         """

@@ -1,8 +1,8 @@
-"""Queries to several owners in turn, where each answer sends the next query.
+"""Queries to several owners in turn, in which each answer triggers the next query.
 
-The caller is woken once, at the end: while the event loop is busy, waking it between two answers would cost an
-iteration each time. Each owner is queried after the previous one has answered, so no answer is older than the one
-before it. For example, a pod that the queue has released is visible in the scheduler or its records afterwards.
+The caller is woken only at the end. While the event loop is busy, waking it between two answers would cost an iteration
+each time. Each owner is queried after the previous owner has answered, so no answer is older than the previous one. For
+example, a pod that has left the queue is found later in the scheduler or its records.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class _Answer(Reply[Any]):
 class _Queries:
     queries: Sequence[Query]
     answers: list[_Answer] = attrs.field(factory=list)
-    over: trio.Event = attrs.field(factory=trio.Event)  # all are answered, or the next cannot be sent now
+    over: trio.Event = attrs.field(factory=trio.Event)  # all queries are answered, or the next cannot be sent now
 
     def send_next(self) -> None:
         if len(self.answers) < len(self.queries):
@@ -47,7 +47,7 @@ class _Queries:
 
 
 async def query_in_turn(*queries: Query) -> list[Any]:
-    """Query the owners in turn and return the answers in the same order. Raises what `ActorRef.query` raises."""
+    """Query the owners in turn and return the answers in the same order. Raises the exceptions of `ActorRef.query`."""
     sent = _Queries(queries)
     sent.send_next()
     await sent.over.wait()

@@ -1,9 +1,9 @@
 """Communication between actors besides Trio's channels: replies, doorbells, queries to the owner of a state.
 
-A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels at once: the
-sender puts its message into a channel, then rings; ringing never blocks, and rings that the actor has not yet seen
-are merged into one. An `OwnerQuery` is a function that the owner of some state runs over that state between two
-steps of its own work, so that other tasks can read the state without sharing it.
+A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels: the sender
+puts its message into a channel and then rings. Ringing never blocks, and rings that the actor has not processed yet are
+merged into one. An `OwnerQuery` is a function that the owner of some state runs on that state between two steps of its
+own work, so that other tasks can read the state without sharing it.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Ending(KscheddError, rpc_code="shutting_down"):
 
 
 class Reply(Generic[T]):
-    """A future for one result or exception. Setting it does not require a waiter."""
+    """A future for one result or exception. A result may be set before any task waits for it."""
 
     __slots__ = ("_event", "_failure", "_value")
 
@@ -41,7 +41,7 @@ class Reply(Generic[T]):
         self._value: T
 
     def note(self, value: T) -> None:
-        """Set the result, from any thread, replacing an earlier one; `publish` wakes the waiter afterwards."""
+        """Set the result from any thread, replacing an earlier one; afterwards `publish` wakes the waiting task."""
         self._value = value
         self._failure = None
 
@@ -60,11 +60,11 @@ class Reply(Generic[T]):
         self.publish()
 
     async def value(self) -> T:
-        """Return the result, once; no checkpoint if it is already set."""
+        """Return the result, which is possible once; there is no checkpoint if it is already set."""
         if not self._event.is_set():
             await self._event.wait()
         if (failure := self._failure) is not None:
-            self._failure = None  # its traceback refers to frames that refer to this object
+            self._failure = None  # the traceback of the failure refers to frames that refer to this object
             try:
                 raise failure
             finally:
@@ -73,7 +73,7 @@ class Reply(Generic[T]):
 
 
 class Doorbell:
-    """A doorbell of an actor; see the module. Closing it makes its actor end."""
+    """A doorbell of an actor; see the module. Closing the doorbell makes its actor end."""
 
     __slots__ = ("_rung", "_wake", "closed")
 
@@ -88,12 +88,12 @@ class Doorbell:
             self._wake.set()
 
     def close(self) -> None:
-        """Accept no more rings. A pending ring is still delivered."""
+        """Accept no more rings. A pending notification is still delivered."""
         self.closed = True
         self._wake.set()
 
     async def wait(self) -> bool:
-        """Wait for a ring; return False once the bell is closed."""
+        """Wait for a notification; return False once the doorbell is closed."""
         await self._wake.wait()
         rung, self._rung = self._rung, False
         if not self.closed:
@@ -102,7 +102,7 @@ class Doorbell:
 
 
 def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
-    """Return a function that rings the bell from any thread, and does nothing once this Trio run is over."""
+    """Return a function that rings the bell from any thread, and that does nothing after the end of this Trio run."""
     token = trio.lowlevel.current_trio_token()
 
     def ring() -> None:
@@ -116,11 +116,14 @@ def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
 class OwnerQuery(Generic[S, T]):
     query: Callable[[S], T]
     reply: Reply[T]
-    once: bool = False  # must not be run a second time to recompute its result
+    once: bool = False  # must not run a second time to recompute its result
     long: bool = False  # may take long: the owner runs it in a thread
 
     def evaluate(self, owned: S) -> None:
-        """Run the function and set the reply, without waking the caller. Exceptions go to the caller, not the owner."""
+        """Run the function and set the reply, without waking the caller.
+
+        Exceptions go to the caller, not to the owner.
+        """
         try:
             self.reply.note(self.query(owned))
         except Exception as failure:  # raised again in the caller, which awaits the reply
@@ -129,21 +132,27 @@ class OwnerQuery(Generic[S, T]):
 
 @attrs.frozen(eq=False)
 class ActorRef(Generic[S]):
-    """A reference to the actor that owns an S. Closing it means that this holder sends no more queries."""
+    """A reference to the actor that owns a state of type S.
+
+    Closing the reference means that its holder sends no more queries.
+    """
 
     whom: str
     _send: "trio.MemorySendChannel[Any]"
     _bell: Doorbell | None = None
 
     async def query(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> T:
-        """Run `question` in the owner over its state; return its result, or raise its exception or Ending.
+        """Run `question` on the owner's state; return the result, or raise the question's exception or Ending.
 
-        A `long` question does not block the loop if the owner is the scheduling actor.
+        A question marked `long` does not block the loop if the owner is the scheduling actor.
         """
         return await (await self.ask(question, once=once, long=long)).value()
 
     async def ask(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> Reply[T]:
-        """Send a question without waiting for the result. Questions are answered in the order they are sent."""
+        """Send a question without waiting for the result.
+
+        Questions are answered in the order in which they are sent.
+        """
         reply: Reply[T] = Reply()
         await post(self._send, OwnerQuery(question, reply, once, long), self.whom)
         if self._bell is not None:
@@ -181,7 +190,7 @@ async def post(channel: "trio.MemorySendChannel[M]", message: M, whom: str) -> N
 
 
 def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """Return up to `most` messages that are in the channel now, without waiting."""
+    """Return up to `most` messages that are now in the channel, without waiting."""
     taken: list[M] = []
     try:
         while len(taken) < most:
@@ -192,6 +201,6 @@ def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
 
 
 async def batch_from(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """Wait for a message; return it with all other waiting ones, up to `most`. Raises trio.EndOfChannel."""
+    """Wait for a message, and return it with all other waiting messages, up to `most`. Raises trio.EndOfChannel."""
     first = await channel.receive()
     return [first, *waiting_in(channel, most - 1)]

@@ -1,14 +1,16 @@
-"""QueueActor: owns the scheduling queue. Pops pods, takes failed ones back, and requeues pods on cluster events.
+"""QueueActor: owns the scheduling queue. It pops pods, takes back failed pods, and requeues pods on cluster events.
 
-Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
-requested), and `OwnerQuery` over this actor.  Sends: `Popped`, one for each request for pods, as soon as a pod is
-active. It also sends, unrequested, pods that sort before popped ones that may not have been tried yet, and nominations.
-The moves of pods go to the log before any answer is sent. Owns: the SchedulingQueue.  Ends: when its last sender
-closes. Fails: a plugin's fault in PreEnqueue or in a queueing hint is contained in the queue and logged.
+Receives: Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the
+number of pods requested), and `OwnerQuery` over this actor. Sends: Sends: `Popped`, one for each request for pods, as
+soon as a pod is active. It also sends, without a request, nominations, and pods that sort before popped pods which may
+not have been tried yet. The moves of pods are sent to the log before any answer is sent. Owns: the SchedulingQueue.
+Ends: when the channel's last sender closes. Fails: a plugin's fault in PreEnqueue or in a queueing hint is handled and
+logged in the queue.
 
 A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply. An
-event reaches the queue only after the scheduler cache, so a pod it requeues is tried against the updated cache. While
-many pods are active or in backoff, several are popped in one message, because a message costs more than a pop.
+event reaches the queue only after the scheduler cache, so a pod that the event requeues is tried with the updated
+cache. While many pods are active or in backoff, several are popped in one message, because a message costs more than a
+pop.
 """
 
 import math
@@ -50,8 +52,8 @@ from kschedd.queue.times import QueueTimes
 
 log = structlog.get_logger("kschedd.queue")
 
-_MOST_EARLY = 32  # pods popped from the backoff queue at a time
-_FLUSHED = 500  # pods with expired backoff moved at a time: 1 to 2 ms
+_MOST_EARLY = 32  # number of pods popped from the backoff queue at a time
+_FLUSHED = 500  # number of pods with expired backoff moved at a time, which takes 1 to 2 ms
 ANSWERS = 4  # capacity of the channel to the scheduling actor
 _SLICE_S = 0.004
 _EVENTS = 50  # events applied between two yields to other tasks
@@ -62,8 +64,8 @@ _MOST = 64  # messages in a batch
 class QueueUpdate:
     """An update from the scheduling actor.
 
-    `released`: uids no longer in flight, applied first; then the operations in order. `max_pods`: the maximum number
-    of pods requested; None requests none.
+    `released` contains uids no longer in flight, which are applied first, before the operations in order. `max_pods` is
+    the maximum number of pods requested; None requests no pods.
     """
 
     released: Sequence[str]
@@ -75,14 +77,14 @@ class QueueUpdate:
 class Popped:
     entries: Sequence[QueuedPod]
     nominated: Sequence[Pod]  # pods that became active with a nominatedNodeName since the last message
-    requested: bool  # True if it answers a request: an unrequested message leaves an outstanding request open
+    requested: bool  # True if the message answers a request: other messages leave an outstanding request open
 
 
 @attrs.define(eq=False)
 class QueueActor:
     """The queue's actor; see the module.
 
-    `run_by` is the queue's configuration, from the scheduling driver, which has the plugins.
+    `run_by` is the queue's configuration from the scheduling driver, which has the plugins.
     """
 
     run_by: Reconfigured
@@ -94,8 +96,8 @@ class QueueActor:
     _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
     _log_moves: bool = False
     courtesy: Courtesy = attrs.field(factory=Courtesy)
-    held: bool = False  # True while no pod is popped
-    idle: bool = False  # no pod will be popped at all: another scheduler is in charge
+    held: bool = False  # True while no pod may be popped
+    idle: bool = False  # True if no pod will be popped at all, because another scheduler is in charge
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     _moves: list[Move] = attrs.field(factory=list, init=False)  # moves in this turn
@@ -124,7 +126,7 @@ class QueueActor:
 
     @property
     def faults(self) -> FaultLedger[None]:
-        """The objects whose events could not be processed."""
+        """The objects with events that could not be processed."""
         return self.operations.handlers.faults
 
     @property
@@ -166,9 +168,9 @@ class QueueActor:
             await self._to_log.send(moves)
 
     async def _messages(self) -> "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]":
-        """Return the waiting messages; none when a flush is due."""
+        """Return the waiting messages, or none when a flush is due."""
         deadline = self._next_deadline()
-        if deadline is None:  # the most frequent case; a scope costs as much as about ten pods
+        if deadline is None:  # the most frequent case; a cancel scope costs as much as about ten pods
             return await batch_from(self._inbox, _MOST)
         messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
         with self._clock.move_on_at(deadline):
@@ -176,7 +178,7 @@ class QueueActor:
         return messages
 
     def _next_deadline(self) -> float | None:
-        """Return the time at which a flush moves a pod; None if none would."""
+        """Return the next time at which a flush moves a pod, or None if no pod waits for a flush."""
         moments = []
         flush, leftover = self.queue.next_flush(), self.queue.next_leftover()
         if flush is not None:
@@ -195,9 +197,9 @@ class QueueActor:
     def _turn(
         self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", room: int, now: int
     ) -> list[Popped]:
-        """Run all steps that may call plugins, sort key comparisons included.
+        """Run all steps that may call plugins, including sort key comparisons.
 
-        `room`: free slots for Popped messages.
+        `room` is the number of free slots for Popped messages.
         """
         for _ in self._take(messages, now):
             pass
@@ -211,7 +213,7 @@ class QueueActor:
                 pause = time.perf_counter() + _SLICE_S
 
     def _take(self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", now: int) -> Iterator[None]:
-        """Process due flushes and all messages; yield where other tasks may run."""
+        """Process due flushes and all messages, and yield at points where other tasks may run."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
             while self.queue.backoff_expired(now // SECOND * SECOND):
@@ -244,7 +246,7 @@ class QueueActor:
     def _hand_out(self, room: int, now: int) -> Iterator[Popped]:
         """Yield popped pods and new nominations.
 
-        Nominations count from now on, also for attempts of pods popped earlier.
+        Nominations count from now on, also for attempts of pods that were popped earlier.
         """
         if self.held or self.idle:
             return
@@ -255,14 +257,14 @@ class QueueActor:
             yield Popped((), self._nominated(now), requested=False)
 
     def _pops(self, room: int, now: int) -> Iterator[Popped]:
-        """Yield the requested pods, or pods that sort before some already popped.
+        """Yield the requested pods, or pods that sort before pods popped earlier.
 
-        Without room, pods stay in the queue until the next turn.
+        If there is no room, pods stay in the queue until the next turn.
         """
         if self._wanted is not None:
             if self.queue.ready and room:
-                # Pods in backoff are not popped along with active ones: they come after any that becomes active
-                # meanwhile.
+                # Pods in backoff are not popped together with active pods, because they come after any pod that becomes
+                # active meanwhile.
                 most = min(self.queue.counts()[SubQueue.ACTIVE] or _MOST_EARLY, self._wanted)
                 popped = self._pop(most, now, requested=True)
                 if popped is not None:
@@ -295,7 +297,7 @@ class QueueActor:
     def _send(self, answers: Sequence[Popped]) -> None:
         for popped in answers:
             try:
-                self._popped.send_nowait(popped)  # the channel has room: this actor is its only sender
+                self._popped.send_nowait(popped)  # the channel has room, because this actor is its only sender
             except trio.BrokenResourceError:
                 return  # the scheduling actor has ended
             self._bell.ring()
@@ -307,7 +309,7 @@ _LEFTOVER_S = LEFTOVER_FLUSH / SECOND
 
 
 def _parts(operation: QueueOperation) -> Iterator[QueueOperation]:
-    """Yield the operation, split into parts of a few milliseconds each."""
+    """Yield parts of the operation that take a few milliseconds each."""
     if not isinstance(operation, EventsObserved) or len(operation.events) <= _EVENTS:
         yield operation
         return

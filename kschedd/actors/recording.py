@@ -1,12 +1,12 @@
-"""RunRecording: the recording of a run, started with the run or later, on a running daemon.
+"""RunRecording: the recording of a run, which starts with the run or later on a running daemon.
 
-A recording that starts later needs a moment at which no pod is being scheduled or bound. So the queue pops no pods
-until that moment, which takes as long as the bindings in progress, at most as long as the caller will wait. Then the
-driver is copied and records its calls from then on. The queue does the same, when it has applied the driver's
-operations up to that point. Then the copies are written, and pods are popped again.
+A recording that starts later must begin at a moment at which no pod is being scheduled or bound. So the queue pops no
+pods until that moment, which takes as long as the bindings in progress, but at most as long as the caller waits. Then
+the driver is copied, and from then on its calls are recorded. The queue is copied in the same way once it has applied
+the driver's operations up to that point. Then the copies are written, and pods are popped again.
 
-Owns: the recorder, if there is one.  Ends: with `end`, or with the run (`close`). Fails: RecordingError. After any
-failure the run continues as before, unrecorded.
+Owns: the recorder, if there is one. Ends: with `end`, or with the run (`close`). Fails: RecordingError. After any
+failure the run continues unrecorded, as before.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,13 +32,13 @@ from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.store.cluster_api import ClusterApi
 from kschedd.store.errors import Gone
 
-_LOOK_S: Final = 0.01  # between two checks whether no pod is in flight
+_LOOK_S: Final = 0.01  # interval of the checks whether no pod is in flight
 _NAMED: Final = 5  # pods listed in an error
 
 
 @attrs.frozen(eq=False)
 class RecordedActors:
-    """The recorded actors, and their surroundings. `now`: the cluster's time."""
+    """The recorded actors, and their surroundings. `now` returns the cluster's time."""
 
     scheduler: ActorRef[SchedulingDriver]
     queue: ActorRef[QueueActor]
@@ -51,8 +51,8 @@ class RecordedActors:
 class RunRecording:
     """The recording of a run; see the module.
 
-    `options` are those of a recording that starts with the run, if there is one; otherwise its file is not used.
-    `actors` is set when they exist.
+    `options` belong to a recording that starts with the run, if there is one; otherwise its file is not used.
+    `actors` is set once the actors exist.
     """
 
     actors: RecordedActors
@@ -67,7 +67,7 @@ class RunRecording:
 
     @property
     def behind(self) -> bool:
-        """True if the disk is too slow: code that records more should wait."""
+        """True if the disk is too slow, so that code which records more should wait."""
         return self._recorder is not None and self._recorder.behind
 
     def own(self, first: int, last: int) -> None:
@@ -83,7 +83,7 @@ class RunRecording:
     # -- on a running daemon ------------------------------------------------------------------------------------------
 
     async def start(self, file: Path, wait_s: float) -> RecordingState:
-        """Record into this new file from now on. Raises RecordingError."""
+        """From now on, record into this new file. Raises RecordingError."""
         async with self._turn:
             if self._recorder is not None:
                 if not self._recorder.failure:
@@ -118,9 +118,9 @@ class RunRecording:
             return recorder.state()
 
     async def _taken_over(self, recorder: RunRecorder, found: list[QueuePart], wait_s: float) -> DriverPart:
-        """Return the driver's state when it began to record its calls; append the queue's to `found`.
+        """Return the driver's state at the start of its recording, and append the queue's state to `found`.
 
-        Raises RecordingError if no such moment comes.
+        Raises RecordingError if no suitable moment comes.
         """
         actors = self.actors
 

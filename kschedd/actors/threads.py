@@ -1,7 +1,7 @@
 """The threads in which actors work, apart from those of clients and of plugins that may hang.
 
-They are counted by a separate limiter, one for each Trio run, to find out whether any actor is at work outside the
-event loop: in a thread, or in another process that it waits for.
+A separate limiter counts these threads, one limiter for each Trio run. The count shows whether any actor is at work
+outside the event loop, in a thread or in another process for which it waits.
 """
 
 from collections.abc import Callable, Iterator

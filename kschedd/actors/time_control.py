@@ -1,11 +1,10 @@
 """Time control: moves virtual cluster time from one due event to the next.
 
-Time stands still while any actor is at work, and then moves to the earliest time that a task of the cluster waits for:
-a backoff that ends, a pod that completes, a Permit timeout. So no timer is late, and every timer fires at its exact
-time.
+Time stands still while any actor is at work. It then moves to the earliest time for which a task of the cluster waits:
+a backoff that ends, a pod that completes, a Permit timeout. So every timer fires at its exact time.
 
 Owns: only the order of concurrent callers, which run one after the other. Uses: the clock, and the actors, which report
-whether they are at work. Ends: with each call; a cancelled call leaves time where it is. Errors: NotVirtual.
+whether they are at work. Ends: with each call; a cancelled call leaves the time unchanged. Errors: NotVirtual.
 """
 
 import math
@@ -19,7 +18,7 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.threads import any_at_work
 from kschedd.errors import KscheddError
 
-_BUSY_S = 0.001  # between two checks while threads are at work
+_BUSY_S = 0.001  # interval of the checks while threads are at work
 
 
 @attrs.define(eq=False)
@@ -33,7 +32,7 @@ class NotVirtual(KscheddError, rpc_code="conflict"):
 
 
 class Moved(Enum):
-    """The reason why time was moved no further."""
+    """The reason why the time was not moved further."""
 
     REACHED = "reached"  # it is the requested time
     STOPPED = "stopped"  # the debugger has stopped scheduling
@@ -44,24 +43,24 @@ class Moved(Enum):
 class TimeControl:
     """The control of a cluster's time; see the module.
 
-    `going_on`: returns whether actors are at work. `stops`: returns the number of the debugger's stops so far.
+    `going_on` returns whether actors are at work. `stops` returns the number of the debugger's stops so far.
     """
 
     clock: Clock
     going_on: Callable[[], Awaitable[bool]]
     stops: Callable[[], Awaitable[int]]
-    moved: Callable[[], None]  # called after each move, before any task acts on it
+    moved: Callable[[], None]  # called after each move, before any task acts on the move
     _turn: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def set_speed(self, speed: float) -> None:
-        """Set the speed at which time passes from now on; 0: it stands still."""
+        """Set the speed at which time passes from now on; with 0 it stands still."""
         self.clock.set_speed(speed)
         self.moved()
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
-        """Move time to `until_s`, or without end (None), until the debugger stops scheduling.
+        """Move the time to `until_s` (None: without end), or until the debugger stops scheduling.
 
-        Calls `on_moved` after each move. Raises NotVirtual.
+        `on_moved` is called after each move. Raises NotVirtual.
         """
         end = math.inf if until_s is None else until_s
         async with self._turn:

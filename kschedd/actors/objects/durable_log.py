@@ -1,10 +1,10 @@
-"""The journal as its actor uses it: in a thread of the daemon, or in a separate process.
+"""The journal as used by its actor, in a thread of the daemon or in a separate process.
 
-A daemon uses a process (`kschedd.store.journal.process`), so that its work does not wait for the daemon's interpreter
-lock. If the process has ended, the write fails like a write to a failed disk. `repair` starts another process, which
-goes back to the last version reported as durable. A process that was suspended (SIGSTOP) is resumed after some seconds:
-it holds the lock of the state directory, and tasks that wait for it could not end. A thread is used if the disk is not
-the real one.
+A daemon uses a process (`kschedd.store.journal.process`), so that the journal's work does not wait for the daemon's
+interpreter lock. If this process has ended, the write fails like a write to a failed disk. `repair` starts another
+process, which rolls back to the last version reported as durable. A process that was suspended (SIGSTOP) is resumed
+after some seconds, because it holds the lock of the state directory, and tasks that wait for it could not end. A thread
+is used if the disk is a test double.
 """
 
 import signal
@@ -28,15 +28,18 @@ from kschedd.store.objects.log import WatchEvent
 
 T = TypeVar("T")
 
-_MOST_SENT: Final = 1 << 18  # bytes of objects packed and sent before other tasks run: about 2 ms
+_MOST_SENT: Final = 1 << 18  # bytes of objects packed and sent before other tasks run, which takes about 2 ms
 _MOST_READ: Final = 65536  # bytes
-_STOPPED_S: Final = 5.0  # a process without an answer for this long may be suspended
-_ENDED_S: Final = 0.005  # between two checks whether a process has ended
+_STOPPED_S: Final = 5.0  # if a process does not answer for this long, it may be suspended
+_ENDED_S: Final = 0.005  # interval of the checks whether a process has ended
 BEGIN: Final = beginning("kschedd.store.journal.process")
 
 
 class DurableLog(Protocol):
-    """The journal's interface for its actor. One call at a time; a call that raises JournalError changed nothing."""
+    """The journal's interface for its actor.
+
+    Only one call may run at a time; a call that raises JournalError has changed nothing.
+    """
 
     @property
     def version(self) -> int:
@@ -122,13 +125,13 @@ class JournalThread:
 
 
 class JournalProcess:
-    """A journal written by a separate process, started with the first call, and by `repair` if it has ended."""
+    """A journal written by a separate process, which is started by the first call, and by `repair` if it has ended."""
 
     def __init__(self, journal: Journal, lock: int | None = None, begin: str = BEGIN) -> None:
         """Take over the journal and close it.
 
-        `lock`: the descriptor of the state directory's lock. `begin`: the Python code to run there, given the number of
-        the pipe and the search path.
+        `lock` is the descriptor of the state directory's lock. `begin` is the Python code to run in the process, with
+        the number of the pipe and the search path inserted.
         """
         self._file = journal.file
         self._epoch = journal.epoch
@@ -143,7 +146,7 @@ class JournalProcess:
 
     @property
     def pid(self) -> int | None:
-        """The pid of the process; None if there is none."""
+        """The pid of the process, or None if there is none."""
         return None if self._process is None else self._process.pid
 
     async def append(self, events: Sequence[WatchEvent]) -> None:
@@ -170,7 +173,7 @@ class JournalProcess:
         return bool(await self._order("shrink_some", pages))
 
     def close(self) -> None:
-        """Let the process end, and wait until it has."""
+        """Let the process end, and wait for its end."""
         if self._pipe is not None:
             self._pipe.close()
         if self._process is not None:
@@ -179,7 +182,7 @@ class JournalProcess:
         self._pipe = self._process = None
 
     async def _order(self, *order: Any) -> Any:
-        """Send an order to the process and wait until it is done. Raises JournalError."""
+        """Send a command to the process and wait until it is done. Raises JournalError."""
         await self._send(list(order))
         return await self._answer()
 
@@ -228,13 +231,13 @@ class JournalProcess:
         try:
             await self._order("open", self._file, self._epoch)
         except JournalError:
-            if self._process is not None:  # it has not ended by itself
+            if self._process is not None:  # the process has not ended by itself
                 await self._end()
             raise
-        self.version = answered  # the file may have later writes of a killed process: `repair` removes them
+        self.version = answered  # the file may contain later writes of a killed process: `repair` removes them
 
     def _started(self) -> socket.socket:
-        """Start the process and return our end of the pipe to it. Raises JournalError."""
+        """Start the process, and return this end of the pipe. Raises JournalError."""
         try:
             ours, theirs = socket.socketpair()
             with theirs:
@@ -256,7 +259,7 @@ class JournalProcess:
     async def _end(self) -> int:
         """End the process if it still runs and return its exit status.
 
-        Uses no thread, because threads may be unavailable.
+        It uses no thread, because threads may be unavailable.
         """
         process = self._process
         assert process is not None

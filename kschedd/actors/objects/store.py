@@ -1,17 +1,17 @@
 """StoreActor: the only owner of the objects. Processes requests in batches, answers after the batch, wakes watchers.
 
-Receives: `OwnerQuery` over the Store (a request is a function that reads or writes it, without interruption), `Open`,
-`UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, the durable version. Sends:
-answers; `Commit` to the journal actor. Owns: the Store, and the bells of its watchers.  Ends: when its last sender
-closes, and the journal has ended. Fails: an exception of a request is raised in its caller.
+Receives: Receives: `OwnerQuery` over the Store (a request is a function that reads or writes the Store without
+interruption), `Open`, `UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, the
+durable version. Sends: answers; `Commit` to the journal actor. Owns: the Store, and the doorbells of its watchers.
+Ends: when its last sender closes and the journal has ended. Fails: an exception of a request is raised in its caller.
 
-Only durable state is visible. With a journal, watchers see its durable events. An answer waits until the journal has
-the version from which the answer was made, whether it is a write, a read or a rejection. Writes that the journal could
-not persist are rolled back: no client has seen them, their writers get JournalError, and reads are answered again from
+Only durable state is visible. With a journal, watchers get only its durable events. An answer waits until the journal
+contains the version from which the answer was made, for writes, reads and rejections. Writes that the journal could not
+persist are rolled back: no client has received them, their writers get JournalError, and reads are answered again from
 the current state. Until the journal is writable again, the store answers reads and rejects writes.
 
-A watcher has a position in the store's log (a Cursor, whose events are values) and is only notified that there are new
-events. So an event costs nothing per watcher until the watcher takes it, and a slow watcher delays no other task.
+A watcher has a position in the store's log (a Cursor over immutable events), and is only notified of new events. So an
+event has no cost per watcher until the watcher takes it, and a slow watcher delays no other task.
 """
 
 import builtins
@@ -43,29 +43,29 @@ from kschedd.values import fast_frozen
 
 T = TypeVar("T")
 
-_SLICE_S = 0.005  # requests are served for this long before other tasks run
-_LOOKED_AT = 250  # events checked for watches; with more at once, every watcher is rung
-_STEPS_S = 0.002  # the same, for one request done in steps: only its caller is waiting
+_SLICE_S = 0.005  # time for which requests are served before other tasks run
+_LOOKED_AT = 250  # number of events checked for watches; if more arrive together, every watcher is notified
+_STEPS_S = 0.002  # the same limit for one request done in steps, for which only its caller waits
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
-# events after which a watcher is rung although none concerns it, because the log is retained for it
+# number of events after which a watcher is notified even if none concerns it, because the log is retained for it
 _FAR_BEHIND = 1_000
 
 
 @attrs.define(eq=False)
 class Watch:
-    """A watcher's position in the log, and the bell that rings when there are new events."""
+    """A watcher's position in the log, and the doorbell that rings when there are new events."""
 
     kinds: frozenset[str] | None
     cursor: Cursor
     bell: Bell
     first: list[WatchEvent]  # the objects that existed when the watch began, as ADDED events
-    concerns: Callable[[WatchEvent], bool] | None = None  # returns False for events of its kinds that do not ring
+    concerns: Callable[[WatchEvent], bool] | None = None  # returns False for events that require no notification
     closed: bool = False  # by the watcher
     ended: bool = False  # by the store
 
     def take(self, limit: int | None = None) -> list[WatchEvent]:
-        """Return the events since the last call. Raises Gone if they are no longer retained."""
+        """Return the events since the last call. Raises Gone if the events are no longer retained."""
         if self.first:
             cut = len(self.first) if limit is None else limit
             events, self.first = self.first[:cut], self.first[cut:]
@@ -83,11 +83,11 @@ class Watch:
 
     @property
     def lag(self) -> int:
-        """The number of events not taken yet."""
+        """The number of events that were not taken yet."""
         return self.cursor.lag
 
     def is_concerned(self, events: Sequence[WatchEvent], kinds: Set[str]) -> bool:
-        """Return whether to ring for these events, which are of these kinds."""
+        """Return whether these events, which are of these kinds, require a notification."""
         own, concerns = self.kinds, self.concerns
         if own is not None and own.isdisjoint(kinds):
             return False
@@ -96,7 +96,7 @@ class Watch:
         return any(concerns(event) for event in events if own is None or event.new.kind in own)
 
     async def wait(self) -> bool:
-        """Wait for a ring; return False when the store is shutting down."""
+        """Wait for a notification; return False when the store is shutting down."""
         return await self.bell.wait()
 
     def close(self) -> None:
@@ -107,9 +107,9 @@ class Watch:
 
 @attrs.frozen(eq=False)
 class Open:
-    """A request to begin a watch of these kinds after this version (None: from now on).
+    """A request to begin a watch of these kinds after this version (None means from now on).
 
-    `with_present`: begin with the existing objects.
+    With `with_present`, the watch begins with the existing objects.
     """
 
     kinds: frozenset[str] | None
@@ -122,26 +122,26 @@ class Open:
 
 @attrs.frozen(eq=False)
 class UntilWritable:
-    """A request that is answered when the store accepts writes."""
+    """A request that is answered as soon as the store accepts writes."""
 
     reply: Reply[None]
 
 
 @attrs.frozen(eq=False)
 class Condition:
-    """A request for the failure that prevents writes; None if there is none."""
+    """A request for the failure that prevents writes, or None."""
 
     reply: Reply[JournalError | None]
 
 
 @attrs.frozen(eq=False)
 class EndWatches:
-    """A request to close every watcher's bell, because the daemon is shutting down."""
+    """A request to close the doorbells of all watchers, because the daemon is shutting down."""
 
 
 @attrs.frozen(eq=False)
 class Steps:
-    """A long write in steps: other requests wait for the store until it is done, but the event loop runs."""
+    """A long write in steps: other requests wait for the store until the write is done, but the event loop runs."""
 
     work: Callable[[Store], Generator[None, None, Any]]
     reply: Reply[Any]
@@ -152,19 +152,19 @@ Message = OwnerQuery[Store, Any] | Steps | Open | UntilWritable | Condition | En
 
 @fast_frozen(eq=False)
 class _Answer:
-    """An answer that is ready, and due when the journal has the version from which it was made."""
+    """An answer that is ready, but is not sent before the journal contains the version from which it was made."""
 
     version: int
     reply: Reply[Any]
-    again: Callable[[], None] | None  # computes the answer again; None: it may be computed only once
+    again: Callable[[], None] | None  # computes the answer again; None: the answer may be computed only once
 
 
 @attrs.define(eq=False)
 class StoreActor:
     """The store's actor; see the module.
 
-    At the start, the journal has the whole content of the store. A separate task receives
-    from `_kept`, so the journal never waits for the store.
+    At the start, the journal contains the whole content of the store. A separate task receives from `_kept`, so that
+    the journal never waits for the store.
     """
 
     _store: Store
@@ -174,8 +174,8 @@ class StoreActor:
     # In order of creation. A watch ends when its owner drops it.
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
     _ending: bool = attrs.field(default=False, init=False)
-    _log: Cursor = attrs.field(init=False)  # without a journal: events for which watchers were not rung yet
-    _sent_version: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to it
+    _log: Cursor = attrs.field(init=False)  # without a journal: events for which watchers were not notified yet
+    _sent_version: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to the journal
     _answers: list[_Answer] = attrs.field(factory=list, init=False)  # of this batch
     _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # held until the journal has their version
     _failure: JournalError | None = attrs.field(default=None, init=False)
@@ -240,8 +240,8 @@ class StoreActor:
         self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.evaluate, store)))
 
     async def _do_in_steps(self, request: Steps) -> None:
-        await self._send_commits()  # for earlier requests, whose answers must not wait for this one
-        if self._journal is None:  # with a journal, nothing is shown before it is durable
+        await self._send_commits()  # answers to earlier requests must not wait for this one
+        if self._journal is None:  # with a journal, no event is delivered before it is durable
             self._store.log.show(self._store.version)
         try:
             request.reply.note(await self._in_steps(request.work(self._store)))
@@ -255,7 +255,7 @@ class StoreActor:
     async def _in_steps(self, work: Generator[None, None, T]) -> T:
         """Run work in steps and return its result.
 
-        Raises JournalError if its writes cannot be persisted, or if earlier writes were rolled back meanwhile.
+        Raises JournalError if its writes cannot be persisted, or if earlier writes were rolled back in between.
         """
         before, term, pause = self._store.version, self._term, time.perf_counter() + _STEPS_S
         while True:
@@ -275,7 +275,7 @@ class StoreActor:
                 pause = time.perf_counter() + _STEPS_S
 
     async def _send_commits(self) -> None:
-        """Ring for new events, or send them to the journal first; send the answers that need not wait for that."""
+        """Notify watchers of new events, or send the events to the journal first; send the answers that are due."""
         if self._journal is None:
             events = self._log.take()
             if events:
@@ -294,11 +294,14 @@ class StoreActor:
             try:
                 await self._journal.send(Commit(events, self._term))
             except trio.BrokenResourceError:
-                # A fault of the journal's actor, which is also raised where both actors run.
+                # A fault of the journal's actor, which is also raised in the nursery of both actors.
                 self._take_back(JournalError("journal", "cannot be written any more; the daemon is shutting down"))
 
     async def _heed(self, kept: "trio.MemoryReceiveChannel[Outcome]") -> None:
-        """Receive the journal's reports. Waits for nothing else, so that the journal never waits for the store."""
+        """Receive the reports of the journal.
+
+        This task waits for nothing else, so that the journal never waits for the store.
+        """
         async with kept:
             async for outcome in kept:
                 if isinstance(outcome, Kept):
@@ -354,7 +357,7 @@ class StoreActor:
         first: list[WatchEvent] | None = None
         if wanted.with_present:
             await self._send_commits()  # for earlier requests, as before other steps
-            with suppress(JournalError):  # an object was rolled back: everything is listed again
+            with suppress(JournalError):  # an object was rolled back, so all objects are listed again
                 first = await self._in_steps(listing(self._store, wanted.kinds))
         self._open(wanted, first)
 
@@ -392,11 +395,11 @@ class StoreActor:
 
 @attrs.frozen(eq=False)
 class StoreClient:
-    """A client of the store, one for each user of it: closing the last one ends the store."""
+    """A client of the store, one for each user; when the last client closes, the store ends."""
 
     _asking: ActorRef[Store]
     _send: "trio.MemorySendChannel[Message]"
-    _on_write: Callable[[int, int], None] | None = None  # called with the first and last version of its writes
+    _on_write: Callable[[int, int], None] | None = None  # called with the first and the last version of its writes
 
     @classmethod
     def of(
@@ -408,15 +411,16 @@ class StoreClient:
         return self.of(self._send.clone(), on_write)
 
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
-        """Run a function over the store and return its result, once everything it has read or written is durable.
+        """Run a function on the store, and return its result once all that it has read or written is durable.
 
-        Raises its exceptions, and JournalError if its writes could not be persisted. A function that wrote nothing is
-        run again if the state it read was rolled back; with `once` it is rejected like a writer.
+        Raises the exceptions of the function, and JournalError if its writes could not be persisted. A function that
+        wrote nothing is run again if the state that it read was rolled back; with `once` it gets an error like a
+        writer.
         """
         return await (await self.ask(request, once=once)).value()
 
     async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> Reply[T]:
-        """Send a request without waiting for the result. Requests are processed in the order they are sent."""
+        """Send a request without waiting for the result. Requests are processed in the order in which they are sent."""
         on_write = self._on_write
         if on_write is None:
             return await self._asking.ask(request, once=once)
@@ -438,15 +442,16 @@ class StoreClient:
         await reply.value()
 
     async def condition(self) -> JournalError | None:
-        """Return the failure that currently prevents writes; None if there is none."""
+        """Return the failure that currently prevents writes, or None."""
         reply: Reply[JournalError | None] = Reply()
         await post(self._send, Condition(reply), "store")
         return await reply.value()
 
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
-        """Run a generator over the store, a few milliseconds at a time, and return its result.
+        """Run a generator on the store, a few milliseconds at a time, and return its result.
 
-        It is one write: no other request runs in between, and the journal has all of it or nothing.
+        The generator is one write: no other request runs in between, and the journal contains either all of it or
+        nothing.
         """
         on_write = self._on_write
 
@@ -466,7 +471,7 @@ class StoreClient:
         return await self.do(lambda store: perform(store, write))
 
     async def perform_each(self, writes: Sequence[Write]) -> builtins.list[Object | ApiError]:
-        """Execute a batch in one request: each write on its own, the answers in the same order."""
+        """Execute a batch of writes in one request, each independently, with the answers in the same order."""
         return await self.do(lambda store: perform_each(store, writes))
 
     async def create(self, raw: Raw) -> Object:
@@ -520,7 +525,7 @@ class StoreClient:
         bell: Bell | None = None,
         concerns: Callable[[WatchEvent], bool] | None = None,
     ) -> Watch:
-        """Begin a watch. Raises Gone if the events since then are no longer retained."""
+        """Begin a watch. Raises Gone if the events since that version are no longer retained."""
         reply: Reply[Watch] = Reply()
         wanted = None if kinds is None else frozenset(kinds)
         await post(self._send, Open(wanted, since_version, with_present, bell or Doorbell(), reply, concerns), "store")

@@ -1,10 +1,10 @@
 """Metrics of the scheduler's writes: its batches by purpose and result.
 
-Upstream counts these if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if victims are
-evicted asynchronously (SchedulerAsyncPreemption). Here both always are, and the metrics are shown if their gate is on.
-A write takes as long as the request that it belongs to.
+Kube-scheduler counts writes if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if
+victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd both are always asynchronous, and the metrics
+are shown if their gate is on. The duration of a write is that of its request.
 
-Owned by the binding actor. Source: Kubernetes v1.34, scheduler/framework/api_calls,
+The binding actor owns these metrics. Source: Kubernetes v1.34, scheduler/framework/api_calls,
 scheduler/framework/preemption/preemption.go.
 """
 
@@ -24,7 +24,7 @@ POD_STATUS_PATCH: Final = "pod_status_patch"
 
 @attrs.frozen
 class Outcomes:
-    """The numbers of writes that succeeded and that were rejected."""
+    """The numbers of successful and of rejected writes."""
 
     succeeded: int
     failed: int
@@ -41,7 +41,7 @@ class ApiCallMetrics:
         self._pending: dict[str, int] = {POD_BINDING: 0, POD_STATUS_PATCH: 0}
 
     def began(self, bindings: int, patches: int) -> None:
-        """Count writes that are about to begin."""
+        """Count writes that will begin next."""
         self._pending[POD_BINDING] += bindings
         self._pending[POD_STATUS_PATCH] += patches
 
@@ -59,7 +59,7 @@ class ApiCallMetrics:
                 self._preemption_s.series(result).observe_many(took_s, amount)
 
     def families(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        """Return the metrics whose gate is on."""
+        """Return the metrics that have their gate on."""
         found = []
         if gates.get("SchedulerAsyncPreemption", True):
             found += [self._preemptions.family(), self._preemption_s.family()]

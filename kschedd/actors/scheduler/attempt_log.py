@@ -1,4 +1,4 @@
-"""Log lines and traces of attempts: slow ones with their steps and, with `-v 10`, each plugin's score of each node.
+"""Log lines and traces of attempts: slow attempts with their steps and, with `-v 10`, each plugin's score of each node.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, prioritizeNodes).
 """
@@ -19,7 +19,7 @@ from kschedd.telemetry.exporter import AttemptTrace, now_ns
 
 log = structlog.get_logger("kschedd.scheduling")
 
-_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # run concurrently with attempts: their times belong to another pod
+_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # run concurrently with attempts, so their times belong to another pod
 
 
 def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> None:
@@ -42,7 +42,7 @@ def attempt_trace(
 
 
 def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> None:
-    """Log each plugin's weighted score of each feasible node, and the totals; nothing has changed since the attempt."""
+    """Log each plugin's weighted score of each feasible node, and the totals, directly after the attempt."""
     if isinstance(result, FitError) or result.totals is None:
         return
     pod, names = result.pod, driver.machine.cluster.table.names

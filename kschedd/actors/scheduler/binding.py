@@ -1,14 +1,14 @@
-"""BindingActor: executes plans against the API server: pods to nodes, claims to volumes, conditions to pods.
+"""BindingActor: executes plans in the API server: it binds pods to nodes and claims to volumes, and sets conditions.
 
-Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for the plans and failed evictions. Owns:
-only the binding cycles that have to wait.  Ends: when its sender closes and the running cycles have ended. Fails: a
-write that the API server rejects or that fails otherwise becomes a Status in the answer, and so does a journal that
-could not persist the writes.
+Receives: Receives: `BindingBatch` from the scheduling actor. Sends: Sends: `Answered` to the scheduling actor, for the
+plans and failed evictions. Owns: only the binding cycles that have to wait. Ends: when its sender closes and the
+running cycles have ended. Fails: if the API server rejects a write, the write fails otherwise, or the journal cannot
+persist it, the answer contains a Status.
 
-Plans that consist of writes only share one request to the store. The next batch is sent before the store has answered
-the last one, which it does once the journal has all of it. Answers are passed on in the order of their batches. A plan
-that has to wait for others to act on its writes (a volume to be provisioned) has its own task until the scheduling
-actor signals the end of its wait; their number is limited.
+Plans that consist only of writes share one request to the store. The next batch is sent before the store has answered
+the previous batch; the store answers once the journal contains the whole batch. Answers are passed on in the order of
+their batches. A plan that has to wait for other components to act on its writes (such as a volume to be provisioned)
+has its own task until the scheduling actor signals the end of the wait. The number of these tasks is limited.
 """
 
 import time
@@ -36,12 +36,12 @@ from kschedd.store.writes import Bind, Write
 log = structlog.get_logger("kschedd.binding")
 
 _MOST = 16  # batches per request
-_UNANSWERED = 16  # requests that wait for their answer, in addition to the one being sent
+_UNANSWERED = 16  # maximum number of unanswered requests, in addition to the request being sent
 
 
 @attrs.frozen(eq=False)
 class BindingRequest:
-    """A plan that must become ready once its writes are done; `over` closes when the wait ends."""
+    """A plan that must become ready after its writes are done; `over` is closed when the wait ends."""
 
     wanted: ExecutePlan
     over: "trio.MemoryReceiveChannel[None]"
@@ -51,25 +51,26 @@ class BindingRequest:
 class BindingBatch:
     """Writes, evictions and plans to execute.
 
-    `writes` are not answered: a rejected one means that newer events follow. Evictions are answered if they fail.
+    `writes` are not answered, because after a rejected write newer events follow. An eviction is answered only if it
+    fails.
     """
 
     writes: Sequence[Write]
     evictions: Sequence[Eviction]
-    plans: Sequence[ExecutePlan]  # plans that consist of writes only
+    plans: Sequence[ExecutePlan]  # plans that consist only of writes
     requests: Sequence[BindingRequest]
 
 
 @attrs.frozen(eq=False)
 class Answered:
-    plans: Sequence[tuple[str, Status | None]]  # (uid, None or what failed)
+    plans: Sequence[tuple[str, Status | None]]  # (uid, and None or the failure)
     failed_evictions: Sequence[Pod] = ()  # for these pods
     refused: int = 0  # number of rejected `writes`
 
 
 @attrs.frozen(eq=False)
 class _Request:
-    """A batch sent to the store, and the time (of time.perf_counter)."""
+    """A batch sent to the store, and the time of sending (time.perf_counter)."""
 
     batch: Sequence[BindingBatch]
     plans: Sequence[ExecutePlan]
@@ -102,13 +103,13 @@ class BindingActor:
             self._store.close()
 
     async def _pass_on(self, unanswered: "trio.MemoryReceiveChannel[_Request]") -> None:
-        """Pass on the store's answers in order."""
+        """Pass on the store's answers in the order of the batches."""
         async with unanswered:
             async for request in unanswered:
                 await self._answer(await self._answered(request))
 
     async def _cycle(self, request: BindingRequest) -> None:
-        """Run one binding that has to wait; it counts towards the limit until its wait ends."""
+        """Run one binding that has to wait, and that counts towards the limit until its wait ends."""
         async with self._limiter, request.over:
             await self._answer(await self._answered(await self._send((), [request.wanted])))
             async for _ in request.over:
@@ -145,7 +146,7 @@ class BindingActor:
 
 
 def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], store: ClusterWriter) -> Answered:
-    """Execute the writes of the batch, then those of each plan up to the first rejected one."""
+    """Execute the writes of the batch, and then the writes of each plan up to the first rejected write."""
     failed: list[Pod] = []
     refused = 0
     for one in batch:
@@ -159,7 +160,10 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
 
 
 def _execute(plans: Sequence[ExecutePlan], store: ClusterWriter) -> list[tuple[str, Status | None]]:
-    """Execute one plan after the other. Plans that consist of one binding, the usual case, are bound many at a time."""
+    """Execute one plan after the other.
+
+    Plans that consist of one binding, which is the usual case, are bound many at a time.
+    """
     answers: list[tuple[str, Status | None]] = []
     uids: list[str] = []
     bindings: list[Bind] = []  # parallel to `uids`
@@ -185,7 +189,7 @@ def _bind_each(bindings: Sequence[Bind], store: ClusterWriter) -> list[Status | 
 
 
 def apply_result(write: Write, store: ClusterWriter) -> Status | None:
-    """Execute one write; return the Status if it is rejected."""
+    """Execute one write, and return the Status if it is rejected."""
     try:
         perform(store, write)
     except Exception as failure:
@@ -196,7 +200,7 @@ def apply_result(write: Write, store: ClusterWriter) -> Status | None:
 def refused(write: Write, failure: Exception) -> Status:
     """Return the Status of a rejected or failed write.
 
-    A failure caused by a fault of the object is logged; the pod that the write is for is retried.
+    A failure caused by a fault of the object is logged, and the pod to which the write belongs is retried.
     """
     if isinstance(failure, ApiError):
         log.debug("write_refused", write=type(write).__name__, why=str(failure))

@@ -1,10 +1,10 @@
-"""ExtenderClients: makes the calls of extenders for the scheduling actor, concurrently with other tasks.
+"""ExtenderClients: calls extenders for the scheduling actor, concurrently with other tasks.
 
-Owns: one HTTP client for each extender that has been called, and its idle connections.  Ends: with `close`. Fails: any
-failure becomes an ExtenderFailure, which is the answer, and is logged.
+Owns: one HTTP client for each extender that has been called, and its idle connections. Ends: with `close`. Fails: any
+failure becomes the answer, as an ExtenderFailure, and is logged.
 
-Bodies are built and parsed in threads, because those with thousands of nodes take long; the JSON of a node is built
-once. Clients are created in threads as well: httpx and a client's certificates take 0.2 s to load.
+Bodies are built and parsed in threads, because bodies with thousands of nodes take long; the JSON of a node is built
+once. Clients are also created in threads, because httpx and a client's certificates take 0.2 s to load.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ class ExtenderClients:
     _http: ModuleType | None = None
 
     async def ask(self, calls: Sequence[ExtenderCall]) -> list[Any]:
-        """Make all these calls concurrently; return their answers in order."""
+        """Make all these calls concurrently, and return their answers in order."""
         answers: list[Any] = [None] * len(calls)
 
         async def ask(place: int, call: ExtenderCall) -> None:
@@ -87,13 +87,13 @@ class ExtenderClients:
                 if body.size <= http.SMALL_BYTES:  # a thread would cost more
                     return read(body.whole())
                 return await trio.to_thread.run_sync(lambda: read(body.whole()))
-        except Exception as fault:  # a fault of the extender: its answer may make httpx raise anything
+        except Exception as fault:  # a fault of the extender: its answer may make httpx raise any exception
             return http.failure(call, fault, reading=reading)
         return ExtenderFailure(http.LATE_BODY) if reading else call.failed(http.LATE)
 
     async def _new_client(self, http: ModuleType, extender: Extender) -> Any:
         made = await trio.to_thread.run_sync(http.async_client, extender)
-        return self._clients.setdefault(extender, made)  # another call may have created one meanwhile
+        return self._clients.setdefault(extender, made)  # another call may have created a client in the meantime
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -101,7 +101,7 @@ class ExtenderClients:
 
 
 async def _read_body(response: Any, body: Any, limit: trio.CancelScope) -> None:
-    """Read an httpx.Response into an AnswerBody; cancel this scope if it is too long."""
+    """Read an httpx.Response into an AnswerBody, and cancel this scope if the body is too long."""
     async for part in response.aiter_raw():
         body.add(part)
         if body.too_long:

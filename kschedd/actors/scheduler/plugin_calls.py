@@ -1,10 +1,10 @@
 """PluginCall: one task for each out-of-tree plugin or extender of a binding cycle, so that bindings run concurrently.
 
-Receives: nothing.  Sends: `Called`, with the plugin's result or the Status of its fault. Owns: nothing.  Ends: when the
-plugin returns, or its time limit has passed; then its thread is abandoned.
+Receives: nothing. Sends: Sends: `Called`, with the plugin's result or the Status of its fault. Owns: nothing. Ends:
+when the plugin returns, or when its time limit has passed and its thread is abandoned.
 
-A plugin's call runs in a thread. A limited number of these tasks have a thread at a time (`PluginThreads`); the time
-limit begins when a call gets its thread. An extender's call needs none.
+A plugin's call runs in a thread. A limited number of these tasks have a thread at a time (`PluginThreads`). The time
+limit begins when a call gets its thread. A call of an extender needs no thread.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne: one goroutine for each binding cycle).
 """
@@ -32,9 +32,9 @@ log = LazyLogger("kschedd.plugins")
 
 
 def run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Run a plugin's `async def` in this thread, on a separate event loop, so that blocking it affects no other task.
+    """Run a plugin's `async def` in this thread, on a separate event loop, so that no other task is blocked.
 
-    It is cancelled at the limit, which is impossible for a plain method. Raises TimeoutError.
+    The coroutine is cancelled at the limit, which is impossible for a plain method. Raises TimeoutError.
     """
 
     async def main() -> Any:
@@ -51,13 +51,13 @@ def run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -
 class Called:
     """The answer to one call of a binding cycle."""
 
-    uid: str  # of the pod that is being bound
+    uid: str  # uid of the pod that is being bound
     answer: Plan | Status | None
 
 
 @attrs.frozen(eq=False)
 class PluginThreads:
-    """The threads for the calls of binding cycles, `at_a_time` of them; hung ones are not counted."""
+    """The threads for the calls of binding cycles, at most `at_a_time`; hung threads are not counted."""
 
     at_a_time: trio.CapacityLimiter
     lock: SchedulerLock

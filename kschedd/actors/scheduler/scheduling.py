@@ -1,23 +1,23 @@
 """SchedulingActor: runs scheduling cycles, one pod at a time, and maintains the scheduler cache.
 
-Receives: rings of the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Called` from calls of
-plugins; `Expired` from permit waiters; `OwnerQuery` over its driver.  Sends: `QueueUpdate` to the queue, `BindingBatch`
-to the binding actor, jobs to the filter workers, entries to the log. Owns: the SchedulingDriver (cache, profiles,
-nominations, binding cycles).  Ends: when the store closes its watch; then its channels close.  Fails: a fault of an
-out-of-tree plugin fails the pod's attempt; any other exception is a bug.
+Receives: notifications from the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Called`
+from calls of plugins; `Expired` from permit waiters; `OwnerQuery` over its driver. Sends: Sends: `QueueUpdate` to the
+queue, `BindingBatch` to the binding actor, jobs to the filter workers, entries to the log. Owns: the SchedulingDriver
+(cache, profiles, nominations, binding cycles). Ends: when the store closes its watch; then its channels close. Fails: a
+fault of an out-of-tree plugin fails the pod's attempt; any other exception is a bug.
 
-While the driver's debugger has stopped an attempt, or scheduling altogether, everything else is served. The cache stays
-unchanged within an attempt, and follows the watch between two.
+While the driver's debugger has stopped an attempt, or scheduling altogether, all other work continues. The cache stays
+unchanged during an attempt, and follows the watch between two attempts.
 
-This is a thin shell: the driver contains the logic; this module adds channels, time and threads. The cache is updated
-only between two attempts. The actor works in short slices, so that it never blocks the event loop for more than a few
-milliseconds, and sends one message per slice, not per pod.
+This module is thin: the driver contains the logic, and this module adds channels, time and threads. The cache is
+updated only between two attempts. The actor works in short slices, so that it never blocks the event loop for more than
+a few milliseconds, and sends one message per slice, not per pod.
 
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and
-releases it while it waits for a plugin. An attempt of a profile without such plugins runs on the event loop, as all
-attempts do in a configuration without such plugins. Until the step has ended, `_meanwhile` answers queries, and within
-an attempt it continues bindings, in other threads that take the lock. `_meanwhile` pauses whenever this actor's own
-code runs, so the driver is never used from two threads at once. The same happens while extenders are called. PreBind,
+releases it while it waits for a plugin. An attempt of a profile without such plugins runs on the event loop, and so do
+all attempts in a configuration without such plugins. Until the step has ended, `_meanwhile` answers queries. During an
+attempt it also continues bindings, in other threads that take the lock. `_meanwhile` pauses whenever this actor's own
+code runs, so the driver is never used from two threads at once. The same applies while extenders are called. PreBind,
 Bind and PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks (`PluginCall`).
 """
 
@@ -80,23 +80,23 @@ T = TypeVar("T")
 M = TypeVar("M")
 
 _SLICE_S = 0.004
-_MOST_EVENTS = 500  # events observed between two checks of the slice's time
-_MOST = 64  # messages of one kind in a turn
-_MOST_ATTEMPTS = 128  # per turn: pods that sort before those already popped are received between two turns
+_MOST_EVENTS = 500  # maximum number of events observed between two checks of the slice's time
+_MOST = 64  # maximum number of messages of one kind in a turn
+_MOST_ATTEMPTS = 128  # per turn: pods that sort before popped pods are received between two turns
 _CATCH_UP_S = 0.01
-_SLOW_S = 0.1  # attempts that take longer are logged, as upstream does
+_SLOW_S = 0.1  # duration above which an attempt is logged, as in kube-scheduler
 
 
 @attrs.frozen(eq=False)
 class Inboxes:
-    """The receiving channels of the scheduling actor; a sender rings the actor's doorbell after each send."""
+    """The receiving channels of the scheduling actor; a sender rings the actor's doorbell after each message."""
 
     popped: trio.MemoryReceiveChannel[Popped]
     answered: trio.MemoryReceiveChannel[Answered]
     expired: trio.MemoryReceiveChannel[Expired]
-    expire: "trio.MemorySendChannel[Expired]"  # the sending end, for the permit waiters it starts
+    expire: "trio.MemorySendChannel[Expired]"  # sending end, for the permit waiters that this actor starts
     called: trio.MemoryReceiveChannel[Called]
-    call: "trio.MemorySendChannel[Called]"  # the sending end, for the calls it starts
+    call: "trio.MemorySendChannel[Called]"  # sending end, for the calls that this actor starts
     questions: trio.MemoryReceiveChannel[OwnerQuery[SchedulingDriver, Any]]
 
 
@@ -126,7 +126,7 @@ class SchedulingActor:
     _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
     _must_wait: Callable[[], bool] | None = None  # returns whether a recording of this actor is behind
-    # returns whether the binding actor can take another pod; if not, the actor wakes this one as soon as it can
+    # returns whether the binding actor can take another pod; if not, that actor wakes this one as soon as it can
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _requested: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
@@ -159,7 +159,7 @@ class SchedulingActor:
             self._store.close()
 
     async def _rung(self) -> bool:
-        """Wait for the doorbell, or until a plan's deadline; return False once the doorbell is closed."""
+        """Wait for the doorbell or for a plan's deadline; return False once the doorbell is closed."""
         if not self._plan_waits and self._driver.debugger.until is None:
             return await self._bell.wait()
         rung = True
@@ -234,7 +234,10 @@ class SchedulingActor:
             await self._step(driver.step, ResumeReady(), self._clock.now())
 
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
-        """Answer a query. Nothing else uses the driver until it is answered, whatever plugins it calls."""
+        """Answer a query.
+
+        Until the query is answered, no other code uses the driver, whatever plugins the query calls.
+        """
         await (self._in_thread if question.long else self._alone)(question.evaluate, self._driver)
         question.reply.publish()
 
@@ -251,13 +254,13 @@ class SchedulingActor:
     # -- attempts ---------------------------------------------------------------------------------------------
 
     def _attempt_several(self) -> int:
-        """Attempt the next pods that can be attempted together; return their number."""
+        """Attempt the next pods that can be attempted together, and return their number."""
         if self._out_of_tree or self._log_scores or self._telemetry is not None:
             return 0
         driver, started = self._driver, time.perf_counter()
         try:
             run = driver.attempts.begin_run(self._clock.now())
-        except Exception as fault:  # a fault of one of the pods: it recurs in that pod's own attempt
+        except Exception as fault:  # a fault of one of the pods, which recurs in that pod's own attempt
             log.warning("run_broken", why=fault_text(fault))
             return 0
         if run:
@@ -306,7 +309,7 @@ class SchedulingActor:
         return now
 
     async def _run(self, work: Work[T], entry: QueuedPod | None = None) -> T:
-        """Run work to its end: execute what it yields, and wait where it is stopped. `entry`: of one attempt."""
+        """Run work to its end: execute what it yields, and wait at each debugger stop. `entry`: of one attempt."""
         step = self._step_of(entry)
         yielded, result = await step(send_on, work, None) if self._out_of_tree else send_on(work, None)
         while yielded is not None:
@@ -350,7 +353,7 @@ class SchedulingActor:
             return work(*args)
 
     async def _in_thread(self, work: Callable[..., T], *args: Any, passes_on: bool = False) -> T:
-        """Run this in a thread that holds the SchedulerLock."""
+        """Run this function in a thread that holds the SchedulerLock."""
 
         def run() -> T:
             with self._threads.lock.held(passes_on=passes_on):
@@ -361,22 +364,22 @@ class SchedulingActor:
     def _exclusively(self) -> AbstractContextManager[object]:
         """Return a context for a short part of the driver that calls no plugin.
 
-        Calls of binding cycles, in their own threads, may change the same state. They never hold the lock while they
-        wait.
+        Calls of binding cycles run in their own threads and may change the same state. These calls never hold the lock
+        while they wait.
         """
         return self._threads.lock.taken() if self._out_of_tree else nullcontext()
 
     # -- while plugins and extenders are waited for -----------------------------------------------------------------
 
     async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Await work while `_meanwhile` serves other requests; `_meanwhile` has paused again when this returns."""
+        """Await work while `_meanwhile` serves other requests; `_meanwhile` pauses again before this method returns."""
         resting = trio.CancelScope()
         fault: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._meanwhile, resting)
             try:
                 result = await work(*args)
-            except Exception as raised:  # raised again outside, so that the nursery does not wrap it in a group
+            except Exception as raised:  # raised again outside the nursery, which would wrap the exception in a group
                 fault = raised
             resting.cancel()
         if fault is not None:
@@ -384,7 +387,7 @@ class SchedulingActor:
         return result
 
     async def _outside(self, shards: Any) -> list[Any]:
-        """Return the answers to what an attempt yields: calls of extenders, or shards of work."""
+        """Return the answers to what an attempt yields, which is calls of extenders or shards of work."""
         if shards and isinstance(shards[0], ExtenderCall):
             return await self._beside(self._outboxes.extenders.ask, shards)
         if any(isinstance(shard, PluginBatch) for shard in shards):
@@ -395,8 +398,8 @@ class SchedulingActor:
     async def _in_tree(self, shards: Sequence[Callable[[], Any]]) -> list[Any]:
         """Return the answers of in-tree plugins, computed here.
 
-        They are plain Python, which threads do not speed up, and handing a shard of 64 nodes to a thread takes longer
-        than its work.
+        They are plain Python, which threads do not make faster, and passing a shard of 64 nodes to a thread takes
+        longer than its work.
         """
         if self._out_of_tree:
             return await self._step(lambda: [shard() for shard in shards])
@@ -410,11 +413,11 @@ class SchedulingActor:
         return answers
 
     async def _alone(self, work: Callable[..., T], *args: Any) -> T:
-        """Run work while nothing else uses the driver, whatever plugins it calls."""
+        """Run work while no other code uses the driver, whatever plugins the work calls."""
         return await self._in_thread(work, *args) if self._out_of_tree else work(*args)
 
     async def _meanwhile(self, resting: trio.CancelScope) -> None:
-        """Answer queries, and within an attempt continue bindings, until `resting` is cancelled."""
+        """Answer queries, and during an attempt also continue bindings, until `resting` is cancelled."""
         rung = False
         with resting:
             while True:
@@ -424,7 +427,7 @@ class SchedulingActor:
                     break
                 rung = True
         if rung:
-            self._bell.ring()  # for the rest of the inboxes
+            self._bell.ring()  # for the remaining messages in the inboxes
 
     async def _attend(self) -> None:
         driver, inboxes = self._driver, self._inboxes
@@ -446,8 +449,8 @@ class SchedulingActor:
     def _watch_over(self, cycle: BindingCycle) -> None:
         """Start a PermitWaiter task for a pod that waits at Permit."""
         if cycle.deadline_s is None:
-            return  # allowed or rejected meanwhile
-        # Capacity one: a new deadline is sent only after the waiter has reported the previous one.
+            return  # the pod was allowed or rejected meanwhile
+        # Capacity one is enough: a new deadline is sent only after the waiter has reported the previous one.
         send, receive = trio.open_memory_channel[float](1)
         self._permit_waiters[cycle.uid] = send
         expire = self._inboxes.expire.clone()
@@ -456,7 +459,7 @@ class SchedulingActor:
         )
 
     def _expire(self, uid: str) -> None:
-        """Reject the pod at its deadline, unless the plugin with that timeout has allowed it since."""
+        """Reject the pod at its deadline, unless the plugin with this timeout has allowed the pod meanwhile."""
         with self._exclusively():
             self._driver.step(Tick(), self._clock.now())
         waiter = self._permit_waiters.get(uid)
@@ -467,7 +470,7 @@ class SchedulingActor:
     # -- sending --------------------------------------------------------------------------------------------------
 
     async def _send_effects(self, effects: Effects | None = None) -> None:
-        """Send the effects to the other actors: the given ones of an attempt in progress, or all."""
+        """Send effects to the other actors: the given effects of an attempt in progress, or all effects."""
         driver, outboxes = self._driver, self._outboxes
         max_pods = None
         if effects is None:
@@ -518,7 +521,7 @@ class SchedulingActor:
             question.reply.refuse(Ending("scheduler"))
 
     async def _advance_one(self) -> None:
-        """Wait for a call of a plugin by a binding cycle if there is one, else for a plan; process the result."""
+        """Wait for a call of a plugin by a binding cycle if there is one, otherwise for a plan; process the result."""
         driver, inboxes = self._driver, self._inboxes
         if any(cycle.call is not None for cycle in driver.bindings.cycles.values()):
             called = await inboxes.called.receive()
@@ -535,9 +538,9 @@ async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
 
 
 def send_on(work: Work[T], answers: list[Any] | None) -> tuple[Any, Any]:
-    """Advance an attempt. Return (request, None) if it yields or stops, (None, result) at its end.
+    """Advance an attempt. Return (request, None) if the work yields or stops, or (None, result) at its end.
 
-    `answers`: those to its last request; None: it begins.
+    `answers` are the answers to its last request; with None the work begins.
     """
     try:
         return next(work) if answers is None else work.send(answers), None
