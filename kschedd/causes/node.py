@@ -53,6 +53,7 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
             f"{node.name} is cordoned, so no new pods come to it{left}",
             [named(node)],
             ["spec.unschedulable"],
+            list(_refused_by_drain(moving)),
             options=[
                 RemedyOption(
                     f"uncordon {node.name}", CHANGE_NODE, steps=[uncordoned(node.name)], target=f"node/{node.name}"
@@ -79,6 +80,16 @@ def node_causes(engine: Engine, node: Node) -> Iterator[FoundCause]:
         evidence=_pending_there(engine, node),
         passing=True,
     )
+
+
+def _refused_by_drain(moving: Sequence[Pod]) -> Iterator[str]:
+    """Yield the pods that `drain` evicts only with another flag."""
+    unmanaged = [pod.key for pod in moving if pod.owner is None]
+    local = [pod.key for pod in moving if any(volume.get("emptyDir") is not None for volume in pod.pod_spec.volumes)]
+    if unmanaged:
+        yield f"a drain needs --force for pods without a controller, which nothing creates again: {some(unmanaged)}"
+    if local:
+        yield f"a drain needs --delete-emptydir-data for pods with emptyDir volumes, which are lost: {some(local)}"
 
 
 def _pending_there(engine: Engine, node: Node) -> list[str]:

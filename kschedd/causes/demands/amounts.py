@@ -260,7 +260,7 @@ def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -
         requested = case.pod.requests[resource]
         if fits >= requested:
             continue
-        if fits < requested * least:
+        if fits < requested * least or fits < _containers_asking(case, resource):
             return []
         edits.append(_lowered(resource, requested, requested - fits))
         words.append(f"{shown(resource, fits)} {resource}")
@@ -272,6 +272,14 @@ def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -
             each(spec)
 
     return [RemedyOption(f"request {joined(words)}", edit=spec_edit(edit))]
+
+
+def _containers_asking(case: Case, resource: str) -> int:
+    """Return the number of containers that need at least one whole unit of a device each."""
+    if resource in _USUAL:
+        return 0
+    spec = case.workload.pod_spec
+    return sum(_request_of(container, resource) > 0 for container in spec.get("containers") or ())
 
 
 def _largest_for_all(case: Case, resource: str) -> int:

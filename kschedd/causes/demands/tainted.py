@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.nodes import RENAMED_LABELS
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
@@ -25,6 +26,9 @@ _LEAVING: Final = re.compile(
 )
 #: taints that an agent or controller removes once the node is ready for pods
 _STARTUP: Final = re.compile(r"(not-?ready|uninitiali[sz]ed|unregistered|startup)$", re.I)
+_DEVICES: Final = re.compile(r"gpu|tpu|npu|fpga|accelerator|neuron|gaudi", re.I)
+_USUAL: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
+_TOPOLOGY: Final = frozenset((*RENAMED_LABELS, *RENAMED_LABELS.values(), "kubernetes.io/os", "kubernetes.io/arch"))
 _CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
@@ -195,16 +199,41 @@ def _replacing(pairs: Sequence[tuple[Toleration, Taint]]) -> Any:
 # -- which taints, and what to do about them ------------------------------------------------------------------------
 
 
+def _of_other_purpose(case: Case, pool: _Pool) -> bool:
+    """Return whether the nodes are plainly for pods that use their devices, and this pod neither does nor names them.
+
+    A pool is named by any label of the pod's selector and node affinity but those of topology and platform.
+    """
+    offered = case.cluster.resources
+    if not any(taint.key in offered or _DEVICES.search(taint.key) for taint in pool.dedicated):
+        return False
+    if case.pod.pod_spec.resource_claims or case.requested.keys() - _USUAL:
+        return False
+    spec = case.workload.pod_spec
+    terms = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    keys = {*(spec.get("nodeSelector") or {})}
+    keys |= {
+        each["key"] for term in terms.get("nodeSelectorTerms") or () for each in term.get("matchExpressions") or ()
+    }
+    return keys <= _TOPOLOGY
+
+
 def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCause:
     first = pools[0]
+    others = [] if narrowed or len(first.nodes) == len(case.nodes) else [" that are no control planes"]
     taints = f"`{'`, `'.join(map(taint_text, first.taints))}`"
     if narrowed or len(pools) == 1:
         nodes = counted(len(first.nodes), "node")
         whole = (
-            f"{every(len(first.nodes))} that the pod selects have" if narrowed else f"{every(len(first.nodes))} have"
+            f"{every(len(first.nodes))} that the pod selects have"
+            if narrowed
+            else f"{every(len(first.nodes))}{''.join(others)} have"
         )
         if len(first.nodes) == 1:
-            whole = f"the only node that the pod selects, {first.nodes[0]}, has" if narrowed else "the only node has"
+            which = " that the pod selects" if narrowed else "".join(others)
+            whole = f"the only node{which}, {first.nodes[0]}, has" if which else "the only node has"
         if len(pools) > 1:
             whole = f"all nodes that the pod selects are tainted: {nodes} have"
         message = f"{whole} the taint {taints}, which it does not tolerate"
@@ -213,13 +242,19 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
             f"`{'`, `'.join(map(taint_text, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]
         ]
         message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {joined(parts)}"
+    usable = [pool for pool in pools[:3] if pool.dedicated and not (pool.cordoned or pool.leaving)]
+    apart = [pool for pool in usable if _of_other_purpose(case, pool)]
     return FoundCause(
         "TolerationMissing",
         message,
         [ObjectNamed("Node", "", name) for name in first.nodes[:3]],
         ["spec.tolerations"],
-        [f"{', '.join(map(taint_text, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]],
-        [tolerating(pool.dedicated) for pool in pools[:3] if pool.dedicated and not (pool.cordoned or pool.leaving)],
+        [
+            *(f"{', '.join(map(taint_text, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]),
+            *(f"{some(pool.nodes)} are for pods that use their devices, and the pod uses none" for pool in apart),
+            *(["next: add a node for pods without such a toleration"] if apart and apart == usable else []),
+        ],
+        [tolerating(pool.dedicated) for pool in usable if pool not in apart],
         certain=narrowed or len(pools) == 1,
     )
 

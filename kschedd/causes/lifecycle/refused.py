@@ -217,26 +217,42 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
             if which is None or (way == "maximum" and "limits" not in held):
                 held.setdefault("limits", {})[resource] = bound
 
-    text = f"{which} is {stated}" if which else "none is stated"
+    text = f"the {which} is {stated}" if which else "none is stated"
     return FoundCause(
         "LimitRangeViolated",
         f"LimitRange {name} allows {'at most' if way == 'maximum' else 'at least'} {bound} {resource} per {about}, and "
-        f"the {text}: {rest}",
+        f"{text}: {rest}",
         [ObjectNamed("LimitRange", workload.obj.namespace, name)],
         [f"{_path(workload)}.containers[].resources"],
         options=[RemedyOption(f"state {bound} {resource}", edit=spec_edit(edit))]
         if about == "Container"
-        else [RemedyOption(f"state {bound} {resource} for all containers", edit=spec_edit(_shared(resource, bound)))]
-        if about == "Pod" and way == "maximum"
-        else [],
+        else [
+            RemedyOption(f"state {bound} {resource} for all containers", edit=spec_edit(_shared(resource, bound, way)))
+        ],
     )
 
 
-def _shared(resource: str, bound: str) -> Callable[[Spec], None]:
-    """Return the edit that lowers the requests and limits of all containers by one share, to this sum."""
+def _shared(resource: str, bound: str, way: str) -> Callable[[Spec], None]:
+    """Return the edit that brings the requests and limits of all containers to this sum.
+
+    A maximum lowers all by one share, and sets the limits of containers without any; a minimum raises the first.
+    """
 
     def edit(spec: Spec) -> None:
         most = read_amount(resource, bound)
+        containers = spec["containers"]
+        if way == "minimum":
+            held = containers[0].setdefault("resources", {})
+            for part in ("requests", "limits"):
+                sums = sum(_stated(container, part, resource) for container in containers)
+                if sums < most and (part == "requests" or sums):
+                    number = _stated(containers[0], part, resource) + most - sums
+                    held.setdefault(part, {})[resource] = amount(resource, number)
+            return
+        if not any(_stated(container, "limits", resource) for container in containers):
+            for container in containers:
+                limit = amount(resource, rounded_down(resource, most // len(containers)))
+                container.setdefault("resources", {}).setdefault("limits", {})[resource] = limit
         for part in ("requests", "limits"):
             stating = [
                 held[part]
@@ -244,11 +260,16 @@ def _shared(resource: str, bound: str) -> Callable[[Spec], None]:
                 if resource in ((held := container.get("resources") or {}).get(part) or {})
             ]
             together = sum(read_amount(resource, str(held[resource])) for held in stating)
-            for held in stating if together > most else ():
-                number = read_amount(resource, str(held[resource])) * most // together
-                held[resource] = amount(resource, rounded_down(resource, number))
+            for given in stating if together > most else ():
+                number = read_amount(resource, str(given[resource])) * most // together
+                given[resource] = amount(resource, rounded_down(resource, number))
 
     return edit
+
+
+def _stated(container: dict[str, Any], part: str, resource: str) -> int:
+    text = ((container.get("resources") or {}).get(part) or {}).get(resource)
+    return 0 if text is None else read_amount(resource, str(text))
 
 
 def _above_ratio(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
