@@ -31,6 +31,11 @@ def every(number: int, word: str = "node") -> str:
     return f"both {word}s" if number == 2 else f"all {counted(number, word)}"
 
 
+def suitable(number: int, word: str = "node") -> str:
+    """Return `the only suitable node`, `both suitable nodes` or `all 3 suitable nodes`."""
+    return every(number, f"suitable {word}")
+
+
 def joined(words: Sequence[str], last: str = "and") -> str:
     """Return `a`, `a and b` or `a, b and c`; of very many the first ones and their number."""
     if len(words) > _MOST_JOINED:

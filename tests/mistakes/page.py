@@ -21,7 +21,7 @@ OTHERS = {
     "HeldBack": "A PreEnqueue plugin keeps the pod out of the queue.",
     "NoNodes": "The cluster has no nodes.",
     "NoPods": "The workload has no pods, and wants none now.",
-    "NodeLabelMissing": "No node has the label that the workload asks for, nor one like it.",
+    "NodeLabelMissing": "No node has the label that the workload requires, nor one like it.",
     "NodeTainted": "The node takes only pods that tolerate its taints.",
     "Rejected": "No cause with a name was found; the message is the scheduler's.",
     "SchedulingStopped": "The pod fits, and scheduling is stopped by the debugger.",

@@ -112,7 +112,7 @@ def changing_template(
 def of_class(case: Case, use: ClaimUse, names: Sequence[str]) -> Iterator[RemedyOption]:
     """Yield options that have the claim ask for one of these classes."""
     for name in names:
-        yield asking(case, use, f"have {use.written} ask for class {name}", _with_class(name))
+        yield asking(case, use, f"let {use.written} request class {name}", _with_class(name))
 
 
 def _with_class(name: str) -> Callable[[Spec], None]:

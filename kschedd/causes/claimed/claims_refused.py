@@ -119,7 +119,7 @@ def _out_of_bounds(
         spec["resources"]["requests"]["storage"] = bound
 
     most = "at most" if way == "maximum" else "at least"
-    option = changing_template(workload, store, volume, home, f"have claims ask for {bound} of storage", change)
+    option = changing_template(workload, store, volume, home, f"let claims request {bound} of storage", change)
     return FoundCause(
         "LimitRangeViolated",
         f"LimitRange {name} allows {most} {bound} of storage per claim, and {stated} is requested: {rest}",

@@ -20,7 +20,7 @@ from kschedd.causes.claimed.device_selectors import Mended, mended, told_values
 from kschedd.causes.findings import CHANGE_OBJECT, REPLACE_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import as_new, created, deleted, patched
-from kschedd.causes.words import counted, every, joined, some
+from kschedd.causes.words import counted, joined, some, suitable
 from kschedd.devices.allocation.allocator import Allocator
 from kschedd.devices.allocation.solution import AllocationError, AllocationTimeout, NodeFailure
 from kschedd.devices.claims import DeviceRequest, DeviceSubRequest, read_claim
@@ -176,13 +176,13 @@ def _no_class(
                     each["firstAvailable"] = [one for one in each["firstAvailable"] if one.get("name") not in gone]
 
         classes = sorted({found for found in likely.values() if found})
-        parts = [f"ask for class {joined(classes)}"] if classes else []
+        parts = [f"request class {joined(classes)}"] if classes else []
         parts += [f"drop the alternative {joined(gone)}"] if gone else []
         options = asking(case, entry, claim, joined(parts), change)
     hint = f" ({right} does)" if right else ""
     return FoundCause(
         "DeviceClassMissing",
-        f"DeviceClass {wrong}, which {label(entry, claim)} asks for, does not exist{hint}",
+        f"DeviceClass {wrong}, which {label(entry, claim)} requests, does not exist{hint}",
         objects,
         [_field(request)],
         [f"DeviceClasses: {some(there)}" if there else "there is no DeviceClass"],
@@ -231,7 +231,7 @@ def _unselected(
         []
         if fix is None
         else asking(
-            case, entry, claim, f"ask for {fix.now} instead of {fix.was}", _replacing(fix, failing, request, wanted)
+            case, entry, claim, f"request {fix.now} instead of {fix.was}", _replacing(fix, failing, request, wanted)
         )
     )
     has = f", which have {joined(values)}" if values else ""
@@ -288,8 +288,8 @@ def _tainted(
 
     return FoundCause(
         "DevicesTainted",
-        f"{every(len(suiting), 'device')} that would do have the taint `{text}`, which {label(entry, claim)} "
-        "does not tolerate",
+        f"{suitable(len(suiting), 'device')} {'has' if len(suiting) == 1 else 'have'} the taint `{text}`, which "
+        f"{label(entry, claim)} does not tolerate",
         [named(claim)],
         [f"{_field(request)}.tolerations"],
         [f"tainted: {some([str(device.id) for device in suiting])}", *_by_rules(case, taint)],
@@ -314,7 +314,7 @@ def _too_many(
         for each in _parts_of(spec, request, wanted):
             each["count"] = most
 
-    options = asking(case, entry, claim, f"ask for {counted(most, 'device')}", change) if most else []
+    options = asking(case, entry, claim, f"request {counted(most, 'device')}", change) if most else []
     if most and len(entry.get(EXTENDED) or ()) == 1:
         options = [_requesting(entry[EXTENDED][0], most)]
     return FoundCause(

@@ -22,7 +22,7 @@ from kschedd.causes.demands.new_nodes import more_nodes
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import as_new, created
-from kschedd.causes.words import counted, every, joined, some
+from kschedd.causes.words import counted, joined, some, suitable
 from kschedd.causes.workload import ExaminedWorkload, workload_of
 from kschedd.devices.claims import ClaimError, allocation, claim_name, generated_claim, read_claim, reserved_for
 from kschedd.devices.dra_manager import DRAManager
@@ -266,7 +266,7 @@ def device_elsewhere(case: Case) -> FoundCause | None:
     required = joined([demanded(each, HOSTNAME_LABEL) for each in against]) if against else "other nodes"
     return FoundCause(
         "ResourceOnOtherNodes",
-        f"the devices that {open_[0].label} asks for are on {some(reach)} only, the pod requires {required}",
+        f"the devices that {open_[0].label} requests are on {some(reach)} only, the pod requires {required}",
         [named(open_[0].claim), *(ObjectNamed("Node", "", name) for name in sorted(reach)[:3])],
         [each.field for each in against],
         [f"nodes with such devices: {some(reach)}", f"nodes that the pod selects: {some(case.selected)}"],
@@ -408,7 +408,7 @@ def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
 def _few_left(device_class: str, count: int, held: int, requested: int, most: int) -> str:
     if held == count:
         are = "is" if count == 1 else "are"
-        return f"{every(count, 'device')} of class {device_class} that would do {are} allocated"
+        return f"{suitable(count, 'device')} of class {device_class} {are} allocated"
     return (
         f"{counted(requested, 'device')} of class {device_class} requested, the most that is free on one node is "
         f"{most}: {held} of {count} are allocated"

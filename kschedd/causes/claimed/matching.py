@@ -168,12 +168,12 @@ def _mismatch(
 
     return FoundCause(
         "ClaimMatchesNoVolume",
-        f"{use} asks for {wanted}, and {there}",
+        f"{use} requests {wanted}, and {there}",
         [named(claim), *(ObjectNamed(_VOLUME, "", each.name) for each in usable[:3])],
         [gap.field for gap in lacks],
         [f"{each.name}: {_described(each)}" for each in usable[:4]],
         [
-            asking(case, use, f"have {use.written} ask for {had}", change),
+            asking(case, use, f"let {use.written} request {had}", change),
             *_other_classes(case, use, claim),
         ],
     )
@@ -335,7 +335,7 @@ def of_no_class(case: Case, use: ClaimUse, claim: Object) -> FoundCause:
     options: list[RemedyOption] = []
     evidence = []
     if suiting:
-        evidence.append(f"free volumes of other classes that would do: {_with_classes(suiting)}")
+        evidence.append(f"suitable free volumes of other classes: {_with_classes(suiting)}")
         options += of_class(case, use, list(dict.fromkeys(each.storage_class for each in suiting))[:1])
     what = f"{use} waits for a volume of class {name}, {why}" if name else f"{use} gets no volume, {why}"
     return FoundCause(

@@ -383,7 +383,7 @@ def _no_capacity(case: Case) -> FoundCause | None:
         )
         if most >= requested // 4 and most:
             size = format_value(most, "BinarySI")
-            options.insert(0, asking(case, use, f"have {use.written} ask for {size}", _of_size(size)))
+            options.insert(0, asking(case, use, f"let {use.written} request {size}", _of_size(size)))
         has = (
             f"at most {format_value(most, 'BinarySI')} is free where the pod may go"
             if near
@@ -391,7 +391,7 @@ def _no_capacity(case: Case) -> FoundCause | None:
         )
         return FoundCause(
             "StorageCapacityShort",
-            f"{use} asks for {storage_text(claim.spec)} of class {storage_class.name}, and of the storage of driver "
+            f"{use} requests {storage_text(claim.spec)} of class {storage_class.name}, and of the storage of driver "
             f"{driver} {has}",
             [named(claim), named(storage_class), *(named(each) for _, each in near[:2])],
             ["spec.resources.requests.storage of the claim"],

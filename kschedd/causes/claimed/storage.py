@@ -215,7 +215,7 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Found
     known = joined(sorted({*there, *by_hand})) if there or by_hand else "none"
     return FoundCause(
         "StorageClassMissing",
-        f"StorageClass {name}, which {use} asks for, does not exist{hint}",
+        f"StorageClass {name}, which {use} requests, does not exist{hint}",
         [
             named(claim),
             ObjectNamed("StorageClass", "", name),

@@ -13,7 +13,7 @@ from kschedd.causes.demands.new_nodes import created_nodes, more_nodes
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.steps import as_new, created
 from kschedd.causes.strategies import in_place
-from kschedd.causes.words import counted, every, joined, some
+from kschedd.causes.words import counted, joined, some, suitable
 from kschedd.causes.workload import ExaminedWorkload, label_of, root_of, roots_of
 from kschedd.controllers.workloads.pod_state import ready
 from kschedd.plugins.volumes.volumerestrictions import conflict, disks
@@ -62,7 +62,7 @@ def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
     return FoundCause(
         "DiskInUse",
         f"the {source} of volume {volume['name']} serves one pod on a node, and {joined(holders)} "
-        f"{'uses' if len(holders) == 1 else 'use'} it on {every(len(nodes))} that would do",
+        f"{'uses' if len(holders) == 1 else 'use'} it on {suitable(len(nodes))}",
         [named(pod) for pod in users[:3]],
         ["spec.volumes"],
         [f"used on {some(nodes)}"],
@@ -195,8 +195,7 @@ def _at_limit(case: Case, full: Sequence[str]) -> FoundCause:
     each = max(1, (most or 1) // max(1, wanted.get(driver, 1)))
     return FoundCause(
         "NodeVolumeLimit",
-        f"{every(len(full))} that would do {'has' if len(full) == 1 else 'have'} as many volumes as driver {driver} "
-        f"can attach "
+        f"{suitable(len(full))} {'has' if len(full) == 1 else 'have'} as many volumes as driver {driver} can attach "
         f"({most} each)",
         [ObjectNamed("CSINode", "", name) for name in full[:3]],
         ["spec.volumes"],
@@ -257,7 +256,7 @@ def _without_driver(case: Case, lacking: Sequence[str]) -> FoundCause:
     having = sorted(name for name in case.nodes if _has_driver(case, name, driver))
     return FoundCause(
         "DriverMissingOnNodes",
-        f"CSI driver {driver} is not installed on the {counted(len(lacking), 'node')} that would do",
+        f"CSI driver {driver} is not installed on {suitable(len(lacking))}",
         [ObjectNamed("CSIDriver", "", driver), *(ObjectNamed("CSINode", "", name) for name in lacking[:3])],
         ["spec.volumes"],
         [f"nodes without it: {some(lacking)}", f"nodes with it: {some(having) if having else 'none'}"],

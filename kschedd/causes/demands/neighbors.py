@@ -15,7 +15,7 @@ from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, fewe
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
 from kschedd.causes.strategies import beside_missing
-from kschedd.causes.words import counted, every, joined, some
+from kschedd.causes.words import counted, joined, some, suitable
 from kschedd.causes.workload import ExaminedWorkload, label_of, root_of, roots_of, workload_of
 
 Spec = dict[str, Any]
@@ -113,7 +113,7 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
     message = f"{counted(wanted, 'replica')} with one per {what}, and {counted(len(usable), what)}{names}"
     if len(usable) >= wanted:
         message = (
-            f"{counted(wanted, 'replica')} with one per {what}: {every(len(usable), what)} that would do "
+            f"{counted(wanted, 'replica')} with one per {what}: {suitable(len(usable), what)} "
             f"{'has one' if len(usable) == 1 else 'have one'} already"
         )
     preferred = _preferred("podAntiAffinity", place)
@@ -138,11 +138,11 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
     word = _domain_word(term.topology_key)
     return FoundCause(
         "AntiAffinityOfOthers",
-        f"the pod may not share a {word} with pods of {some(owners)} (`{term.selector}`), and "
-        f"{'these are' if len(others) > 1 else 'that is'} on every {word} that would do",
+        f"the pod may not share a {word} with pods of {some(owners)} (`{term.selector}`), and every suitable {word} "
+        "has such a pod",
         [named(pod) for pod in others[:3]],
         [_field("podAntiAffinity", place)],
-        [f"they are on {some({pod.node_name for pod in others})}"],
+        [f"pods of {some(owners)} are on {some({pod.node_name for pod in others})}"],
         [_preferred("podAntiAffinity", place)],
     )
 
@@ -172,11 +172,11 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     )
     return FoundCause(
         "AntiAffinityOfOthers",
-        f"pods of {where}{workload.label} want no pod with `{term.selector}` on their {word}, and they are on every "
-        f"{word} that would do",
+        f"the anti-affinity of {where}{workload.label} excludes pods with `{term.selector}` from each {word} with one "
+        f"of its pods, and every suitable {word} has one",
         [named(workload.obj)],
         ["metadata.labels"],
-        [f"they are on {some(nodes)}"],
+        [f"pods of {where}{workload.label} are on {some(nodes)}"],
         [
             *_other_labels(case, term),
             *([relaxed] if after else []),
@@ -251,7 +251,7 @@ def _together(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
 def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     there = case.open_labels
     likely = nearest_key(term.topology_key, there)
-    text = f"the pod is to share a `{term.topology_key}`, and no node that it may use has that label"
+    text = f"a pod affinity has the topologyKey `{term.topology_key}`, and no node that the pod may use has that label"
     options = [_preferred("podAffinity", place)]
     if likely is not None:
         text += f"; {counted(sum(there[likely].values()), 'node')} have `{likely}`"

@@ -10,7 +10,7 @@ from kschedd.causes.case import Case
 from kschedd.causes.demands.neighbors import owner_labels
 from kschedd.causes.demands.new_nodes import more_nodes
 from kschedd.causes.findings import WORKAROUND, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
-from kschedd.causes.words import counted, every, some
+from kschedd.causes.words import counted, some, suitable
 from kschedd.causes.workload import root_of
 
 Spec = dict[str, Any]
@@ -30,7 +30,7 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
             return _port_of_own(case, taken, port)
         owners = owner_labels(case, [pod for pod in holders if pod.uid not in mine])
         free = _free_port(case, taken, protocol, port)
-        where = f"{every(len(taken))} that would do" if len(taken) > 1 else taken[0]
+        where = suitable(len(taken)) if len(taken) > 1 else taken[0]
         first = root_of(case.store, next(pod for pod in holders if pod.uid not in mine))
         return FoundCause(
             "HostPortTaken",
@@ -67,11 +67,11 @@ def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
     fewer = fewer_replicas(case.workload, len(case.workload.scheduled))
     return FoundCause(
         "MoreReplicasThanDomains",
-        f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and "
-        f"{counted(nodes, 'node')} would do",
+        f"each of the {counted(wanted, 'replica')} needs host port {port} on a node of its own, and there "
+        f"{'is' if nodes == 1 else 'are'} {counted(nodes, 'suitable node')}",
         [named(case.workload.obj)],
         _port_fields(case, port),
-        [f"nodes where a replica holds it: {some(taken)}"],
+        [f"nodes where a replica holds the port: {some(taken)}"],
         [
             *(attrs.evolve(option, less=False) for option in fewer),
             *more_nodes(case, taken),

@@ -29,7 +29,7 @@ def missing_key(case: Case) -> FoundCause | None:
         there = case.open_labels
         likely = nearest_key(key, there)
         which = "no node" if case.open == case.cluster.names else "no node that the pod may use"
-        text = f"the pod is to be spread over `{key}`, and {which} has that label"
+        text = f"a topology spread constraint has the key `{key}`, and {which} has that label"
         if likely is None:
             return FoundCause(
                 "NodeLabelMissing",
@@ -79,7 +79,8 @@ def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
         if all(key not in case.nodes[name].labels for name in turned_away):
             return FoundCause(
                 "SpreadConstraints",
-                f"the pod is to be spread over `{key}`, and {every(len(turned_away))} that would do otherwise "
+                f"a topology spread constraint has the key `{key}`, and {every(len(turned_away), 'node')} that "
+                f"{'is' if len(turned_away) == 1 else 'are'} suitable otherwise "
                 f"{'lacks' if len(turned_away) == 1 else 'lack'} that label",
                 fields=[_field(place)],
                 evidence=[f"without the label: {some(turned_away)}", _counts_text(key, counts_of[place])],
@@ -88,7 +89,8 @@ def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
     places = [place for place, _ in _hard(case.pod)]
     return FoundCause(
         "SpreadConstraints",
-        f"the spread constraints leave no node of the {counted(len(turned_away), 'node')} that would do otherwise",
+        f"the topology spread constraints exclude {every(len(turned_away), 'node')} that "
+        f"{'is' if len(turned_away) == 1 else 'are'} suitable otherwise",
         fields=[_field(place) for place in places],
         options=[_relaxed(places)],
         certain=False,
@@ -175,24 +177,21 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
     reasons = Counter(reason for reasons_of in blocked.values() for reason in reasons_of)
     plugin = reasons.most_common(1)[0][0] if reasons else ""
     others = [each for other, each in _hard(case.pod) if other != place]
-    why = f": {_in_words(plugin)}" if plugin else ""
+    why = f" ({_in_words(plugin)})" if plugin else ""
     if not plugin and others:
-        why = f": the constraint over {joined([f'`{each.topology_key}`' for each in others])} keeps it off them"
+        why = f" (excluded by the constraint over {joined([f'`{each.topology_key}`' for each in others])})"
     lows = f"`{key}={lowest[0]}` has {counted(least, 'pod')}"
     if len(lowest) > 1:
-        lows = f"{len(lowest)} values of `{key}` ({some(lowest)}) have {counted(least, 'pod')}"
+        lows = f"{len(lowest)} values of `{key}` ({some(lowest)}) have {counted(least, 'pod')} each"
     message = (
-        f"maxSkew {constraint.max_skew} over `{key}`: {lows}, and its nodes take no more{why}; everywhere else one "
-        f"more would be too many"
-        if len(lowest) == 1
-        else f"maxSkew {constraint.max_skew} over `{key}`: {lows} each, and their nodes take no more{why}; everywhere "
-        f"else one more would be too many"
+        f"maxSkew {constraint.max_skew} over `{key}`: {lows}, and no further pod fits there{why}; everywhere else one "
+        f"more pod exceeds the skew"
     )
     options = []
     if plugin in ("TaintToleration", "NodeUnschedulable") and not constraint.honor_taints:
         edit = spec_edit(_with(place, "nodeTaintsPolicy", "Honor"))
         options.append(
-            RemedyOption("leave nodes out whose taints it does not tolerate (nodeTaintsPolicy: Honor)", edit=edit)
+            RemedyOption("leave nodes out whose taints the pod does not tolerate (nodeTaintsPolicy: Honor)", edit=edit)
         )
     options.append(_relaxed([place]))
     return FoundCause(
@@ -232,13 +231,13 @@ def _taints(case: Case, key: str, lowest: Sequence[str]) -> list[str]:
 
 def _in_words(plugin: str) -> str:
     words = {
-        "TaintToleration": "they have a taint that the pod does not tolerate",
-        "NodeUnschedulable": "they are cordoned",
-        "NodeResourcesFit": "they have no room",
-        "NodeAffinity": "the pod does not select them",
-        "NodePorts": "the host port is taken there",
+        "TaintToleration": "nodes with a taint that the pod does not tolerate",
+        "NodeUnschedulable": "cordoned nodes",
+        "NodeResourcesFit": "no room",
+        "NodeAffinity": "nodes that the pod does not select",
+        "NodePorts": "the host port is taken",
     }
-    return words.get(plugin, f"{plugin} rejects them")
+    return words.get(plugin, f"rejected by {plugin}")
 
 
 def _counts_text(key: str, counts: Mapping[str, int]) -> str:

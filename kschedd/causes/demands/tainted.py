@@ -236,7 +236,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
             whole = f"the only node{which}, {first.nodes[0]}, has" if which else "the only node has"
         if len(pools) > 1:
             whole = f"all nodes that the pod selects are tainted: {nodes} have"
-        message = f"{whole} the taint {taints}, which it does not tolerate"
+        message = f"{whole} the taint {taints}, which the pod does not tolerate"
     else:
         parts = [
             f"`{'`, `'.join(map(taint_text, pool.taints))}` ({counted(len(pool.nodes), 'node')})" for pool in pools[:4]

@@ -166,7 +166,7 @@ def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
         return None
     return FoundCause(
         "ScaledToZero",
-        f"{workload.label} wants no pods: spec.{field} is 0",
+        f"{workload.label} has no pods: spec.{field} is 0",
         [named(workload.obj)],
         [f"spec.{field}"],
         passing=True,

@@ -87,7 +87,7 @@ def nominated(case: Case) -> FoundCause | None:
     if preemption is not None and preemption.victims:
         return FoundCause(
             "WaitsForVictims",
-            f"its next attempt preempts {some(preemption.victims)} on {preemption.node}",
+            f"the next attempt preempts {some(preemption.victims)} on {preemption.node}",
             [ObjectNamed("Node", "", preemption.node)],
             passing=True,
         )
@@ -116,13 +116,15 @@ def fits_now(case: Case) -> FoundCause | None:
     if stop is not None:
         return FoundCause(
             "SchedulingStopped",
-            f"it fits (on {where}), but scheduling is stopped: {stop.why}",
+            f"the pod fits (on {where}), but scheduling is stopped: {stop.why}",
             [named(case.pod)],
             options=[RemedyOption("resume scheduling", CHANGE_OBJECT, steps=[resumed()], target="scheduling")],
         )
     entry = engine.queue.entry(case.pod.key)
     if entry is None or entry.place in (SubQueue.ACTIVE, SubQueue.IN_FLIGHT):
-        return FoundCause("OnlyTimeHelps", f"it fits (on {where}) and is tried next", [named(case.pod)], passing=True)
+        return FoundCause(
+            "OnlyTimeHelps", f"the pod fits (on {where}) and is tried next", [named(case.pod)], passing=True
+        )
     return _asleep(case, entry, where)
 
 
@@ -132,7 +134,7 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> FoundCause:
         left = max(0.0, (engine.queue.backoff_until(entry) - engine.now_ns) / SECOND)
         return FoundCause(
             "OnlyTimeHelps",
-            f"it fits now (on {where}) and is tried again in {span(left)}, when its back-off ends",
+            f"the pod fits now (on {where}) and is tried again in {span(left)}, when its back-off ends",
             [named(case.pod)],
             passing=True,
         )
@@ -141,10 +143,10 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> FoundCause:
     plugins = sorted(entry.unschedulable_plugins)
     return FoundCause(
         "OnlyTimeHelps",
-        f"it would fit now (on {where}), but is asleep among the unschedulable pods: no event since its last attempt "
-        f"woke it (kubernetes#141354); it is tried again {span(longest_s)} after that attempt, in {span(left)}",
+        f"the pod fits now (on {where}), but is asleep among the unschedulable pods: no event since its last attempt "
+        f"woke it (kubernetes#141354); the next attempt is {span(longest_s)} after the last, in {span(left)}",
         [named(case.pod)],
-        evidence=[f"it is woken by events that matter to {some(plugins)}"] if plugins else [],
+        evidence=[f"events that {some(plugins)} registered for wake the pod"] if plugins else [],
         passing=True,
     )
 
@@ -215,15 +217,15 @@ def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
     """Return that every pod has a node."""
     if not workload.pods:
         return FoundCause(
-            "NoPods", f"{workload.label} has no pods, and wants none now", [named(workload.obj)], passing=True
+            "NoPods", f"{workload.label} has no pods, and requires none now", [named(workload.obj)], passing=True
         )
     here = [pod for pod in workload.pods if not pod.deleting] or workload.pods
     count = sum(map(ready, here))
-    text = f"it has a node: {here[0].node_name}" if len(here) == 1 else f"all of its {len(here):,} pods have a node"
+    text = f"the pod has a node ({here[0].node_name})" if len(here) == 1 else f"all {len(here):,} pods have a node"
     waiting = len(here) - count
     return FoundCause(
         "NothingIsWrong",
-        f"nothing is wrong with its scheduling: {text}",
+        f"nothing is wrong with the scheduling: {text}",
         [named(workload.obj)],
         evidence=[
             *([f"{counted(waiting, 'pod')} not ready yet"] if waiting and count else []),
