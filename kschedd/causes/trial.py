@@ -5,7 +5,7 @@ minutes later; and nothing else lost its node or was left without one that would
 happened anyway is known from a fork in which nothing was done (`baseline`).
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -39,6 +39,7 @@ class TrialOutcome:
     displaced: Sequence[str] = ()
     refused: str = ""
     changed: Mapping[str, str] = attrs.field(factory=dict)  # by pod that was written: its node at the end, or ""
+    waiting: Collection[str] = ()  # pods of other workloads that were written and have no node at the end
 
     @property
     def solves(self) -> bool:
@@ -97,7 +98,13 @@ class Trials:
         if not outcome.solves:
             return outcome
         # Only what works is worth the time of a comparison.
-        return attrs.evolve(outcome, displaced=sorted(self._lost(outcome.changed)))
+        return attrs.evolve(outcome, displaced=sorted({*self._lost(outcome.changed), *self._left_waiting(outcome)}))
+
+    def _left_waiting(self, outcome: TrialOutcome) -> Iterator[str]:
+        """Yield pods of others that the trial created and left pending, such as a DaemonSet's for a new node."""
+        for key in set(outcome.waiting) - set(self.baseline.waiting):
+            if self._engine.store.find("Pod", *key.split("/", 1)) is None:
+                yield key
 
     def _lost(self, changed: Mapping[str, str]) -> Iterator[str]:
         """Yield the pods of others that are there now, and would have kept a node that they have no longer."""
@@ -151,9 +158,20 @@ class Trials:
             # Of a PodGroup as many as it needs at once are enough.
             left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
             left += len(pods_to_move(engine, self._leaving)) if self._leaving else 0
-            return TrialOutcome(now.wanted, len(after), after <= before, left, changed=changed)
+            waiting = self._waiting(engine, [key for key, node in changed.items() if not node], now)
+            return TrialOutcome(now.wanted, len(after), after <= before, left, changed=changed, waiting=waiting)
         finally:
             cluster.engine.close()
+
+    def _waiting(self, engine: Engine, keys: Iterable[str], own: ExaminedWorkload) -> list[str]:
+        """Return which of these pods are pending, without those of the workload."""
+        found = (engine.store.find("Pod", *key.split("/", 1)) for key in keys)
+        mine = {pod.uid for pod in own.pods}
+        return [
+            pod.key
+            for pod in found
+            if isinstance(pod, Pod) and not (pod.finished or pod.deleting or pod.node_name or pod.uid in mine)
+        ]
 
     def _now(self, cluster: VirtualCluster) -> ExaminedWorkload:
         obj = self._workload.obj
