@@ -1,6 +1,6 @@
-"""Resource amounts formatted for readers, rounded up so that the printed amount is always sufficient.
+"""Resource amounts formatted for readers, and rounded up so that the printed amount is always enough.
 
-Units: CPU in millicores, memory and storage in bytes, everything else in counts.
+Units: Units: CPU in millicores, memory and storage in bytes, all other resources in counts.
 """
 
 from typing import Final
@@ -10,7 +10,7 @@ _UNITS: Final = (("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 
 
 
 def amount(resource: str, units: int) -> str:
-    """Return an amount as text: `500m`, `2`, `1.5Gi`."""
+    """Return an amount as text. `500m`, `2`, `1.5Gi`."""
     if resource == "cpu":
         return str(units // 1000) if units % 1000 == 0 else f"{units}m"
     if resource in _IN_BYTES or resource.startswith("hugepages-"):

@@ -1,7 +1,7 @@
-"""Base class of API objects: the manifest, with frequently read fields as attributes.
+"""Base class of API objects, with the manifest and with frequently read fields as attributes.
 
-`raw` is the object exactly as `kubectl get -o json` prints it. It is never modified: an update creates a new dict that
-shares unchanged parts, so old and new versions may be kept for any time.
+`raw` is the object exactly as `kubectl get -o json` prints the object. It is never modified: an update creates a new
+dict that shares unchanged parts, so old and new versions may be kept indefinitely.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import attrs
 from kschedd.values import FrozenDict, fast_frozen
 
 Raw = Mapping[str, Any]
-_NOTHING: Mapping[str, Any] = FrozenDict()  # shared by all objects without any
+_NOTHING: Mapping[str, Any] = FrozenDict()  # shared by all objects with no entries
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class OwnerReference:
 
 @fast_frozen(eq=False)
 class Object:
-    """An object of any kind. Equality is identity: two versions of one object are two different objects."""
+    """An object of any kind. Equality is identity: two versions of an object are two different objects."""
 
     kind: str
     name: str
@@ -52,7 +52,7 @@ class Object:
 
     @property
     def key(self) -> str:
-        """`namespace/name`, or the bare name of a cluster-scoped object."""
+        """`namespace/name`, or only the name for a cluster-scoped object."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
@@ -100,7 +100,7 @@ class Object:
 
 
 def version_of(text: Any) -> int:
-    """Return a resourceVersion as a number; 0 if it is absent or not a number."""
+    """Return a resourceVersion as a number, or 0 if it is absent or not a number."""
     try:
         return int(text or 0)
     except ValueError:

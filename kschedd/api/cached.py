@@ -1,7 +1,7 @@
 """Attributes computed on first access and cached in the instance.
 
-Up to Python 3.11 `functools.cached_property` takes a lock at every first access, which costs more than most of the
-computations here; no instance is shared between threads while its attributes are being computed.
+Up to Python 3.11, `functools.cached_property` takes a lock at every first access, which costs more than most of the
+computations here. No instance is shared between threads while its attributes are being computed.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class cached(Generic[T]):
-    """Cached property without a lock: the method's result becomes an instance attribute on first access."""
+    """A cached property without a lock: the method's result becomes an instance attribute on first access."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute = compute

@@ -1,4 +1,4 @@
-"""Status conditions: lookup, and updates as the API's own helper functions make them."""
+"""Status conditions: lookup, and updates with the rules of the API's own helper functions."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ def is_true(status: Raw, type_: str) -> bool:
 
 
 def with_condition(conditions: Sequence[Raw] | None, wanted: Raw, at: str) -> list[Raw]:
-    """Return the conditions with `wanted` set; its lastTransitionTime becomes `at` only if its status changes."""
+    """Return the conditions with `wanted` set; lastTransitionTime becomes `at` only if the status changes."""
     replaced: list[Raw] = []
     placed = False
     for found in conditions or ():

@@ -1,12 +1,12 @@
 """Cron schedules of CronJobs: five fields, descriptors such as `@hourly` and `@every 1h30m`, names, `TZ=`.
 
-Each field is a set of values. `next_after` searches for the first second whose fields are all in these sets, in local
-time. When the clock is put forward, the skipped hours do not occur; when it is put back, they occur twice, and so do
-the scheduled times. A day matches if its day of month or its day of week matches, unless one of the two fields is `*`
-or `?`.
+Each field is a set of values. `next_after` searches for the first second at which all fields are in these sets, in
+local time. When the clock is put forward, the skipped hours do not occur. When it is put back, hours occur twice, and
+so do the scheduled times. A day matches if its day of month or its day of week matches. If one of the two fields is `*`
+or `?`, both must match.
 
 Source: github.com/robfig/cron v3.0.1 (parser.go, spec.go, constantdelay.go) with ParseStandard; Go's time.Date for
-local times that do not exist. Raises: ScheduleError, with that parser's messages.
+local times that do not exist. Raises: Errors: ScheduleError, with the messages of the parser above.
 """
 
 import datetime
@@ -34,7 +34,7 @@ _DESCRIPTORS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_YEARS: Final = 5  # a schedule without a time within these years never occurs
+_YEARS: Final = 5  # a schedule without a time in this number of years never occurs
 _NOON: Final = 12
 _MOST: Final = 2**63 - 1
 
@@ -84,9 +84,9 @@ class FieldSchedule:
     zone: datetime.tzinfo
 
     def next_after(self, after: float) -> float | None:
-        """Return the first time (seconds since the epoch) after this one.
+        """Return the first time (seconds since the epoch) after the given time.
 
-        Returns None if there is none within five years, or before the end of the last supported year, 9999.
+        Returns None if no such time exists within five years, or before the end of 9999, the last supported year.
         """
         try:
             return self._next_after(after)
@@ -127,7 +127,7 @@ class FieldSchedule:
     def _next_day(self, local: datetime.datetime, whole: bool) -> int:
         kept = datetime.time(local.hour, local.minute, local.second) if whole else datetime.time()
         at = self._instant(datetime.datetime.combine(local.date() + datetime.timedelta(days=1), kept))
-        # Midnight may not exist on a day when the clock is put forward.
+        # Midnight may not exist on a day on which the clock is put forward.
         hour = self._local(at).hour
         return at if hour == 0 else at + (24 - hour) * 3600 if hour > _NOON else at - hour * 3600
 
@@ -140,7 +140,7 @@ class FieldSchedule:
         return int(offset.total_seconds())
 
     def _instant(self, naive: datetime.datetime) -> int:
-        """Return the instant of a local time, as Go's time.Date does for ambiguous and missing ones."""
+        """Return the instant of a local time, which for ambiguous and missing times is that of Go's time.Date."""
         as_utc = int(naive.replace(tzinfo=datetime.UTC).timestamp())
         offset = self._offset(as_utc)
         return as_utc - (offset if self._offset(as_utc - offset) == offset else self._offset(as_utc - offset))
@@ -177,7 +177,7 @@ def parse_schedule(text: str, time_zone: str = "") -> Schedule:
 
 
 def zone_of(name: str) -> datetime.tzinfo:
-    """Return the time zone of this name. Raises ScheduleError if it is unknown."""
+    """Return the time zone of this name. Raises ScheduleError for an unknown name."""
     if name in ("", "UTC"):
         return datetime.UTC
     try:
@@ -205,7 +205,7 @@ def _field(text: str, bounds: Bounds) -> _Field:
 
 
 def _range(text: str, bounds: Bounds) -> tuple[range, bool]:
-    """Return the values of `number | number-number | * [/step]`, and whether it stands for any value."""
+    """Return the values of `number | number-number | * [/step]`, and whether it means any value."""
     span, *steps = text.split("/")
     limits = span.split("-")
     star = limits[0] in ("*", "?")

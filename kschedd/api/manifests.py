@@ -1,6 +1,6 @@
-"""Manifests: objects read from files, directories or text, each with its source lines.
+"""Manifests: objects read from files, directories or text, with their source lines.
 
-Supports YAML and JSON, several documents in one file, `kind: List`, and typed lists as kubectl prints them. One
+The reader supports YAML and JSON, several documents in one file, `kind: List`, and typed lists as printed by kubectl. A
 malformed document does not affect the others: reading returns the readable objects and an error for each fault, with
 file, line and field path. `validation` checks the content of an object.
 """
@@ -28,8 +28,8 @@ class ManifestError(KscheddError):
     """An error in a manifest."""
 
     file: str
-    line: int  # 1-based; 0 for an error of the file itself
-    path: str  # "" for an error of the document itself
+    line: int  # 1-based line, or 0 for an error of the file itself
+    path: str  # field path, or "" for an error of the document itself
     value: object
     why: str
 
@@ -40,7 +40,7 @@ class ManifestError(KscheddError):
 
 @attrs.frozen(eq=False)
 class Manifest:
-    """One object as written in its source."""
+    """One object as it is written in its source."""
 
     raw: dict[str, Any]
     source: str
@@ -53,12 +53,12 @@ class Manifest:
 
     @property
     def text(self) -> str:
-        """The text of its document, comments included."""
+        """The text of the object's document, including comments."""
         return self._document.text
 
     @property
     def first_line(self) -> int:
-        """The line of the source where that text begins."""
+        """The line of the source on which this text begins."""
         return self._document.first_line
 
     def locate(self, path: str) -> int:
@@ -70,7 +70,7 @@ class Manifest:
         self._document.forget_lines()
 
     def error(self, fault: FieldError) -> ManifestError:
-        """Return the error with its source file and line."""
+        """Return the error with the source file and line of the object."""
         return ManifestError(self.source, self.locate(fault.path), fault.path, fault.value, fault.why)
 
 
@@ -86,7 +86,10 @@ class ManifestReading:
 
 
 def read_text(text: str, source: str, check: Callable[[], None] | None = None) -> ManifestReading:
-    """Read the objects in `text`; `source` is its name in errors. `check` is called at each document, and may raise."""
+    """Read the objects in `text`; `source` is its name in errors.
+
+    `check` is called at each document, and may raise an exception.
+    """
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
     for document in read_documents(text.removeprefix("\ufeff")):
@@ -158,7 +161,7 @@ def _unfold(
     found: list[Manifest],
     errors: list[ManifestError],
 ) -> None:
-    """Append the object in `value` to `found`, or its items if it is a List; append errors to `errors`."""
+    """Append the object in `value`, or the items of a List, to `found`; append errors to `errors`."""
 
     def refuse(path: Steps, culprit: object, why: str) -> None:
         at = document.line_of(root + path)
@@ -193,6 +196,6 @@ def _unfold(
         return
     for index, item in enumerate(items):
         if kind != "List" and isinstance(item, dict) and "kind" not in item:
-            # A typed list states the kind once for all its items.
+            # A typed list contains the kind only once for all its items.
             item = {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List"), **item}
         _unfold(item, (*root, "items", index), document, source, found, errors)

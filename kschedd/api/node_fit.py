@@ -1,4 +1,4 @@
-"""Checks of a pod against a single node: labels, name, and free host ports.
+"""Checks of a pod against one node: labels, name, and free host ports.
 
 The scheduler's plugins, the kubelets' admission and the controllers that select nodes use these checks. Source:
 Kubernetes v1.34, component-helpers/scheduling/corev1/nodeaffinity (RequiredNodeAffinity), scheduler/framework/types.go
@@ -23,7 +23,7 @@ def node_matches(spec: PodSpec, node: Node) -> bool:
 
 
 def ports_conflict(wanted: Collection[HostPort], used: Collection[HostPort]) -> bool:
-    """Return whether a wanted port is among the used ones; the address 0.0.0.0 stands for every address."""
+    """Return whether a wanted port is among the used ports; the address 0.0.0.0 means every address."""
     for ip, protocol, port in wanted:
         for used_ip, used_protocol, used_port in used:
             if port == used_port and protocol == used_protocol and (ip == used_ip or _EVERY_IP in (ip, used_ip)):

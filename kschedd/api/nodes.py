@@ -20,7 +20,7 @@ REGION_LABEL = "topology.kubernetes.io/region"
 BETA_ZONE_LABEL = "failure-domain.beta.kubernetes.io/zone"
 BETA_REGION_LABEL = "failure-domain.beta.kubernetes.io/region"
 HOSTNAME_LABEL = "kubernetes.io/hostname"
-#: labels of nodes that are deprecated, with those that replace them
+#: deprecated node labels, with the labels that replace them
 RENAMED_LABELS: Final[Mapping[str, str]] = {
     BETA_ZONE_LABEL: ZONE_LABEL,
     BETA_REGION_LABEL: REGION_LABEL,
@@ -35,7 +35,7 @@ class Node(Object):
     allocatable: Resources
     taints: tuple[Taint, ...]
     unschedulable: bool
-    images: tuple[tuple[str, int | None], ...]  # (name, size in bytes if known) for every name of every image
+    images: tuple[tuple[str, int | None], ...]  # (name, size in bytes if known) for each name of each image
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Self:
@@ -62,9 +62,9 @@ class Node(Object):
 
     @property
     def zone(self) -> str:
-        """Zone key for iterating nodes zone by zone: region and zone joined, "" without either label.
+        """Zone key for visiting nodes zone by zone: region and zone joined, or "" if the node has neither label.
 
-        A beta label takes precedence over the GA one, even if its value is empty. Source:
+        A beta label takes precedence over the current label, even if its value is empty. Source:
         component-helpers/node/topology (GetZoneKey).
         """
         labels = self.labels

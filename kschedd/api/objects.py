@@ -1,4 +1,4 @@
-"""Objects of any kind, and the one function that creates them from manifests."""
+"""Objects of any kind, and the function that creates them from manifests."""
 
 import attrs
 
@@ -11,9 +11,9 @@ __all__ = ["Object", "OwnerReference", "Raw", "parse", "version_of", "with_field
 
 
 def parse(raw: Raw) -> Object:
-    """Return the typed object of a manifest: Pod and Node have their own classes, every other kind is an Object.
+    """Return the typed object of a manifest: Pod and Node have their own classes, and all other kinds use Object.
 
-    The object's kind is the project's unique name for the kind (`kinds.name_in_group`).
+    The object's kind is kschedd's unique name for the kind (`kinds.name_in_group`).
     """
     kind = raw.get("kind")
     if kind == "Pod":

@@ -1,12 +1,12 @@
 """Pods, with the fields that scheduling reads.
 
-A cluster runs many pods with few distinct specs, so common parts are interned: a `PodSpec` for all pods with the same
-spec (without nodeName), and a signature (`PodSignature`) for all pods with the same spec, namespace and labels. Two
-pods with the same signature get the same result and score from every plugin that reads nothing else of a pod, so
-evaluations can be cached by signature. Interning is weak: a signature is freed with its last pod.
+A cluster runs many pods with few distinct specs, so common parts are interned: a `PodSpec` for all pods with equal
+specs (without nodeName), and a signature (`PodSignature`) for all pods with equal spec, namespace and labels. Two pods
+with the same signature get the same result and score from every plugin that reads no other part of a pod, so
+evaluations can be cached by signature. Interning is weak: a signature is freed together with its last pod.
 
-Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus).
-Units: CPU in millicores, other resources in whole units; priorities and seconds are ints; times RFC 3339 strings.
+Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus). Units: Units: CPU in millicores, other resources in
+whole units; priorities and seconds are ints; times are RFC 3339 strings.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,27 +52,27 @@ from kschedd.values import FrozenDict, fast_frozen
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
-_NOTHING: Mapping[str, Any] = FrozenDict()  # shared stand-in for an absent map
+_NOTHING: Mapping[str, Any] = FrozenDict()  # shared placeholder for an absent map
 _numbers = count(1)
 FINISHED: Final = ("Succeeded", "Failed")  # phases
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 _MOST_REQUESTS: Final = 2048
-_ASKING: Final = ("resources", "restartPolicy")  # container fields that requests depend on
+_ASKING: Final = ("resources", "restartPolicy")  # container fields on which requests depend
 
 
 def image_name(name: str) -> str:
-    """Return the image name with its default tag, as ImageLocality compares names."""
+    """Return the image name with its default tag, in the form that ImageLocality compares."""
     if name.rfind(":") <= name.rfind("/"):
         return name + ":latest"
     return name
 
 
 class _Shared(cached[T]):
-    """A cached property that an object shares with a more general one.
+    """A cached property that an object shares with a more general object.
 
-    The more general object is the value of one of the attributes `unaffected_by`, if that is not None: it lacks the
-    parts on which the property does not depend. The property is computed once for all objects that share it.
+    The more general object is the value of one of the attributes `unaffected_by`, if this value is not None. It lacks
+    the parts on which the property does not depend. The property is computed once for all objects that share it.
     """
 
     def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:
@@ -111,12 +111,12 @@ class PodSpec:
     key: bytes  # packed `spec_without_node_affinity`, or packed `raw` if that is None
     # This spec with an empty node affinity; None if it has no node affinity.
     spec_without_node_affinity: "PodSpec | None" = None
-    # The representative of all specs that differ only in amounts of cpu and memory and in weights of pod affinity. None
-    # if there is none or it was not set (`differs_in_amounts`).
+    # The spec that represents all specs that differ only in amounts of cpu and memory and in weights of pod affinity.
+    # None if there is no such spec or it was not set (`differs_in_amounts`).
     spec_without_amounts: "PodSpec | None" = None
 
     def differs_in_amounts(self, other: "PodSpec") -> None:
-        """Set `spec_without_amounts`, so that cached values that do not depend on amounts are shared with it."""
+        """Set `spec_without_amounts`, which then shares the cached values that do not depend on amounts."""
         if self.spec_without_amounts is None and other is not self:
             self.spec_without_amounts = other
             _take_over(self, other, _AFFECTED_BY_AMOUNTS)
@@ -166,7 +166,7 @@ class PodSpec:
 
     @_unaffected
     def pod_group_name(self) -> str:
-        """Return the name of the pod's PodGroup in its namespace; "" for none."""
+        """Return the name of the pod's PodGroup in its namespace, or ""."""
         return (self.raw.get("schedulingGroup") or _NOTHING).get("podGroupName") or ""
 
     @_unaffected
@@ -188,7 +188,7 @@ class PodSpec:
 
     @_unaffected
     def images(self) -> tuple[str, ...]:
-        """Return normalized image names of init containers and containers, with duplicates."""
+        """Return normalized image names of init containers and containers, including duplicates."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
@@ -211,14 +211,14 @@ class PodSpec:
 
     @_unaffected_by_amounts
     def required_node_affinity(self) -> NodeSelector | None:
-        """Return the required node affinity; None if the pod has none (nodeSelector is not included)."""
+        """Return the required node affinity, without nodeSelector, or None if the pod has none."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
     @_unaffected_by_amounts
     def required_node(self) -> str | None:
-        """Return the node that required node affinity names, if it contains nothing else, as in DaemonSet pods.
+        """Return the node named by the required node affinity if it contains nothing else, as in DaemonSet pods.
 
         Else None.
         """
@@ -265,7 +265,7 @@ _AFFECTED_BY_AMOUNTS = _affected("spec_without_amounts")
 
 
 def _take_over(spec: PodSpec, other: PodSpec, affected: tuple[str, ...]) -> None:
-    """Copy the other spec's cached values, except those affected by the difference between the two."""
+    """Copy the other spec's cached values, except values affected by the difference between the two specs."""
     computed = {**other.__dict__, **spec.__dict__}
     for name in affected:
         if name not in spec.__dict__:
@@ -288,13 +288,13 @@ class ResourceRequests:
 
     @cached
     def wraps(self) -> bool:
-        """Return whether an amount is negative, or so large that arithmetic with it may overflow an int64."""
+        """Return whether an amount is negative, or so large that arithmetic with it may overflow int64."""
         amounts = (*self.requests.values(), *self.nonzero, *self.fit_score.values())
         return min(amounts) < 0 or max(amounts) > PLAIN_AMOUNT
 
 
 # Different specs often have the same requests and tolerations. These are cached here.
-_requests: dict[bytes, ResourceRequests] = {}  # by the packed parts of the spec that they depend on
+_requests: dict[bytes, ResourceRequests] = {}  # by the packed parts of the spec on which they depend
 
 
 def _stating(containers: Sequence[Raw] | None) -> list[Raw]:
@@ -308,9 +308,9 @@ def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
 
 @attrs.define(eq=False, slots=False)
 class PodSignature:
-    """A signature: the same for pods with equal spec, namespace and labels.
+    """A signature, which is the same object for pods with equal spec, namespace and labels.
 
-    `id` is unique in this process and never reused.
+    `id` is unique in this process and is never reused.
     """
 
     namespace: str
@@ -332,11 +332,11 @@ class PodSignature:
 
     @cached
     def _alike(self) -> "PodSignature | None":
-        """Return a signature that differs in node affinity, amounts or weights only, to share independent values."""
+        """Return a signature that differs only in node affinity, amounts or weights, to share the other values."""
         return self._ignoring_node
 
     def differs_in_node_affinity(self, other: "PodSignature") -> None:
-        """Set the signature without node affinity, to save looking it up again."""
+        """Set the signature without node affinity, to avoid a second lookup."""
         self.__dict__.setdefault("_ignoring_node", None if self.spec.required_node is None else other)
         self.__dict__.setdefault("_alike", other)
 
@@ -348,20 +348,20 @@ class PodSignature:
 
     @property
     def signature_ignoring_node(self) -> int:
-        """Signature id that ignores which node the required affinity names."""
+        """Signature id that ignores which node the required node affinity names."""
         return self.id if self._ignoring_node is None else -self._ignoring_node.id
 
     @cached
     def signature_ignoring_amounts(self) -> int:
-        """Return the signature id that ignores amounts of cpu and memory and weights of pod affinity.
+        """Return the signature id that ignores amounts of cpu and memory, and weights of pod affinity.
 
-        It is the signature's own id if the signature without amounts was not set.
+        The result is the signature's own id if the signature without amounts was not set.
         """
         return self.id if self._without_amounts is None else self._without_amounts.id
 
     @_of_signatures_alike
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
-        """Return namespace and labels: everything that label selectors read of a pod."""
+        """Return namespace and labels, which are all that label selectors read of a pod."""
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
@@ -416,7 +416,7 @@ _pack = msgpack.Packer(autoreset=True).pack
 
 
 def intern_spec(raw: Raw) -> PodSpec:
-    """Return the interned PodSpec of all specs equal to `raw`, ignoring nodeName."""
+    """Return the interned PodSpec that is shared by all specs equal to `raw`, ignoring nodeName."""
     if "nodeName" in raw:
         raw = {name: field for name, field in raw.items() if name != "nodeName"}
     affinity = raw.get("affinity") or _NOTHING
@@ -435,7 +435,8 @@ def intern_with_node_affinity(
 ) -> PodSpec:
     """Return the interned PodSpec of a spec with this node affinity.
 
-    A DaemonSet's pods share `spec_without_node_affinity`. `packed` and `required_node` may be given if they are known.
+    A DaemonSet's pods share `spec_without_node_affinity`. `packed` and `required_node` may be passed if the caller has
+    computed them.
     """
     key = spec_without_node_affinity.key, packed or _pack(node_affinity)
     spec = _specs.get(key)
@@ -454,14 +455,14 @@ def intern_with_node_affinity(
 def intern_signature(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> PodSignature:
     key = (id(spec), namespace, _pack(labels))
     signature = _signatures.get(key)
-    # The id of a freed spec may have been reused by another spec: compare by identity.
+    # The id of a freed spec may have been reused by another spec, so compare by identity.
     if signature is None or signature.spec is not spec:
         signature = _signatures[key] = PodSignature(namespace, labels, spec, next(_numbers))
     return signature
 
 
 class Counted(Protocol):
-    """Requests as they count on a node."""
+    """Requests in the form in which they count on a node."""
 
     @property
     def requests(self) -> Resources: ...
@@ -478,14 +479,14 @@ class CountedRequests:
 
 @fast_frozen(eq=False)
 class Pod(Object):
-    """A pod: its `name`, `namespace`, `labels` and `uid`, and its manifest `raw`, which is not to be changed."""
+    """A pod: its `name`, `namespace`, `labels` and `uid`, and its manifest `raw`, which must not be changed."""
 
     signature: PodSignature
     node_name: str  # "" while unassigned
     nominated_node_name: str
     phase: str
-    start_time: str  # "" until its kubelet has admitted it
-    deletion_timestamp: str  # "" unless it is terminating
+    start_time: str  # "" until the kubelet has admitted the pod
+    deletion_timestamp: str  # "" unless the pod is terminating
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Self:
@@ -557,16 +558,16 @@ class Pod(Object):
 
     @property
     def reports_resources(self) -> bool:
-        """True if its requests may differ from those of the spec."""
+        """True if the pod's requests may differ from the requests of the spec."""
         return resizes(self.signature.spec.raw, self.raw.get("status"))
 
     @property
     def resize_deferred(self) -> bool:
-        """True if its node has no room to resize the pod yet."""
+        """True if the pod's node currently has too few free resources to resize the pod."""
         return why_resize_pends(self.raw.get("status") or {}) == "Deferred"
 
     def counted(self, rules: ResizeRules) -> "Counted":
-        """Return its requests as they count on its node by these rules."""
+        """Return the pod's requests as they count on its node by these rules."""
         spec, status = self.signature.spec, self.raw.get("status")
         if not resizes(spec.raw, status):
             return spec
@@ -591,7 +592,7 @@ class Pod(Object):
         )
 
     def on_node(self, node_name: str) -> "Pod":
-        """Return the pod assigned to this node: same signature, only `spec.nodeName` differs."""
+        """Return the pod assigned to this node, with the same signature; only `spec.nodeName` differs."""
         raw = dict(self.raw)
         spec = dict(raw["spec"])
         spec["nodeName"] = node_name

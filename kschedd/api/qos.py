@@ -14,7 +14,10 @@ _COUNTED: Final = ("cpu", "memory")
 
 
 def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
-    """Return the class of a pod whose spec has its defaults. If it has pod-level resources, only those count."""
+    """Return the class of a pod with this spec, which must have its defaults.
+
+    If the pod has pod-level resources, only these count.
+    """
     if spec.get("resources") is not None:
         stated = [spec["resources"]]
     else:
@@ -33,5 +36,5 @@ def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
             limited_everywhere = limited_everywhere and limit > 0
     if not any(requests.values()) and not any(limits.values()):
         return "BestEffort"
-    # A request that is absent or 0 beside a limit rules out Guaranteed: requests and limits must be equal.
+    # A missing or zero request beside a limit rules out Guaranteed, which requires equal requests and limits.
     return "Guaranteed" if limited_everywhere and requests == limits else "Burstable"

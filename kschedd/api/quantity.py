@@ -1,12 +1,11 @@
-"""Quantities: exact arithmetic on resource.Quantity, the suffixed numbers of cpu, memory and other resources.
+"""Quantities: exact arithmetic on resource.Quantity, the numbers with suffixes for cpu, memory and other resources.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go). A
-quantity is a whole number of billionths ("nanos", a Python int); floats are never used. A YAML or JSON number is parsed
-from its source text. Fractions of a nano are rounded away from zero; a quantity with a binary suffix is capped at
-2**63-1 units. Text without any digit ("m", ".") is rejected, as the documented grammar requires, although upstream's
-scanner parses it as 0. Values beyond int64 overflow as upstream's do, which depends on upstream's internal
-representation (`Amount`).
-Owns only caches of pure functions. Raises QuantityError, nothing else.
+quantity is a whole number of billionths ("nanos", a Python int), and floats are never used. A YAML or JSON number is
+parsed from its source text. Fractions of a nano are rounded away from zero, and a quantity with a binary suffix is
+capped at 2**63-1 units. Text without any digit ("m", ".") is rejected, as the documented grammar requires, although
+upstream's scanner parses it as 0. Values beyond int64 overflow as in Kubernetes, which depends on the internal
+representation there (`Amount`). Owns only the caches of pure functions. Errors: only QuantityError.
 """
 
 import json
@@ -35,7 +34,7 @@ _NANO: Final = 10**9
 _KEPT: Final = 1 << 13  # size of each cache
 _MAX_NANOS: Final = MAX_INT64 * _NANO
 _ALL_BITS: Final = 2**64 - 1
-_NARROW_DIGITS: Final = 18  # maximum digits of a decimal quantity that upstream stores as an int64
+_NARROW_DIGITS: Final = 18  # maximum number of digits of a decimal quantity that upstream stores as an int64
 LONGEST: Final = 256
 """Maximum characters of a quantity in user input. Sums of quantities are parsed, too, and may have more digits."""
 _LONGEST_SUM: Final = 2048
@@ -76,7 +75,7 @@ _ESCAPES: Final = {
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotes, as Go's %q prints it."""
+    """Return a text in quotes, as printed by Go's %q."""
     shown = text.translate(_ESCAPES)
     return f'"{shown}"' if shown.isprintable() else '"' + "".join(map(_printable, shown)) + '"'
 
@@ -89,7 +88,7 @@ def _printable(character: str) -> str:
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """Return `value` for an error message: as JSON, truncated at `limit` characters (maps, lists: ten times that)."""
+    """Return `value` as JSON for an error message, truncated at `limit` characters (ten times that for containers)."""
     if isinstance(value, str):
         return quoted(value) if len(value) <= limit else f"{quoted(value[:limit])}... ({len(value)} characters)"
     if value is None or isinstance(value, bool):
@@ -128,7 +127,7 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if binary is not None:
         style, exponent, amount = "BinarySI", 0, amount << _BINARY_SHIFT[binary]
     elif power is not None:
-        # Beyond +-600 the result is 0 or one nano, whatever the digits of a text of at most LONGEST characters.
+        # Beyond +-600 the result is 0 or one nano, whatever digits a text of at most LONGEST characters has.
         style, exponent = "DecimalExponent", max(-600, min(600, int(power)))
     else:
         style, exponent = "DecimalSI", _DECIMAL_EXPONENT[decimal]
@@ -143,10 +142,10 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
 
 @attrs.frozen
 class Amount:
-    """A quantity in upstream's internal representation: `unscaled` times ten to the power of `exponent`.
+    """A quantity in the internal representation of Kubernetes: `unscaled` times ten to the power of `exponent`.
 
-    `narrow`: stored as an int64 (int64Amount), the common case; otherwise with arbitrary precision (infDecAmount). The
-    representation decides the result when the value does not fit an int64.
+    `narrow` means stored as an int64 (int64Amount), which is the common case; otherwise the precision is arbitrary
+    (infDecAmount). If the value does not fit an int64, the result depends on the representation.
     """
 
     unscaled: int
@@ -195,7 +194,7 @@ def wrapped(number: int) -> int:
 
 
 def amount(quantity: str | int | float) -> Amount:
-    """Return the quantity in upstream's representation after parsing (ParseQuantity)."""
+    """Return the quantity in the internal representation that Kubernetes uses after parsing (ParseQuantity)."""
     nanos = _read(quantity)[0]
     match = _TEXT.fullmatch(quantity if isinstance(quantity, str) else repr(quantity))
     assert match is not None, "what has been read is a quantity"
@@ -251,7 +250,7 @@ def milli_value(quantity: str | int | float) -> int:
 
 
 def nanos(quantity: str | int | float) -> int:
-    """Return the exact value in billionths of a unit, for comparing and adding."""
+    """Return the exact value in billionths of a unit, for comparisons and sums."""
     try:
         return _read(quantity)[0]
     except TypeError as unhashable:
@@ -270,15 +269,15 @@ def style(quantity: str | int | float) -> Style:
 
 
 def canonical(quantity: str | int | float) -> str:
-    """Return the canonical form: no fraction, the largest suffix without loss of precision, the notation kept."""
+    """Return the canonical form: no fraction, the largest suffix without loss of precision, the same notation."""
     return format_nanos(nanos(quantity), style(quantity))
 
 
 @lru_cache(_KEPT, typed=True)
 def as_stored(quantity: str | int | float) -> str:
-    """Return a quantity as the API server prints it after parsing: canonical, or as written if that is close enough.
+    """Return a quantity as kube-apiserver prints it: canonical, or unchanged if ParseQuantity keeps its text.
 
-    Source: ParseQuantity, which keeps the text of most numbers that need no shorter suffix.
+    Source: ParseQuantity keeps the text of most numbers that need no shorter suffix.
     """
     text = quantity if isinstance(quantity, str) else repr(quantity)
     amount_nanos, notation = _read(quantity)
@@ -301,7 +300,7 @@ def as_stored(quantity: str | int | float) -> str:
 
 
 def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
-    """Return the canonical text of `amount` billionths in `notation` (decimal if binary would lose precision)."""
+    """Return the canonical text of `amount` billionths in `notation`, or in decimal if binary would lose precision."""
     if amount == 0:
         return "0"
     if notation == "BinarySI" and abs(amount) >= 1024 * _NANO and amount % _NANO == 0:
@@ -314,7 +313,7 @@ def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
         amount, exponent = amount // 1000, exponent + 3
     if notation == "DecimalExponent":
         return f"{amount}e{exponent}" if exponent else str(amount)
-    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # like upstream, no suffix beyond E: 1e21 becomes 1
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # as in Kubernetes, no suffix beyond E: 1e21 becomes 1
 
 
 def format_value(units: int, notation: Style = "DecimalSI") -> str:
@@ -323,5 +322,5 @@ def format_value(units: int, notation: Style = "DecimalSI") -> str:
 
 
 def format_milli(milli: int) -> str:
-    """Return the canonical text of a number of thousandths, as cpu is printed: 1500m, 2."""
+    """Return the canonical text of a number of thousandths, in the form printed for cpu: 1500m, 2."""
     return format_nanos(milli * (_NANO // 1000))

@@ -1,16 +1,16 @@
-"""Resource requests of a pod, summed over containers, init containers, sidecars, pod level and overhead.
+"""Resource requests of a pod: the total of its containers, init containers, sidecars, pod-level resources and overhead.
 
-While a pod is resized, the resources reported in its status count as well as its spec. How they count depends on the
-Kubernetes version (`ResizeRules`).
+While a pod is resized, the resources reported in its status count as well as the resources in its spec. How they count
+depends on the Kubernetes version (`ResizeRules`).
 
 Source: Kubernetes v1.34, v1.36 and v1.37, component-helpers/resource/helpers.go (PodRequests) and
-scheduler/framework/types.go. Sums are exact and rounded up once, as upstream adds quantities, not integers. A sum that
-does not fit an int64 is recomputed with upstream's arithmetic (`Amount`) and overflows in the same way: the result may
-be negative, or 0.
+scheduler/framework/types.go. Sums are exact and rounded up once, because upstream adds quantities, not integers. A sum
+that does not fit an int64 is recomputed with the arithmetic of Kubernetes (`Amount`), and overflows in the same way:
+the result may be negative or 0.
 
-Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within this
-module sums are billionths of a unit.
-Errors: QuantityError from `kschedd.api.quantity` if a quantity cannot be parsed.
+Units: Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within
+this module sums are in billionths of a unit. Errors: Raises QuantityError from `kschedd.api.quantity` if a quantity
+cannot be parsed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -71,7 +71,7 @@ def _states_pod_level(spec: Raw) -> bool:
 
 @attrs.frozen
 class ResizeRules:
-    """The features (`kschedd.config.versions.rules`) that decide how the resources in a pod's status count."""
+    """The features (`kschedd.config.versions.rules`) that determine how the resources in a pod's status count."""
 
     pod_level: bool = True
     """Feature pod_level_resize: pod-level resources in a status count in the same way as those of containers."""
@@ -84,7 +84,7 @@ DEFAULT_RESIZE: Final = ResizeRules()
 
 @attrs.frozen
 class _Resize:
-    """The resources in a pod's status, which differ from the spec during an in-place resize."""
+    """The resources in a pod's status, which differ from the resources in the spec during an in-place resize."""
 
     containers: Mapping[str, Raw] = attrs.field(factory=dict)
     """Statuses of containers by name."""
@@ -98,7 +98,7 @@ _NO_RESIZE: Final = _Resize()
 
 
 def why_resize_pends(status: Raw) -> str:
-    """Return the reason why a resize of the pod is pending; "" if none is."""
+    """Return the reason why a resize of the pod is pending, or ""."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodResizePending":
             return str(condition.get("reason") or "")
@@ -114,7 +114,7 @@ def _effective(requests: dict[str, _N], status: Raw, infeasible: bool, read: _Re
 
 
 def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, str], read: _Read[_N]) -> dict[str, _N]:
-    """Return the requests of one container; during an in-place resize the maximum of spec, allocated and actual."""
+    """Return one container's requests; during an in-place resize, the maximum of spec, allocated and actual."""
     requests = _exact((container.get("resources") or {}).get("requests"), read)
     status = resize.containers.get(container["name"]) if resize.containers else None
     if status is not None and status.get("resources") is not None:
@@ -123,9 +123,9 @@ def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, s
 
 
 def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
-    """Return the sum over the containers, or an init container's requests if they are higher.
+    """Return the total of the containers, or the requests of an init container if they are higher.
 
-    `requests_of` is called with a container, and True if it runs as long as the pod.
+    `requests_of` is called with a container, and with True if the container runs as long as the pod.
     """
     total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
@@ -226,16 +226,16 @@ def _sums(spec: Raw, resize: _Resize, assumed: Mapping[str, str], *, pod_level: 
 
 
 def pod_requests(spec: Raw, status: Raw | None = None, rules: ResizeRules = DEFAULT_RESIZE) -> Resources:
-    """Return a pod's total requests by resource; resources it does not request are absent."""
+    """Return a pod's total requests by resource, without resources that it does not request."""
     return _sums(spec, _resize(spec, status, rules), {})
 
 
 def pod_nonzero_requests(spec: Raw, status: Raw | None = None, rules: ResizeRules = DEFAULT_RESIZE) -> tuple[int, int]:
-    """Return (cpu in millicores, memory in bytes) for scoring, with default requests for containers that state none."""
+    """Return (cpu in millicores, memory in bytes) for scoring, with defaults for containers without requests."""
     resize = _resize(spec, status, rules)
     assumed = _ASSUMED
     if _states_pod_level(spec):
-        # With pod-level resources, defaults apply only to resources that neither the pod nor any container requests.
+        # With pod-level resources, defaults apply only to resources that neither the pod nor a container requests.
         named = _total(nanos, spec, resize, {})
         assumed = {name: least for name, least in assumed.items() if name not in named}
     total = _sums(spec, resize, assumed)
@@ -243,9 +243,9 @@ def pod_nonzero_requests(spec: Raw, status: Raw | None = None, rules: ResizeRule
 
 
 def pod_fit_score_requests(spec: Raw) -> Resources:
-    """Return the requests of the incoming pod for NodeResourcesFit's score.
+    """Return the requests of the incoming pod for the score of NodeResourcesFit.
 
-    Only here, v1.34 ignores pod-level resources and uses the sum over the containers.
+    Only for this score, v1.34 ignores pod-level resources and uses the total of the containers.
     """
     return _sums(spec, _NO_RESIZE, _ASSUMED, pod_level=False)
 
@@ -253,7 +253,7 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
 def states_cpu_and_memory(spec: Raw) -> bool:
     """Return whether each container requests cpu and memory, and the pod has no pod-level resources.
 
-    Then no default request is assumed, and all three sums above are the same.
+    If so, no default request applies, and the three totals above are equal.
     """
     if spec.get("resources"):
         return False
@@ -266,9 +266,9 @@ def states_cpu_and_memory(spec: Raw) -> bool:
 
 
 def resizes(spec: Raw, status: Raw | None) -> bool:
-    """Return whether the status reports other resources than the spec requests, so that requests depend on both.
+    """Return whether the status reports other resources than the spec requests, so that the requests depend on both.
 
-    A kubelet reports them for each container; usually they equal the requested ones.
+    A kubelet reports resources for each container, which usually equal the requested ones.
     """
     if not status:
         return False

@@ -1,7 +1,7 @@
-"""Manifests of nodes similar to an existing one.
+"""Manifests of nodes that are similar to an existing node.
 
 A similar node has the labels, taints and annotations that were set deliberately. Properties of the individual node or
-of its current state are left out: addresses, images, the cordon, taints for its conditions, a stopped kubelet.
+of its current state are omitted: addresses, images, the cordon, taints for its conditions, a stopped kubelet.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _OF_ONE_NODE: Final = (
 
 
 def similar_node(raw: Raw, name: str) -> dict[str, Any]:
-    """Return the manifest of a node of that name, similar to this one."""
+    """Return the manifest of a node with this name that is similar to the given node."""
     meta, spec, status = (raw.get(part) or {} for part in ("metadata", "spec", "status"))
     labels = {**(meta.get("labels") or {}), HOSTNAME_LABEL: name}
     annotations = {key: text for key, text in (meta.get("annotations") or {}).items() if key not in _OF_ONE_NODE}
@@ -48,7 +48,7 @@ def similar_csi_node(raw: Raw, name: str) -> dict[str, Any]:
 
 
 def similar_slice(raw: Raw, name: str) -> dict[str, Any]:
-    """Return a ResourceSlice of a similar node: the same devices, in a pool of its own."""
+    """Return a ResourceSlice of a similar node, with the same devices in a separate pool."""
     own, spec = str((raw.get("metadata") or {}).get("name")), raw["spec"]
     like, pool = str(spec["nodeName"]), spec["pool"]
     return {
@@ -60,5 +60,5 @@ def similar_slice(raw: Raw, name: str) -> dict[str, Any]:
 
 
 def _named(text: str, like: str, name: str) -> str:
-    """Return a name with the node's name replaced by another's, or prefixed if it does not contain it."""
+    """Return a name with the node's name replaced by the new node's, or with the latter added as a prefix."""
     return text.replace(like, name, 1) if like in text else f"{name}-{text}"

@@ -1,6 +1,6 @@
-"""Warnings about features that are accepted and stored but have no effect yet, shown to the submitting client.
+"""Warnings about features that kschedd accepts and stores without effect, for the submitting client.
 
-A command warns once per feature and names the objects concerned; `grouped` builds the sentences.
+A command warns once per feature and lists the objects concerned; `grouped` builds the sentences.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,9 +13,9 @@ from kschedd.api.simulation.annotations import annotation_faults, pod_settings
 
 Raw = Mapping[str, Any]
 
-_NAMED: Final = 5  # objects named in a sentence; the rest are counted
+_NAMED: Final = 5  # maximum number of objects named in a sentence; the others are counted
 
-# kinds with expected behavior that is not implemented yet
+# kinds with an expected behavior that kschedd does not implement yet
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "stored, but it does not scale anything yet",
     **dict.fromkeys(
@@ -40,7 +40,7 @@ _WITH_TEMPLATE: Final = frozenset(
 
 @attrs.frozen(order=True)
 class Unsupported:
-    """One feature that an object uses and that has no effect yet."""
+    """A feature that an object uses and that has no effect in kschedd yet."""
 
     kind: str
     namespace: str
@@ -60,7 +60,7 @@ def unsupported(raw: Raw) -> list[Unsupported]:
 
 
 def is_scheduled_by(raw: Raw) -> bool:
-    """Return whether the scheduler uses the object, though its kind is not built in."""
+    """Return whether the scheduler uses the object, although its kind is not built in."""
     return (raw.get("kind"), group_of(str(raw.get("apiVersion")))) in _SCHEDULED_BY
 
 

@@ -1,7 +1,7 @@
-"""ResourceClaims in the form that the allocator reads: requests, subrequests, constraints.
+"""ResourceClaims in the form read by the allocator: requests, subrequests, constraints.
 
 Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go.
-Errors: ClaimError, with upstream's messages.
+Errors: Errors: ClaimError, with kube-scheduler's messages.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
-MOST_DEVICES: Final = 32  # per claim (AllocationResultsMaxSize)
+MOST_DEVICES: Final = 32  # maximum number of devices per claim (AllocationResultsMaxSize)
 
 
 @attrs.define(eq=False)
 class ClaimError(KscheddError):
-    """A pod's claim does not exist, is not owned by the pod, or cannot be used."""
+    """A claim of a pod that does not exist, is not owned by the pod, or cannot be used."""
 
     why: str
 
@@ -34,10 +34,10 @@ class DeviceSubRequest:
     mode: str  # ExactCount or All
     count: int
     admin_access: bool
-    asks_admin_access: bool  # the field adminAccess is set, even to false
+    asks_admin_access: bool  # True if the field adminAccess is set, even to false
     tolerations: tuple[Raw, ...]
     states_capacity: bool = False
-    capacity: Mapping[str, str] = attrs.field(factory=dict)  # requested from each device
+    capacity: Mapping[str, str] = attrs.field(factory=dict)  # capacities requested from each device
 
     @classmethod
     def read(cls, name: str, raw: Raw, *, alternative: bool) -> "DeviceSubRequest":
@@ -59,8 +59,8 @@ class DeviceSubRequest:
 @attrs.frozen(eq=False)
 class DeviceRequest:
     name: str
-    subrequests: tuple[DeviceSubRequest, ...]  # one for an exact request; none for an unknown request type
-    prioritised: bool  # `subrequests` are alternatives, in order of preference
+    subrequests: tuple[DeviceSubRequest, ...]  # one subrequest for an exact request; none for an unknown request type
+    prioritised: bool  # True if `subrequests` are alternatives, in order of preference
 
     def full_name(self, subrequest: DeviceSubRequest) -> str:
         return f"{self.name}/{subrequest.name}" if self.prioritised else self.name
@@ -110,7 +110,7 @@ def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
 
 
 def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
-    """Return an entry's claim name (None: no claim is needed), and whether the pod must own the claim."""
+    """Return the claim name of an entry (None: no claim is needed), and whether the pod must own the claim."""
     if entry.get("resourceClaimName") is not None:
         return entry["resourceClaimName"], False
     if entry.get("resourceClaimTemplateName") is not None:
@@ -125,9 +125,9 @@ def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
 
 
 def pod_claims(pod: Pod, claims: Mapping[str, Object], *, owner_word: str = "pod") -> list[Object]:
-    """Return the pod's claims in spec order; raises ClaimError for the first that cannot be used.
+    """Return the pod's claims in spec order, or raise ClaimError for the first claim that cannot be used.
 
-    `owner_word`: the word for the pod in the reason that it does not own a claim.
+    `owner_word` is the word for the pod in the reason that it does not own a claim.
     """
     found = []
     for entry in pod.pod_spec.raw.get("resourceClaims") or ():

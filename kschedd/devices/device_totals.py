@@ -1,11 +1,12 @@
-"""Numbers of devices that provide an extended resource on a node, and of allocated ones among them, for scoring.
+"""Numbers of devices that provide an extended resource on a node, and how many of them are allocated, for scoring.
 
-If a node's device plugins provide none of a resource, the devices of its DeviceClass count as capacity, and allocated
-ones as used. As in 1.36.3, whole devices and shares are not distinguished, and incomplete or old pools and taints are
-ignored.
+If a node's device plugins do not provide a resource at all, the devices of its DeviceClass count as capacity, and the
+allocated devices as used. As in 1.36.3, whole devices and shares are not distinguished, and incomplete pools, old pools
+and taints are ignored.
 
 Source: Kubernetes v1.36, plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals). Upstream's
-NodeResourcesBalancedAllocation crashes there if the class has selectors; here it counts like NodeResourcesFit.
+NodeResourcesBalancedAllocation crashes in this case if the class has selectors; in kschedd it counts as
+NodeResourcesFit does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ from kschedd.devices.pools.allocated import AllocatedState
 from kschedd.devices.pools.inventory import Device, Inventory
 from kschedd.devices.selection import SelectorFailure, selects
 
-_Total = tuple[int, int]  # devices, and allocated ones among them
+_Total = tuple[int, int]  # numbers of devices and of allocated devices
 
 
 def with_devices(
@@ -35,7 +36,7 @@ def with_devices(
     rows: Rows,
     manager: DRAManager,
 ) -> Fractions:
-    """Return the utilization with devices counted for resources that the node's device plugins do not provide."""
+    """Return the utilization, with devices counted for resources that the node's device plugins do not provide."""
     classes = manager.resolver.classes()
     if not classes or not any(name in classes for name in names):
         return fractions
@@ -60,7 +61,7 @@ class _Totals:
     allocated: AllocatedState
 
     def of(self, device_class: Object, node: Node) -> _Total:
-        """Return the totals of a class on a node; (0, 0) if a selector fails."""
+        """Return the totals of a class on a node, or (0, 0) if a selector fails."""
         selectors: Sequence[Raw] = device_class.spec.get("selectors") or ()
         try:
             found = [device for device in self._devices(node) if _matches(selectors, device)]

@@ -1,7 +1,8 @@
 """DRAManager: device state shared by the plugins of all profiles.
 
-It contains the published devices, the devices held by claims, allocations in flight, and the DeviceClasses that provide
-extended resources. It reads the cluster state and never modifies it. Each part is updated when it is accessed.
+The state consists of the published devices, the devices held by claims, allocations in flight, and the DeviceClasses
+that provide extended resources. The manager reads the cluster state and never modifies it. Each part is updated when it
+is accessed.
 
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dra_manager.go.
 """
@@ -33,20 +34,20 @@ class DRAManager:
         self.known = KnownAllocations()
         self._inventory = Inventory()
         self._inventory_stamp = -1
-        self._by_rules = False  # taints of DeviceTaintRules are included
+        self._by_rules = False  # True if taints of DeviceTaintRules are included
         self._tainted = TaintedSlices()
 
     def fork(self, cluster: SchedulerCache) -> "DRAManager":
-        """Return a manager with the same allocations and reservations in flight for a fork of the cluster."""
+        """Return a manager for a fork of the cluster, with the same allocations and reservations in flight."""
         forked = DRAManager(cluster)
         forked.in_flight = self.in_flight.fork(cluster, forked._in_use)
-        # The fork reads the latest versions only; earlier versions that were seen must be seen there as well.
+        # The fork reads only the latest versions, so claims that were observed earlier must be recorded there as well.
         for key, claim in self._changes.since(self._changes_stamp) or ():
             forked.in_flight.seen(key, claim)
         return forked
 
     def catch_up(self) -> None:
-        """Process changes of claims since the last call; called before an attempt reads claims."""
+        """Process changes of claims since the last call; this is called before an attempt reads claims."""
         changes = self._changes.since(self._changes_stamp)
         if changes is None:
             claims = self._cluster.of_kind("ResourceClaim")
@@ -61,7 +62,7 @@ class DRAManager:
         self._changes_stamp = self._cluster.versions.now
 
     def inventory(self, rules: DeviceRules | None = None) -> Inventory:
-        """Return the published devices; `rules` None: with the rules of the previous call."""
+        """Return the published devices; with `rules` None, the rules of the previous call apply."""
         versions = self._cluster.versions
         by_rules = self._by_rules if rules is None else rules.device_taint_rules
         if self._inventory_stamp < versions.latest("ResourceSlice", KIND) or self._by_rules != by_rules:
@@ -89,6 +90,6 @@ class DRAManager:
 
     @property
     def stamp(self) -> Hashable:
-        """A value that changes whenever any of this state changes."""
+        """A value that changes whenever a part of this state changes."""
         versions = self._cluster.versions
         return (versions.latest("ResourceSlice", "ResourceClaim", "DeviceClass", KIND), self._in_use.pools.at)

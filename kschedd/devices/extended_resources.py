@@ -1,12 +1,13 @@
 """Extended resources provided by a DeviceClass: a pod requests `example.com/gpu: 2`, and devices are allocated for it.
 
-A class provides the resource that it names (`extendedResourceName`), and `deviceclass.resource.kubernetes.io/` followed
-by its own name. If a node has such a resource in its allocatable, a device plugin provides it, and it is counted there.
-If a node has none, an internal claim is allocated: in memory while nodes are searched, created before the pod is bound,
-deleted if the binding fails.
+A class provides the resource that it names (`extendedResourceName`), and the resource
+`deviceclass.resource.kubernetes.io/` followed by the name of the class. If a node has such a resource in its
+allocatable, a device plugin provides it, and the resource is counted there. If a node does not have it, an internal
+claim is allocated. The claim is in memory while nodes are searched, is created before the pod is bound, and is deleted
+if the binding fails.
 
-As in 1.36.3, if two classes name one resource, the newer wins (then the first by name). The other one does not provide
-its implicit resource either if it came second.
+As in 1.36.3, if two classes name one resource, the newer class wins (and among equally new classes the first by name).
+The other class does not provide its implicit resource either if it came second.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/extendeddynamicresources.go;
 dynamic-resource-allocation/deviceclass/extendedresourcecache.
@@ -43,7 +44,7 @@ class DeviceClassResolver:
         self._classes: dict[str, Object] = {}
 
     def classes(self) -> Mapping[str, Object]:
-        """Return every resource that a class provides, with the class."""
+        """Return every resource that a class provides, with its class."""
         versions = self._cluster.table.versions
         if self._stamp < versions.at.get("DeviceClass", 0):  # called several times for every pod
             self._classes = _by_resource(self._cluster.of_kind("DeviceClass").values())
@@ -75,7 +76,7 @@ def _goes_before(one: Object, other: Object) -> bool:
 
 @attrs.frozen
 class RequestMapping:
-    """The request whose devices serve a container's resource."""
+    """The request with the devices for a container's resource."""
 
     container: str
     resource: str
@@ -87,7 +88,7 @@ class RequestMapping:
 
 @attrs.frozen(eq=False)
 class NodeClaim:
-    """The claim in its form for one node: requests for the resources that the node's device plugins do not provide."""
+    """A claim in the form for one node: requests for the resources that the node's device plugins do not provide."""
 
     obj: Object
     mappings: tuple[RequestMapping, ...]
@@ -97,11 +98,11 @@ class NodeClaim:
 class ExtendedResourceClaim:
     """A pod's claim for extended resources.
 
-    `obj` is in memory, or the claim of an earlier attempt whose binding failed.
+    `obj` is in memory, or is the claim of an earlier attempt for which the binding failed.
     """
 
     obj: Object
-    resources: Mapping[str, int]  # the pod's requests that a class may serve
+    resources: Mapping[str, int]  # requests of the pod that a class may serve
 
     @property
     def stale(self) -> bool:
@@ -111,7 +112,7 @@ class ExtendedResourceClaim:
 def extended_resource_claim(
     pod: Pod, resolver: DeviceClassResolver, find: Callable[[Pod], Object | None]
 ) -> ExtendedResourceClaim | None:
-    """Return the pod's claim for its extended resources; None if no class provides any of them.
+    """Return the pod's claim for its extended resources, or None if no class provides any of them.
 
     `find` returns the claim that was already created for a pod.
     """
@@ -132,7 +133,7 @@ class CreatedClaims:
         self._owners: dict[str, str] = {}  # by the claim's key
 
     def take(self, key: str, claim: Object | None) -> None:
-        """Record the current version of a claim; None: it was deleted."""
+        """Record the current version of a claim, or None if it was deleted."""
         owner = None
         if claim is not None and (claim.metadata.get("annotations") or {}).get(ANNOTATION) == "true":
             owner = claim.owner
@@ -146,7 +147,7 @@ class CreatedClaims:
             self._by_owner.setdefault(now, {})[key] = claim
 
     def take_all(self, claims: Mapping[str, Object]) -> None:
-        """Replace all claims; keyed by claim key."""
+        """Replace all claims; the mapping is by claim key."""
         self._by_owner.clear()
         self._owners.clear()
         for key, claim in claims.items():
@@ -210,8 +211,9 @@ class _Request:
 class _OfResource:
     """The requests for one resource, container by container.
 
-    Containers and sidecars have a request each. Init containers that end earlier may use the devices of later
-    containers. Beyond these, only the init container with the largest need has a request, which also serves the others.
+    Each container and each sidecar has a request. Init containers that end before the others start may use the devices
+    of later containers. If init containers need more devices than these, only the init container with the largest need
+    has a request, which the others share.
     """
 
     resource: str
@@ -243,7 +245,7 @@ class _OfResource:
         yield from (request for request in lasting if request is not None)
 
     def _request(self, place: int, reusable: Sequence[_Request | None]) -> _Request | None:
-        """Return the request for what this container needs beyond the devices of other requests."""
+        """Return the request for the devices that this container needs in addition to the devices of other requests."""
         container = self.containers[place]
         requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
         missing = value(requests.get(self.resource, 0))

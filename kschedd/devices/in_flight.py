@@ -1,9 +1,9 @@
 """Claims in flight: allocations and reservations of ResourceClaims that the watch has not delivered yet.
 
-From Reserve until the watch event, the devices of an allocation count as in use and other pods wait for its claim. A
-pod's entry in `status.reservedFor` that is being written is not overwritten by the next pod's. The state is shared by
-all instances of DynamicResources, so that none allocates another's devices. It reads the cluster state and never
-modifies it.
+From Reserve until the watch event, the devices of an allocation count as in use, and other pods wait for its claim. A
+pod's entry in `status.reservedFor` that is being written is not overwritten by the entry of the next pod. All instances
+of DynamicResources share this state, so that none allocates devices of another. This class reads the cluster state and
+never modifies it.
 
 Source: Kubernetes v1.34, plugins/dynamicresources/dra_manager.go (claimTracker, inFlightAllocations).
 """
@@ -33,7 +33,7 @@ class ClaimsInFlight:
         self._reserving: dict[str, dict[str, Raw]] = {}  # claim's key -> pod's uid -> entry
 
     def fork(self, cluster: SchedulerCache, in_use: InUse) -> "ClaimsInFlight":
-        """Return the same allocations and reservations for a fork of the cluster."""
+        """Return the same allocations and reservations, for a fork of the cluster."""
         forked = ClaimsInFlight(cluster, in_use)
         for uid, one in self._allocations.items():
             forked._put(uid, one)
@@ -50,7 +50,7 @@ class ClaimsInFlight:
         self._put(claim.uid, _InFlight(key, kept, bool(created_as)))
 
     def _put(self, uid: str, one: _InFlight) -> None:
-        for earlier in (uid, self._uids.get(one.key)):  # of this claim, or of an earlier one of the same name
+        for earlier in (uid, self._uids.get(one.key)):  # of this claim, or of an earlier claim with the same name
             if earlier in self._allocations:
                 self._drop(earlier)
         self._allocations[uid] = one
@@ -75,14 +75,14 @@ class ClaimsInFlight:
         return [*reserved_for(claim), *entries.values()]
 
     def release(self, claim: Object, pod: Pod) -> None:
-        """Drop the pod's entry in flight, because it will not be written."""
+        """Drop the pod's entry in flight, because the entry will not be written."""
         self._reserving.get(claim.key, {}).pop(pod.uid, None)
 
     def seen(self, key: str, claim: Object | None) -> None:
-        """Process a version of the claim that the watch has delivered; None: it was deleted.
+        """Process a version of the claim that the watch has delivered, or None if it was deleted.
 
-        Its content is no longer in flight, even if the next version removes it again: the user of the claim may be
-        gone.
+        The content of this version is no longer in flight, even if the next version removes it again, because the user
+        of the claim may be gone.
         """
         if key in self._reserving:
             self._reservations_seen(key, claim)
@@ -100,6 +100,6 @@ class ClaimsInFlight:
             del self._reserving[key]
 
     def see_all(self) -> None:
-        """Process all claims like `seen`, if only their latest versions are known."""
+        """Process all claims as `seen` does, if only their latest versions are available."""
         for key in [*self._uids, *self._reserving]:
             self.seen(key, self._cluster.get("ResourceClaim", key))

@@ -1,12 +1,12 @@
-"""Rules for the allocation of devices: the behavior of a version of kube-scheduler with its feature gates.
+"""Rules for the allocation of devices: the behavior of a kube-scheduler version with its feature gates.
 
-Each field describes the behavior if it is True. With all fields at their defaults the behavior is that of 1.34.
+Each field describes the behavior for the value True. With all fields at their defaults the behavior is that of 1.34.
 """
 
 import attrs
 
 
-@attrs.frozen(kw_only=True, cache_hash=True)  # part of a key for each node
+@attrs.frozen(kw_only=True, cache_hash=True)  # part of a key that is computed for each node
 class DeviceRules:
     admin_access: bool = True
     """ClaimRequests may use admin access to devices that others use."""

@@ -1,10 +1,10 @@
 """Evaluation of CEL selectors on devices; compiled expressions and results per device are cached.
 
-This is the only module of the package that imports CEL, on the first evaluation. A cluster without devices never
-imports it.
+This is the only module of the package that imports CEL, which it does at the first evaluation. A cluster without
+devices never imports it.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
-Errors: SelectorFailure, with upstream's message except the claim's or class's name.
+Errors: Errors: SelectorFailure, with kube-scheduler's message, but without the name of the claim or class.
 """
 
 from collections.abc import Mapping
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class SelectorFailure(KscheddError):
-    """The selector has no result: it does not compile, or its evaluation on this device fails."""
+    """A selector without a result: it does not compile, or its evaluation on this device fails."""
 
     why: str
     at_compile_time: bool
 
 
 def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
-    """Return whether the expression selects the device; raises SelectorFailure.
+    """Return whether the expression selects the device, or raise SelectorFailure.
 
-    `shares`: `allowMultipleAllocations` has the device's value; otherwise it is false for every device.
+    `shares`: With `shares`, `allowMultipleAllocations` has the device's value; otherwise it is false for every device.
     """
     known = device.verdicts.get(expression)
     if known is None:
@@ -48,9 +48,9 @@ def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
 
 
 def compile_error(expression: str, *, shares: bool = False) -> str | None:
-    """Return the compile error of a new expression; None if it compiles.
+    """Return the compile error of a new expression, or None if it compiles.
 
-    `shares`: the expression may use `allowMultipleAllocations`. Stored expressions may always use it.
+    With `shares`, the expression may use `allowMultipleAllocations`. Stored expressions may always use it.
     """
     failure = _compiled(expression, shares)
     return str(failure) if isinstance(failure, SelectorFailure) else None
@@ -80,7 +80,7 @@ def _compiled(expression: str, shares: bool) -> "Program | SelectorFailure":
 
 
 def _view(device: Device, shares: bool) -> "DeviceInput":
-    """Return the CEL input of the device; raises CelFailure if an attribute cannot be parsed."""
+    """Return the CEL input of the device, or raise CelFailure if an attribute cannot be parsed."""
     from kschedd.devices.cel.run import DeviceInput
     from kschedd.devices.cel.values import DeviceMaps, Quantity, Semver
 

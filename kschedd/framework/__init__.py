@@ -1,1 +1,1 @@
-"""The plugin interface: extension points, statuses, cycle state, registry, and the guard around out-of-tree plugins."""
+"""The plugin interface: extension points, statuses, cycle state, registry, and the guard of out-of-tree plugins."""

@@ -1,7 +1,8 @@
-"""CallCosts: costs of calls of out-of-tree plugins and extenders: number, duration, timeouts.
+"""CallCosts: the number, duration and timeouts of calls of out-of-tree plugins and extenders.
 
-Shown by `kschedd plugin costs` and `daemon.info`. Quantiles cover the last calls of each kind. All other values count
-from the start of the daemon, and outlive plugin instances. Written from several threads.
+`kschedd plugin costs` and `daemon.info` show these costs. Quantiles cover the latest calls of each kind. All other
+values count from the start of the daemon, and are kept when plugin instances are replaced. Several threads may record
+calls.
 """
 
 from collections import deque
@@ -10,12 +11,15 @@ from typing import Final
 
 import attrs
 
-_RECENT: Final = 1000  # calls of one kind that quantiles cover
+_RECENT: Final = 1000  # number of calls of one kind that quantiles cover
 
 
 @attrs.frozen
 class CallCost:
-    """The cost of one method of a plugin, or one verb of an extender. Seconds are None before the first return."""
+    """The cost of one method of a plugin, or one verb of an extender.
+
+    The durations are None before the first call has returned.
+    """
 
     name: str
     method: str
@@ -24,7 +28,7 @@ class CallCost:
     p99_s: float | None
     longest_s: float | None
     timeouts: int
-    failures: int  # calls that raised or returned an invalid value, timeouts excluded
+    failures: int  # number of calls that raised or returned an invalid value, without timeouts
 
 
 @attrs.define(eq=False)

@@ -1,7 +1,7 @@
-"""CycleState: data that plugins store for themselves and each other within one scheduling attempt.
+"""CycleState: data that plugins store for themselves and for each other during one scheduling attempt.
 
-Owned by the attempt; ends with the attempt, or with the pod's binding cycle. A what-if (nominated pod added, victims
-removed) works on a clone. Values that such a run changes must have a `clone` method; all others are shared.
+The attempt owns the data, which end with the attempt or with the pod's binding cycle. A what-if (nominated pod added,
+victims removed) uses a clone. A value that a what-if changes must have a `clone` method; all other values are shared.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -17,11 +17,11 @@ class Clonable(Protocol):
 @attrs.define(eq=False)
 class CycleState:
     data: dict[str, Any] = attrs.field(factory=dict)
-    skip_filter: set[str] = attrs.field(factory=set)  # plugins whose PreFilter returned Skip
-    already_filtered_by: str = ""  # the plugin whose PreFilterResult names only nodes its filter passes
-    skip_score: set[str] = attrs.field(factory=set)  # plugins whose PreScore returned Skip
-    resizes: bool = False  # the pod already runs on its node, and is to be resized there
-    scores_without_pods: bool = False  # an extender returned Node objects, which are scored without pods
+    skip_filter: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreFilter
+    already_filtered_by: str = ""  # plugin with a PreFilterResult that names only nodes which its filter passes
+    skip_score: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreScore
+    resizes: bool = False  # True if the pod already runs on its node and must be resized there
+    scores_without_pods: bool = False  # True if an extender returned Node objects, which are scored without their pods
 
     def clone(self) -> "CycleState":
         copied = {key: value.clone() if isinstance(value, Clonable) else value for key, value in self.data.items()}

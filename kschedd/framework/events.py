@@ -1,13 +1,13 @@
-"""Cluster events: what changed, which plugins registered for it, and their queueing hints.
+"""Cluster events: kinds of changes, the plugins registered for them, and their queueing hints.
 
-A plugin registers events (`events_to_register`), each with a queueing hint. A change of an object is translated
-into events as narrow as possible (`node_events`, `pod_events`, `object_event`); an event is delivered to a
-plugin that registered the same or a wider one (`matches`). The hint then decides for one rejected pod
-whether to requeue it. Values and pure functions only.
+A plugin registers events (`events_to_register`), each with a queueing hint. A change of an object is translated into
+the narrowest possible events (`node_events`, `pod_events`, `object_event`). An event is delivered to each plugin that
+registered the same event or a wider one (`matches`). The hint then decides whether to requeue one rejected pod.
+This module contains only values and pure functions.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent),
 scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueueingHintMap).
-Errors: none here. A hint that raises counts as QUEUE; the queue contains it.
+Errors: none here. If a hint raises an exception, the queue handles it like the result QUEUE.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ class ActionType(IntFlag):
     DELETE = 1 << 1
     UPDATE_NODE_ALLOCATABLE = 1 << 2
     UPDATE_NODE_LABEL = 1 << 3
-    UPDATE_NODE_TAINT = 1 << 4  # its taints, or spec.unschedulable cleared
+    UPDATE_NODE_TAINT = 1 << 4  # a change of its taints, or spec.unschedulable was cleared
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
     UPDATE_NODE_DECLARED_FEATURE = 1 << 7  # since v1.35
@@ -51,7 +51,7 @@ class ActionType(IntFlag):
 
     @property
     def label(self) -> str:
-        """The name in Kubernetes: `UpdateNodeLabel`; "" for a combination without a name."""
+        """The name in Kubernetes: The name, such as `UpdateNodeLabel`, or "" for a combination without a name."""
         return _ACTION_LABELS.get(self, "")
 
 
@@ -77,7 +77,7 @@ _ACTION_LABELS = {
 
 
 class EventResource(StrEnum):
-    """The kind of an event's object. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD occur in events only."""
+    """The kind of an event's object. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD occur only in events."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -112,7 +112,7 @@ class CustomResource:
 
 @attrs.frozen(cache_hash=True)
 class ClusterEvent:
-    """One change, or a class of changes that a plugin registers for."""
+    """One change, or a class of changes for which a plugin registers."""
 
     resource: EventResource | CustomResource
     action: ActionType
@@ -120,7 +120,7 @@ class ClusterEvent:
 
     @cached_property  # read for each call of a hint
     def label(self) -> str:
-        """The name in logs, metrics and the queue's history: `NodeAdd`, `ForceActivate`."""
+        """The name in logs, metrics and the queue's history: for example `NodeAdd`, `ForceActivate`."""
         resource = self.resource.label if isinstance(self.resource, CustomResource) else self.resource.value
         return self.custom_label or resource + self.action.label
 
@@ -134,9 +134,9 @@ class ClusterEvent:
 
 
 def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
-    """Return whether `incoming` is the same as `registered` or a narrower event.
+    """Return whether `incoming` is the same event as `registered` or a narrower one.
 
-    A general update that fits no narrower event matches only registrations of general updates.
+    A general update, to which no narrower event applies, matches only registrations of general updates.
     """
     if registered.wildcard:
         return True
@@ -150,7 +150,7 @@ def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
 
 
 class QueueingHint(Enum):
-    """A plugin's answer for one pod it rejected and one event."""
+    """A plugin's answer for one event and one pod that the plugin rejected."""
 
     QUEUE_SKIP = "QueueSkip"  # the event cannot make this pod schedulable
     QUEUE = "Queue"  # the pod may be schedulable now
@@ -169,14 +169,14 @@ Concerns = Callable[[PodSignature, Any, Any], Collection[str] | None]
 
 @attrs.frozen
 class ClusterEventWithHint:
-    """An event a plugin registers. Without a hint every such event requeues the pods the plugin rejected.
+    """An event that a plugin registers. Without a hint, every such event requeues the pods that the plugin rejected.
 
-    `by_signature` promises that the hint reads only the pod's signature (spec, namespace, labels). It may read more
-    only if the event's object is that same pod (same uid). The queue then calls the hint once for all other pods of a
-    signature.
+    `by_signature` is a promise that the hint reads only the pod's signature (spec, namespace, labels). The hint may
+    read more only if the event's object is the pod itself (same uid). For all other pods of a signature, the queue then
+    calls the hint only once.
 
-    `concerns` lists the pods that an event may concern, so that the queue need not call the hint for each pod. Rule:
-    for all other pods of the signature the hint returns QueueSkip. In-tree plugins only.
+    `concerns` returns the pods that an event may concern, so that the queue need not call the hint for each pod. Rule:
+    the hint returns QueueSkip for all other pods of the signature. In-tree plugins only.
     """
 
     event: ClusterEvent
@@ -208,7 +208,7 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
 
-# Reasons for requeueing that are not cluster events.
+# Reasons for requeueing that do not come from cluster events.
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
@@ -240,9 +240,9 @@ def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """Return the events of a node update, in upstream's order; empty if nothing relevant to scheduling changed.
+    """Return the events of a node update, in upstream's order, or nothing if no change matters for scheduling.
 
-    Making a node schedulable again is a change of taints, so that event may occur twice.
+    Uncordoning a node is a change of taints, so this event may occur twice.
     """
     found = []
     if old.unschedulable and not new.unschedulable:
@@ -265,10 +265,10 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 
 
 def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[ClusterEvent]:
-    """Return the events of a pod update, in upstream's order; a general update if no narrower one fits.
+    """Return the events of a pod update in upstream's order, or a general update if no narrower event applies.
 
-    `resizing`: the rules for counting requests of running pods, if resized pods are queued. None: they are not queued,
-    and an increased request is no separate event.
+    `resizing` contains the rules for counting requests of running pods, if resized pods are queued. With None they are
+    not queued, and an increased request is not a separate event.
     """
     found = []
     if old.signature is not new.signature and old.labels != new.labels:
@@ -283,7 +283,7 @@ def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[
     if old.pod_spec is not new.pod_spec:
         if old.pod_spec.scheduling_gates and not new.pod_spec.scheduling_gates:
             found.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        # Tolerations can be added to a pod but never changed, so comparing their number is enough.
+        # Tolerations can be added to a pod but not changed, so comparing their number is enough.
         if len(old.pod_spec.tolerations) != len(new.pod_spec.tolerations):
             found.append(ActionType.UPDATE_POD_TOLERATION)
     if _generated_claims(old.status) != _generated_claims(new.status):
@@ -328,7 +328,7 @@ def _generated_claims(status: Raw) -> tuple[list[tuple[Any, Any]], Any] | None:
     return [(s.get("name"), s.get("resourceClaimName")) for s in statuses or ()], extended
 
 
-# Extenders register nothing; a pod rejected by one has this name in its unschedulable plugins.
+# Extenders register no events; a pod rejected by an extender has this name in its unschedulable plugins.
 EXTENDER_NAME = "Extender"
 
 # A plugin without registrations is treated as registered for every event.
@@ -352,10 +352,10 @@ EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
 def hints_of(
     registered: Iterable[ClusterEventWithHint] | None, *, taints_for_all: bool = True
 ) -> tuple[ClusterEventWithHint, ...]:
-    """Return one plugin's registrations in the queue's form. `registered` None: it has no `events_to_register`.
+    """Return one plugin's registrations in the queue's form. `registered` None: the plugin has no `events_to_register`.
 
-    `taints_for_all`: a plugin registered for node additions but not for taint changes also gets every taint change, as
-    in releases without the rule taints_wake_their_own.
+    With `taints_for_all`, a plugin registered for node additions but not for taint changes also gets every taint
+    change, as in releases without the rule taints_wake_their_own.
     """
     if registered is None:
         return EVERY_EVENT
@@ -371,7 +371,7 @@ def hints_of(
 
 
 def hint_map(plugins: Sequence[Any], *, taints_for_all: bool = True) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-    """Return the registrations, by name, of the plugins of one profile that may reject a pod; see `hints_of`."""
+    """Return the registrations by name of a profile's plugins that may reject a pod; see `hints_of`."""
     found = {}
     for plugin in plugins:
         register = getattr(plugin, "events_to_register", None)

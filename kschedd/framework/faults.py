@@ -1,7 +1,7 @@
-"""Errors of out-of-tree plugins, each naming its plugin; and the safe formatting of plugin values in messages.
+"""Errors of out-of-tree plugins, which name the plugin, and safe formatting of plugin values in messages.
 
-A plugin's exceptions, strings and `repr`s are untrusted code or input: they are converted here to an exact
-`str` of bounded length that can be encoded.
+A plugin's exceptions, strings and `repr`s are untrusted code or input, so they are converted here to an exact `str` of
+limited length that can be encoded.
 """
 
 import re
@@ -29,24 +29,24 @@ class PluginError(KscheddError, rpc_code="plugin"):
 
 @attrs.define(eq=False)
 class PluginTimeout(PluginError, rpc_code="timeout"):
-    """A call that was abandoned at the time limit, or not made because an abandoned one still runs."""
+    """A call that was abandoned at the time limit, or not made because an abandoned call still runs."""
 
 
 class BadAnswer(Exception):
-    """An invalid value returned by a plugin; the message has the actual and the required value."""
+    """An invalid value returned by a plugin; the message contains the actual and the required value."""
 
 
 def plain_text(text: str) -> str:
-    """Return the text as an exact `str` of bounded length that is valid UTF-8."""
+    """Return the text as an exact `str` of limited length that is valid UTF-8."""
     whole = str.encode(text, "utf-8", "backslashreplace").decode()
     return whole if len(whole) <= _LONGEST_TEXT else f"{whole[:_LONGEST_TEXT]}..."
 
 
 def shown(value: object) -> str:
-    """Return a value's repr for a message, truncated if long; its type if the repr fails."""
+    """Return a value's repr for a message (truncated if long), or its type if the repr fails."""
     try:
-        # Memory addresses differ from run to run; messages must not.
+        # Memory addresses differ from run to run, but messages must not.
         text = re.sub(r" at 0x[0-9a-f]+", "", plain_text(repr(value)))
-    except BaseException:  # a repr is the plugin's code
+    except BaseException:  # a repr is code of the plugin
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

@@ -1,33 +1,33 @@
-"""PluginGuard: calls of an out-of-tree plugin with a time limit; every failure becomes an error that names the plugin.
+"""PluginGuard: calls of an out-of-tree plugin with a time limit; each failure becomes an error that names the plugin.
 
-A call runs in one of the plugin's threads while its caller waits, at most for the limit. A call that has not returned
-by then is abandoned (a thread cannot be stopped) and its thread replaced. Until it returns, further calls of that
-plugin for the same pod fail at once, so that one pod costs one wait; calls for other pods are made. Once MOST_HUNG
-calls are abandoned, every call of the plugin fails at once until one of them returns. If the daemon's loop must not
-block, the callers are themselves in worker threads. A step of an attempt lets other threads use the scheduler's state
-while it waits (`exclusion`).
+A call runs in one of the plugin's threads, while its caller waits at most until the limit. A call that has not returned
+by then is abandoned (a thread cannot be stopped), and its thread is replaced. Until this call returns, further calls of
+the plugin for the same pod fail immediately, so that one pod costs one wait. Calls for other pods are made. Once
+MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of them returns. If the daemon's
+event loop must not block, the callers themselves run in worker threads. A step of an attempt lets other threads use the
+scheduler's state while it waits (`exclusion`).
 
 `filter` and `score`, which judge one node at a time, are called thousands of times for one pod. For them the limit
-applies to a whole shard of nodes (`GuardedCall`). It is enforced by the filter workers, or by `PluginGuard.batch`
-without them. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, in the same way
-(`GuardedCall`).
+applies to a whole shard of nodes (`GuardedCall`). The filter workers enforce the limit, or `PluginGuard.batch` if there
+are none. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, with the same kind of
+limit (`GuardedCall`).
 
-`OWNERS_METHODS` are called by the scheduling queue and the store, which do nothing else meanwhile. Their limit is
-short. After a call that took too long the method is rejected for all objects until it has returned, and then for a
-pause that doubles each time. So the first call of `validate` that hangs stops the daemon's loop for one second. It is
-called in the middle of a write, which no other write may interrupt, so a thread would delay all other writes just as
-long. A shorter limit would reject objects whose plugin is merely waiting for the CPU: on a busy machine a thread may
-wait for hundreds of milliseconds.
+The scheduling queue and the store call the methods in `OWNERS_METHODS`, and do no other work meanwhile. Their limit is
+short. If such a call takes too long, the method is rejected for all objects until the call has returned, and then for a
+pause that doubles each time. So the first call of `validate` that hangs blocks the daemon's event loop for one second.
+This call takes place in the middle of a write, which no other write may interrupt, so a thread would delay all other
+writes just as long. A shorter limit would reject objects if the plugin merely waits for the CPU: on a busy machine a
+thread may wait for hundreds of milliseconds.
 
-Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. Its text was
-formatted in the plugin's thread, because an exception's `__str__` is plugin code, too.
+Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. The
+exception's text was formatted in the plugin's thread, because its `__str__` is plugin code, too.
 
-Without a limit (infinity) a plugin is called in the caller's thread, so that debuggers and Ctrl-C work.
+Without a limit (infinity), a plugin is called in the caller's thread, so that debuggers and Ctrl-C work.
 
-Not contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code that never releases
-the interpreter's lock, and memory use.
+Some failures cannot be contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code
+that never releases the interpreter lock, and memory use.
 
-Source: none upstream; a plugin that hangs blocks kube-scheduler.
+Upstream has no such guard: a plugin that hangs blocks kube-scheduler.
 """
 
 import math
@@ -52,18 +52,18 @@ from kschedd.framework.status import fault_text, is_ours
 T = TypeVar("T")
 
 PLUGIN_LIMIT_S: Final = 5.0  # time limit for a call of an out-of-tree plugin
-OWNERS_LIMIT_S: Final = 1.0  # time limit for a method that the scheduling queue or the store calls
+OWNERS_LIMIT_S: Final = 1.0  # time limit for a method called by the scheduling queue or the store
 OWNERS_METHODS: Final = frozenset(("pre_enqueue", "hint", "sort_key", "validate"))
 _LONGEST_PAUSE: Final = 6  # exponent: 2 ** 6 seconds
 START_LIMIT_S: Final = 30.0  # time limit for importing the module, or constructing the plugin
-SLOW_START_S: Final = 3.0  # after this time, standard error names the plugin that is being waited for
-_QUITS: Final = ("BdbQuit", "Exit")  # what `q` raises in pdb, and in that of pytest: it ends more than the call
-MOST_HUNG: Final = 32  # abandoned calls of one plugin, with one thread each; several may be for the nodes of one pod
+SLOW_START_S: Final = 3.0  # time after which standard error names the plugin that delays the start
+_QUITS: Final = ("BdbQuit", "Exit")  # raised by `q` in pdb and in pytest's pdb; they end more than the call
+MOST_HUNG: Final = 32  # maximum number of abandoned calls of one plugin, with one thread each
 
 
 @attrs.define(eq=False)
 class GuardedCall:
-    """Work that calls plugins in another thread, under its caller's time limit; records the plugin being called."""
+    """Work that calls plugins in another thread, with its caller's time limit; it records the plugin being called."""
 
     done: threading.Event = attrs.field(factory=threading.Event)
     calling: "PluginGuard | None" = None
@@ -71,10 +71,10 @@ class GuardedCall:
     args: tuple[Any, ...] = ()
     given_up: bool = False
     begun: bool = False
-    # Held while a plugin's call changes one of the scheduler's caches (a label column requested for the first time).
+    # Held while a call of the plugin changes a cache of the scheduler (a label column requested for the first time).
     lock: threading.Lock = attrs.field(factory=threading.Lock)
-    scheduler: SchedulerLock | None = None  # taken for the same purpose, unless the waiting caller holds it
-    limited: bool = True  # False: no caller waits, and Ctrl-C is the user's, not a fault of the plugin
+    scheduler: SchedulerLock | None = None  # lock taken for the same purpose, unless the waiting caller holds it
+    limited: bool = True  # False: no caller waits, and Ctrl-C is not a fault of the plugin
 
     def run(self, work: Callable[[], T]) -> T:
         """Run the work in the worker thread. Raises PluginTimeout if the thread begins too late."""
@@ -90,9 +90,9 @@ class GuardedCall:
             self.done.set()
 
     def give_up(self, limit_s: float) -> PluginTimeout:
-        """Abandon the call at the limit; return an error that names the running plugin.
+        """Abandon the call at the limit, and return an error that names the running plugin.
 
-        That plugin is not called again for the same pod until it returns.
+        This plugin is not called again for the same pod until it returns.
         """
         with self.lock:
             self.given_up = True
@@ -109,7 +109,10 @@ class GuardedCall:
 
 @attrs.frozen(kw_only=True)
 class PluginTraceback:
-    """An exception that a plugin raised. `traceback`: its text, with the lines outside kschedd only."""
+    """An exception that a plugin raised.
+
+    `traceback` is the text of the traceback, with only the lines outside kschedd.
+    """
 
     plugin: str
     method: str
@@ -121,13 +124,13 @@ class PluginTraceback:
 class HungCall:
     """A call that was abandoned."""
 
-    pod: str  # uid; "" if it concerned none
+    pod: str  # uid of the pod that the call concerns, or ""
     returned: threading.Event
     method: str = ""
 
 
 def _pod_of(args: tuple[Any, ...]) -> str:
-    """Return the uid of the pod that a call with these arguments concerns; "" if none."""
+    """Return the uid of the pod that a call with these arguments concerns, or ""."""
     return next((arg.uid for arg in args if isinstance(arg, Pod)), "")
 
 
@@ -136,7 +139,7 @@ _this_thread = threading.local()
 
 @contextmanager
 def without_limits() -> Iterator[None]:
-    """Call plugins in this thread within the context: several times faster, but one that hangs blocks it."""
+    """Call plugins in this thread inside the context: much faster, but a plugin that hangs blocks the thread."""
     _this_thread.call = GuardedCall(limited=False)
     try:
         yield
@@ -146,9 +149,9 @@ def without_limits() -> Iterator[None]:
 
 @contextmanager
 def waited_for() -> Iterator[None]:
-    """Make this thread's plugin call the only code that changes the scheduler's state.
+    """Give this thread's plugin call exclusive access to the scheduler's state.
 
-    Raises RuntimeError in an abandoned call, and in a thread that a plugin started.
+    Raises RuntimeError in an abandoned call, and in a thread started by a plugin.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is None:
@@ -161,14 +164,14 @@ def waited_for() -> Iterator[None]:
 
 @contextmanager
 def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
-    """Make the caller the only code that changes the scheduler's state, from any thread.
+    """Give the caller exclusive access to the scheduler's state, from any thread.
 
-    Unlike `waited_for`, it also works in a plugin's own threads and abandoned calls. `scheduler`: the lock that such a
-    thread takes; None if one thread does everything.
+    Unlike `waited_for`, this also works in a plugin's own threads and in abandoned calls. `scheduler` is the lock that
+    such a thread takes, or None if one thread does all work.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is not None and call.scheduler is None:
-        with call.lock:  # not abandoned meanwhile, so its caller holds the lock on its behalf
+        with call.lock:  # not abandoned meanwhile, so the caller holds the lock on behalf of the call
             if not call.given_up:
                 yield
                 return
@@ -179,7 +182,7 @@ def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
 class PluginGuard:
     """One plugin's time limits and its threads.
 
-    `on_fault` receives faults that fail no call, `raised` every exception of the plugin.
+    `on_fault` receives faults that fail no call, and `raised` every exception of the plugin.
     """
 
     def __init__(
@@ -193,13 +196,13 @@ class PluginGuard:
         self._raised = raised
         self.plugin = plugin
         self.limit_s = limit_s
-        self.limits: Mapping[str, float] = {}  # by method, if they differ from `limit_s`
+        self.limits: Mapping[str, float] = {}  # limits by method, if they differ from `limit_s`
         self.costs = CallCosts() if costs is None else costs
         self.hanging: list[HungCall] = []
         # by method: end of the pause, and number of calls that took too long
         self._paused: dict[str, tuple[float, int]] = {}
         self._on_fault = on_fault
-        self._idle: list[SimpleQueue[_Call | None]] = []  # the queues of idle threads
+        self._idle: list[SimpleQueue[_Call | None]] = []  # queues of idle threads
 
     def call(
         self,
@@ -210,9 +213,9 @@ class PluginGuard:
         noted: bool = True,
         source: str = "",
     ) -> T:
-        """Call the plugin's method `name`; record its duration if `noted`. Raises only PluginError.
+        """Call the plugin's method `name`, and record the duration if `noted`. Raises only PluginError.
 
-        `source`: the plugin's origin, for a call at the start; if it takes long, it is named on standard error.
+        `source` is the plugin's origin, for a call at the start; if the call takes long, standard error names it.
         """
         if self.hanging:
             self._refuse_hung(name, args)
@@ -256,7 +259,7 @@ class PluginGuard:
         raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
 
     def pause(self, name: str) -> None:
-        """Record that a call took too long: a method of `OWNERS_METHODS` is not called again for a while."""
+        """Record that a call took too long; a method in `OWNERS_METHODS` is then not called again for a while."""
         if name in OWNERS_METHODS:
             times = self._paused.get(name, (0.0, 0))[1] + 1
             self._paused[name] = perf_counter() + 2.0 ** min(times, _LONGEST_PAUSE), times
@@ -268,7 +271,7 @@ class PluginGuard:
             raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
 
     def batch(self, name: str, work: Callable[[], T], pod: Pod) -> T:
-        """Run work that makes many calls of this plugin, all for one pod, as one call with one limit."""
+        """Run work that makes many calls of this plugin for one pod as one call with one limit."""
         return self.call(name, lambda pod: work(), pod, noted=False)
 
     def limit_of(self, name: str) -> float:
@@ -311,7 +314,7 @@ class PluginGuard:
                 self._note(name, started, failed)
 
     def error(self, name: str, fault: BaseException) -> PluginError:
-        """Return the plugin's exception as a PluginError; call this in the plugin's thread."""
+        """Return the plugin's exception as a PluginError; this must run in the plugin's thread."""
         if isinstance(fault, PluginError):
             return fault
         error = PluginError(self.plugin, name, str(fault) if isinstance(fault, BadAnswer) else fault_text(fault))
@@ -326,7 +329,7 @@ class PluginGuard:
             calls.put(None)
 
     def _thread(self) -> "SimpleQueue[_Call | None]":
-        """Return the queue of an idle thread; there may be several if queue and scheduler call concurrently."""
+        """Return the queue of an idle thread; there may be several, because queue and scheduler call concurrently."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -346,7 +349,7 @@ def _trace(fault: BaseException) -> str:
 
 
 def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
-    """Wait for a call, at most for the limit; return whether it is done."""
+    """Wait for a call at most until the limit, and return whether it is done."""
     if not source or limit_s <= SLOW_START_S:
         return call.done.wait(limit_s)
     if call.done.wait(SLOW_START_S):
@@ -357,7 +360,7 @@ def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
 
 
 class _Call:
-    """One call passed to the plugin's thread, and its result."""
+    """One call for the plugin's thread, and its result."""
 
     __slots__ = ("args", "fault", "guarded", "value", "work")
 
@@ -378,6 +381,6 @@ class _Call:
 
 def _serve(calls: "SimpleQueue[_Call | None]") -> None:
     while (call := calls.get()) is not None:
-        with suppress(PluginTimeout):  # its exception is stored in the call
+        with suppress(PluginTimeout):  # the exception is stored in the call
             call.guarded.run(call.run)
-        del call  # it references the guard, whose garbage collection ends the thread
+        del call  # the call references the guard, and garbage collection of the guard ends the thread

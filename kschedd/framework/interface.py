@@ -1,21 +1,21 @@
-"""The extension points, each a Protocol. A plugin takes part by having the methods, without a separate registration.
+"""The extension points; each is a Protocol. A plugin takes part by having the point's methods.
 
-`POINTS` lists them. The catalogue of plugins, the guarded methods of out-of-tree plugins, and the checks on
-their return values are all derived from these Protocols. Optional attributes, for speed only, are in
+`POINTS` lists them. The catalogue of plugins, the guarded methods of out-of-tree plugins, and the checks on their
+return values are all derived from these Protocols. Optional attributes, which only affect speed, are in
 `kschedd.framework.fast_path`.
 
-A plugin comes in one of two styles, or both at once for different points: **one node at a time**, in plain Python
+A plugin has one of two styles, or different styles for different points: **one node at a time**, in plain Python
 (`FilterPlugin`, `ScorePlugin`), or **all nodes at once**, as columns (`VectorFilterPlugin`, `VectorScorePlugin`).
 
 `from_args(args, handle)`, a class method, constructs a plugin: `args` is an instance of its `args_type`
-(`kschedd.config.args`), or without one the original mapping as `RawArgs`; `handle` is a
+(`kschedd.config.args`), or the original mapping as `RawArgs` if it has none; `handle` is a
 `kschedd.framework.handle.Handle`.
 
-State computed by `pre_filter` or `pre_score` is stored in `state.data[name]` (any object; with a `clone` method if
-add_pod/remove_pod change it).
+State computed by `pre_filter` or `pre_score` is stored in `state.data[name]` (any object; it needs a `clone` method if
+add_pod or remove_pod change it).
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go. Units: times are seconds, scores int64. Shapes: `rows`
-are rows of the table (int64), results are parallel to them.
+are rows of the table (int64), and results are parallel to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,13 +42,16 @@ P_co = TypeVar("P_co", bound="Plugin", covariant=True)
 
 
 class Plugin(Protocol):
-    """An object with a name; its other methods decide at which points it takes part."""
+    """An object with a name; its other methods determine at which points it takes part."""
 
     name: ClassVar[str]
 
 
 class MadeFromArgs(Plugin, Protocol):
-    """The constructor of in-tree plugins. An out-of-tree one without `from_args` is constructed without arguments."""
+    """The constructor of in-tree plugins.
+
+    An out-of-tree plugin without `from_args` is constructed without arguments.
+    """
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle, /) -> Self: ...
@@ -61,7 +64,7 @@ class MadeFromArgs(Plugin, Protocol):
 class PreFilterResult:
     """A restriction of the search to these nodes; they need not exist.
 
-    `already_filtered`: the plugin's own filter passes on each of them and can be skipped.
+    With `already_filtered`, the plugin's own filter passes on each of these nodes and can be skipped.
     """
 
     node_names: frozenset[str]
@@ -75,9 +78,9 @@ class PostFilterResult:
     status: Status
     nominated_node: str | None = None
     victims: tuple[Any, ...] = ()  # most important first, including pods already terminating
-    writes: tuple[Any, ...] = ()  # required writes, in order
+    writes: tuple[Any, ...] = ()  # required writes in order
     rejected: tuple[Any, ...] = ()  # victims waiting at Permit, which are rejected ("preempted"), not deleted
-    cancelled: tuple[Any, ...] = ()  # victims in PreBind, whose binding is cancelled; they are not deleted
+    cancelled: tuple[Any, ...] = ()  # victims in PreBind; their binding is cancelled, and they are not deleted
     details: Any = None  # for `explain` and `verify`
 
 
@@ -98,7 +101,7 @@ class QueuedEntry(Protocol):
     def pod(self) -> Pod: ...
     @property
     def timestamp(self) -> int:
-        """The time it was added, or its last failed attempt ended, in nanoseconds."""
+        """The time in nanoseconds at which the pod was added or its latest failed attempt ended."""
 
     @property
     def attempts(self) -> int: ...
@@ -111,14 +114,17 @@ class PreEnqueuePlugin(Plugin, Protocol):
 
 class QueueSortPlugin(Plugin, Protocol):
     def sort_key(self, entry: QueuedEntry, /) -> Any:
-        """Return the sort key; the lowest is popped first. A profile has one such plugin, the same in all profiles."""
+        """Return the sort key; the pod with the lowest key is popped first.
+
+        A profile has one such plugin, which is the same in all profiles.
+        """
 
 
 class EnqueueExtensions(Plugin, Protocol):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
         """Return the events that may make a pod schedulable that this plugin rejected.
 
-        Without this method: every event.
+        A plugin without this method is registered for every event.
         """
 
 
@@ -129,7 +135,7 @@ class PreFilterPlugin(Plugin, Protocol):
     def pre_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, /
     ) -> Annotated[Status | PreFilterResult | None, Code.SKIP]:
-        """Prepare an attempt; called once, before any filter. Skip: the plugin's filter is not run."""
+        """Prepare an attempt; called once, before any filter. Skip means that the plugin's filter is not run."""
 
 
 class PreFilterExtensions(Plugin, Protocol):
@@ -164,14 +170,17 @@ class PostFilterPlugin(Plugin, Protocol):
 
 class PreScorePlugin(Plugin, Protocol):
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows, /) -> VerdictOrSkip:
-        """Prepare scoring; called once per attempt, with the feasible rows. Skip: the plugin's score is not run."""
+        """Prepare scoring; called once per attempt, with the feasible rows.
+
+        Skip means that the plugin's score is not run.
+        """
 
 
 class ScorePlugin(Plugin, Protocol):
     def score(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> int | Status:
         """Return a score from 0 to 100; any int64 if the plugin has `normalize`. A Status is an error.
 
-        The node with the highest sum over all score plugins, each score times the plugin's weight, gets the pod.
+        The pod gets the node with the highest sum of weighted scores over all score plugins.
         """
 
 
@@ -182,7 +191,10 @@ class VectorScorePlugin(Plugin, Protocol):
 
 class ScoreExtensions(Plugin, Protocol):
     def normalize(self, state: CycleState, pod: Pod, scores: Ints, /) -> Ints:
-        """Return the scores of all feasible nodes, 0 to 100 each. `scores`: those of `score`, an int64 array."""
+        """Return the scores of all feasible nodes, each from 0 to 100.
+
+        `scores` are the results of `score`, as an int64 array.
+        """
 
 
 # -- reserving and binding -----------------------------------------------------------------------------------------
@@ -196,7 +208,7 @@ class UnreservePlugin(Plugin, Protocol):
     def unreserve(self, state: CycleState, pod: Pod, node_name: str, /) -> Plan | None:
         """Undo `reserve`, because the pod lost its node.
 
-        Must not fail; called even if this plugin's `reserve` was not.
+        This method must not fail; it is called even if this plugin's `reserve` was not.
         """
 
 
@@ -204,7 +216,7 @@ class PermitPlugin(Plugin, Protocol):
     def permit(
         self, state: CycleState, pod: Pod, node_name: str, /
     ) -> Annotated[tuple[Status | None, float] | Status | None, Code.WAIT]:
-        """Return a verdict or Wait, with a timeout in seconds; until then the pod waits for `handle.allow`."""
+        """Return a verdict, or Wait with a timeout in seconds, during which the pod waits for `handle.allow`."""
 
 
 class PreBindPreFlight(Plugin, Protocol):
@@ -219,7 +231,7 @@ class PreBindPlugin(Plugin, Protocol):
 
 class BindPlugin(Plugin, Protocol):
     def bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
-        """Bind the pod, usually by a plan. Skip: the next Bind plugin is called."""
+        """Bind the pod, usually by a plan. Skip means that the next Bind plugin is called."""
 
 
 class PostBindPlugin(Plugin, Protocol):
@@ -232,7 +244,10 @@ class PostBindPlugin(Plugin, Protocol):
 
 @attrs.frozen(eq=False)
 class ExtensionPoint(Generic[P_co]):
-    """An extension point, named in snake_case. A plugin with all methods of one of `any_of` takes part."""
+    """An extension point, named in snake_case.
+
+    A plugin takes part if it has all methods of one Protocol in `any_of`.
+    """
 
     name: str
     any_of: tuple[type[Plugin], ...]
@@ -245,7 +260,7 @@ class ExtensionPoint(Generic[P_co]):
 
 @cache
 def methods_of(protocol: type[Plugin]) -> tuple[str, ...]:
-    """Return the methods that a Protocol of this module requires, besides those of `Plugin`."""
+    """Return the methods that a Protocol of this module requires, except the methods of `Plugin`."""
     return tuple(name for name, member in vars(protocol).items() if callable(member) and not name.startswith("_"))
 
 
@@ -274,7 +289,7 @@ POINTS: Final[Mapping[str, ExtensionPoint[Plugin]]] = {
 
 
 def missing_methods(plugin: object) -> str:
-    """Return the first incompletely implemented Protocol, as "filter_rows without code_status"; "" if none."""
+    """Return the first incompletely implemented Protocol, such as "filter_rows without code_status", or ""."""
     for point in POINTS.values():
         for protocol in (*point.any_of, *point.extensions):
             methods = methods_of(protocol)
@@ -285,7 +300,7 @@ def missing_methods(plugin: object) -> str:
 
 
 def extension_points(plugin: object) -> frozenset[str]:
-    """Return every extension point that the plugin (or plugin class) takes part in."""
+    """Return every extension point in which the plugin (or plugin class) takes part."""
     return frozenset(name for name, point in POINTS.items() if point.has(plugin))
 
 

@@ -15,10 +15,10 @@ from kschedd.cache.table import NodeTable
 
 @attrs.frozen
 class NodeInfo:
-    """A node with its pods, as plugins see it: a view of one row of the node table, always in its current state.
+    """A node with its pods, as plugins see it: a view of one row of the node table, always in the current state.
 
-    `name`, `labels`, such as topology.kubernetes.io/zone, and `pods`, those that are on it or have been given to it.
-    `node`: the Node object, with its taints.
+    `labels` includes labels such as topology.kubernetes.io/zone, and `pods` contains the pods bound to or assumed on
+    the node. `node` is the Node object, with its taints.
     """
 
     table: NodeTable
@@ -50,7 +50,7 @@ class NodeInfo:
 
     @property
     def requested(self) -> dict[str, int]:
-        """The sums of the requests of the node's pods, including assumed ones, in the units of `allocatable`."""
+        """The sums of the requests of the node's pods, including assumed pods, in the units of `allocatable`."""
         return {name: int(self.table.requested[number, self.row]) for name, number in self.table.resources.items()}
 
     @property

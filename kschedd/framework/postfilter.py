@@ -1,6 +1,6 @@
 """Arguments of PostFilter plugins: the failed attempt, dry runs of preemption, and their results.
 
-The scheduler implements `FailedAttemptView`; plugins only call it. Values otherwise.
+The scheduler implements `FailedAttemptView`; plugins only call its methods. Values otherwise.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (Candidate, Interface).
 """
@@ -18,23 +18,26 @@ from kschedd.framework.status import Code
 
 @attrs.frozen(eq=False)
 class Candidate:
-    """A node where the pod would fit if these victims were evicted; most important first."""
+    """A node on which the pod would fit if these victims were evicted, most important victim first."""
 
     node_name: str
     victims: tuple[Pod, ...]
-    pdb_violations: int  # victims whose eviction a PodDisruptionBudget does not allow
+    pdb_violations: int  # number of victims with an eviction that a PodDisruptionBudget does not allow
 
 
 @attrs.frozen(eq=False)
 class DryRun:
-    """The result of a dry run on some nodes. Without a candidate, `message` has the reasons in a fit error's form."""
+    """The result of a dry run on some nodes.
+
+    Without a candidate, `message` contains the reasons in the form of a fit error.
+    """
 
     candidates: tuple[Candidate, ...]
     best: Candidate | None
-    ties: tuple[str, ...]  # names of all candidates as good as the best by every criterion, sorted
+    ties: tuple[str, ...]  # sorted names of all candidates that equal the best by every criterion
     message: str = ""
     fault: str = ""  # set if a filter or an extender failed and there is no candidate
-    nominated_node: str | None = ""  # without a candidate: None keeps the pod's nomination, "" clears it
+    nominated_node: str | None = ""  # without a candidate: None keeps the nomination of the pod, "" clears it
 
 
 @attrs.frozen(eq=False)
@@ -44,14 +47,14 @@ class Preemption:
     candidates: tuple[Candidate, ...]
     ties: tuple[str, ...]
     cleared: tuple[Pod, ...]  # pods that lose their nomination to the node
-    deleted: tuple[Pod, ...]  # victims for which a delete call is made, or that leave their binding cycle
+    deleted: tuple[Pod, ...]  # victims that are deleted by a call or leave their binding cycle
 
 
 class PostFilterView(Protocol):
     """One failed attempt: the filters' verdicts, the nominated pods, and dry runs of preemption."""
 
     def code_on(self, node_name: str) -> Code:
-        """Return the filters' status code for this node; unvisited nodes have one, too."""
+        """Return the filters' status code for this node; unvisited nodes have a code, too."""
 
     def rows_with(self, code: Code) -> Rows:
         """Return the rows of the nodes rejected with this code, in visiting order."""
@@ -62,5 +65,5 @@ class PostFilterView(Protocol):
     def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
         """Find the pods of lower priority to evict, row by row from `rows[offset]`, wrapping around.
 
-        It ends with `wanted` candidates, of which at least one violates no PodDisruptionBudget.
+        The search ends with `wanted` candidates, of which at least one violates no PodDisruptionBudget.
         """

@@ -1,10 +1,10 @@
-"""The plugin registry: in-tree plugins by name, and out-of-tree ones from entry points or a file.
+"""The plugin registry: in-tree plugins by name, and out-of-tree plugins from entry points or a file.
 
-An out-of-tree plugin is any class with a `name`. Without a `from_args` it is constructed without arguments. Its module
-is imported within a time limit.
+An out-of-tree plugin is any class with a `name`. A class without `from_args` is constructed without arguments. The
+module is imported within a time limit.
 
-Entry points: group `kschedd.plugins`, each naming such a class. Errors: PluginLoadError, with the file or entry point,
-the fault and its line.
+The entry points are in the group `kschedd.plugins`, and each names such a class. Errors: PluginLoadError contains the
+file or entry point, the fault and its line.
 """
 
 import inspect
@@ -53,18 +53,18 @@ RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
 
 
 def no_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Reject an async method, for registries whose plugins bind no pods."""
+    """Reject an async method, for registries with plugins that bind no pods."""
     raise BadAnswer(f"{method.__name__} is async, which is not supported here")
 
 
 @attrs.define(eq=False)
 class Registry:
-    """The registry of in-tree plugins and the added out-of-tree classes."""
+    """The registry of in-tree plugins and of added out-of-tree classes."""
 
     added: dict[str, type[Any]] = attrs.field(factory=dict)
-    sources: dict[str, str] = attrs.field(factory=dict)  # of added plugins: name -> file or entry point
+    sources: dict[str, str] = attrs.field(factory=dict)  # sources of added plugins: name -> file or entry point
     start_limit_s: float = START_LIMIT_S  # time limit for importing a module, or constructing a plugin
-    run_async: RunAsync = no_async  # for methods that are `async def`
+    run_async: RunAsync = no_async  # runs methods that are `async def`
     validating: dict[str, type[Any]] = attrs.field(factory=dict, kw_only=True)  # admission plugins, by name
     validating_sources: dict[str, str] = attrs.field(factory=dict, kw_only=True)
 
@@ -72,7 +72,7 @@ class Registry:
         return frozenset(IN_TREE) | frozenset(self.added)
 
     def source_of(self, name: str) -> str | None:
-        """Return the source of the added plugin or admission plugin of this name; None if there is none."""
+        """Return the source of the added plugin or admission plugin of this name, or None."""
         return self.sources.get(name) or self.validating_sources.get(name)
 
     def plugin_class(self, name: str) -> type[Any]:
@@ -88,7 +88,7 @@ class Registry:
         }
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """Return an in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree ones."""
+        """Return an in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree plugins."""
         return self.plugin_class(name).from_args(args, handle)
 
     def construct(self, name: str, args: Any, handle: Any) -> Any:
@@ -134,7 +134,7 @@ class Registry:
         self.validating_sources[name] = source
 
     def validating_plugins(self) -> dict[str, ValidatingPlugin]:
-        """Return the admission plugins; those of installed packages are off by default. Raises PluginLoadError."""
+        """Return the admission plugins; plugins of installed packages are off by default. Raises PluginLoadError."""
         found = {}
         for name, cls in self.validating.items():
             source = self.validating_sources[name]
@@ -178,7 +178,7 @@ class Registry:
             file_of[cls] = file
 
     def _within_limit(self, source: str, work: Callable[[], None]) -> None:
-        """Import a module and inspect its classes, under the time limit: both run untrusted code."""
+        """Import a module and inspect its classes within the time limit, because both run untrusted code."""
 
         def guarded() -> PluginLoadError | None:
             try:

@@ -25,7 +25,7 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in Kubernetes: `UnschedulableAndUnresolvable`."""
+        """The name in Kubernetes: The name of the code, such as `UnschedulableAndUnresolvable`."""
         return _LABELS[self]
 
 
@@ -42,7 +42,7 @@ _LABELS = {
 
 @attrs.frozen
 class Status:
-    """A verdict with its reasons. None instead of a Status means success everywhere."""
+    """A verdict with its reasons. None in place of a Status always means success."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """Return the same status with `plugin` as its plugin, unless it already has one."""
+        """Return the status with `plugin` as its plugin, unless it already has a plugin."""
         return self if self.plugin else Status(self.code, self.reasons, plugin)
 
 
@@ -82,13 +82,16 @@ _LIBRARY: Final = str(PurePath(threading.__file__).parent)
 
 
 def fault_text(fault: BaseException) -> str:
-    """Return an exception in one line, with the plugin's line that raised it: `ValueError: boom (my_plugin.py:12)`."""
+    """Return an exception in one line, with the line of the plugin that raised it.
+
+    Example: `ValueError: boom (my_plugin.py:12)`.
+    """
     if isinstance(fault, PluginError):
         return fault.why
     try:
         raw_text = plain_text(str(fault.msg if isinstance(fault, SyntaxError) else fault))
         text = f"{type(fault).__name__}: {raw_text}" if raw_text else type(fault).__name__
-    except BaseException:  # its __str__ is plugin code
+    except BaseException:  # the exception's __str__ is plugin code
         text = type(fault).__name__
     if isinstance(fault, SyntaxError) and fault.filename:
         return f"{text} ({PurePath(fault.filename).name}:{fault.lineno})"
@@ -102,7 +105,7 @@ def fault_text(fault: BaseException) -> str:
 
 
 def is_ours(file: str) -> bool:
-    """Return whether a frame of this file is one of kschedd, or of the import machinery."""
+    """Return whether a frame of this file belongs to kschedd or to the import machinery."""
     return file.startswith((_OURS, "<frozen "))
 
 

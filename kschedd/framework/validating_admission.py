@@ -1,9 +1,9 @@
 """Validating admission plugins from plugin files: classes with a `validate` that may reject a write.
 
 `validate(self, operation, new, old)` is called with "CREATE", "UPDATE" or "DELETE" and the manifests (read-only maps;
-`new` is None for a DELETE, `old` for a CREATE). It returns None, or why the write is rejected: a text or a list of
-them. `kinds` are the kinds for which it is called; without them, all. It is not called for subresources (status, scale,
-binding).
+`new` is None for a DELETE, `old` for a CREATE). The method returns None, or why the write is rejected: a text or a list
+of texts. `kinds` are the kinds for which the method is called; without `kinds` it is called for all. The method is not
+called for subresources (status, scale, binding).
 
 Errors: Forbidden, with the plugin's reasons; AdmissionPluginFailed if it raises, returns anything else or takes too
 long (like `failurePolicy: Fail`).
@@ -26,7 +26,7 @@ def is_validating(cls: type[Any]) -> bool:
 
 
 def fault_of_class(cls: type[Any], name: str) -> str:
-    """Return why a class cannot be an admission plugin; "" if it can."""
+    """Return why a class cannot be an admission plugin, or "" if it can."""
     if name in PLUGINS or name in NOT_DONE:
         return f"the name {name} belongs to an admission plugin of Kubernetes; choose another one"
     kinds = getattr(cls, "kinds", ())
@@ -38,7 +38,7 @@ def fault_of_class(cls: type[Any], name: str) -> str:
 def validating_plugin(
     name: str, cls: type[Any], start_limit_s: float, limit_s: float = OWNERS_LIMIT_S, *, on: bool
 ) -> ValidatingPlugin:
-    """Return the plugin as a link of the admission chain. Raises PluginError if it cannot be constructed."""
+    """Return the plugin as a link of the admission chain. Raises PluginError if the plugin cannot be constructed."""
     guard = PluginGuard(name, limit_s)
     plugin = guard.call("__init__", cls, limit_s=start_limit_s, source=name)
 
@@ -59,7 +59,10 @@ def validating_plugin(
 
 
 def _reasons(answer: Any) -> tuple[str, ...]:
-    """Return the reasons in an answer. Called in the plugin's thread: the returned value may have its own methods."""
+    """Return the reasons in an answer.
+
+    This must run in the plugin's thread, because the returned value may have its own methods.
+    """
     if answer is None:
         return ()
     texts = (answer,) if isinstance(answer, str) else answer

@@ -1,6 +1,6 @@
-"""Plans of PreBind and Bind: writes as data, and the condition to wait for after them.
+"""Plans of PreBind and Bind, which consist of writes as data and a condition to wait for after the writes.
 
-The owner of the connection to the API server executes a plan; a plugin only returns it.
+A plugin only returns a plan; the owner of the connection to the API server executes it.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 class Plan:
     """Writes executed in order, and then a wait for `ready`.
 
-    `ready(cluster)` is called again whenever the cluster changed: None means not yet, a Status (code SUCCESS or not)
-    ends the wait. After `timeout_s` the wait ends with `timed_out`; if the binding is cancelled meanwhile, with
-    `cancelled`.
+    `ready(cluster)` is called again whenever the cluster has changed: None means not yet, a Status (code SUCCESS or
+    not) ends the wait. After `timeout_s` the wait ends with `timed_out`; if the binding is cancelled meanwhile, it ends
+    with `cancelled`.
     """
 
     writes: tuple[Write, ...] = ()

@@ -1,1 +1,1 @@
-"""The in-tree plugins, one module each."""
+"""The in-tree plugins; each has its own module."""

@@ -1,4 +1,4 @@
-"""DefaultBinder: binds the pod to its node through the API server's Binding.
+"""DefaultBinder: binds the pod to its node through the Binding subresource.
 
 Rules: bindings_retried.
 Source: Kubernetes v1.34 and v1.37, plugins/defaultbinder/default_binder.go, scheduler/util/utils.go (BindPod).

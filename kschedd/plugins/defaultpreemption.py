@@ -1,18 +1,19 @@
 """DefaultPreemption: if no node is feasible, evicts pods of lower priority to make room for the pod.
 
-Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable); in large clusters only a
-part of them, from a seeded offset per pod. The candidate is chosen by upstream's criteria: fewest violated
-PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims, latest
-start. The pod is nominated to that node; the victims get a DisruptionTarget condition and are deleted. Until these
-writes are done, PreEnqueue holds the pod back. The plugin returns writes as data; the driver's caller executes them.
+Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable). In large clusters only a
+part of these nodes is tried, from a seeded offset per pod. The candidate is chosen by kube-scheduler's criteria: fewest
+violated PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims,
+latest start. The pod is nominated to the chosen node; the victims get a DisruptionTarget condition and are deleted.
+Until these writes are done, PreEnqueue holds the pod back. The plugin returns writes as data; the driver's caller
+executes them.
 
-A victim that waits at Permit is rejected there instead of being deleted.
+A victim that waits at Permit is rejected there and not deleted.
 
 Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_in_message, groups_preempt.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go;
 v1.36, scheduler/framework/preemption/executor.go.
-Errors: none of its own; a filter that fails on every candidate makes the result an Error.
+This plugin has no errors of its own, but if a filter fails on every candidate, the result is an Error.
 """
 
 from collections.abc import Callable, Sequence
@@ -67,13 +68,13 @@ class DefaultPreemption:
     args: DefaultPreemptionArgs
     _seed: int
     _deletes: Callable[[Pod], bool]  # returns True if this victim must be deleted
-    _gates: bool  # asynchronous preemption: evictions run while other pods are scheduled
+    _gates: bool  # True for asynchronous preemption: evictions run while other pods are scheduled
     _evicting: Callable[[str], bool]
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
     _cancels: Callable[[str], bool]  # cancels the binding of the victim with this uid, if it has begun
-    _latest: Callable[[Pod], Pod | None]  # the pod's current version, None if it is deleted
-    success: Callable[[str, int], Status]  # status for the node and the number of victims of a new preemption
-    _groups: PodGroups | None  # PodGroups, which preempt, and may be victims, as a whole; None: pods only
+    _latest: Callable[[Pod], Pod | None]  # returns the pod's current version, or None if it is deleted
+    success: Callable[[str, int], Status]  # status for the node and the number of victims of a preemption
+    _groups: PodGroups | None  # PodGroups that preempt, or may be victims, as a whole; None: pods only
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -111,7 +112,7 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
-        # If the pod was deleted and created again under its name, filters still use the attempt's pod.
+        # If the pod was deleted and created again under the same name, filters still use the pod of the attempt.
         tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
         why = ineligible(pod, cluster, view, pod_priority if self._groups is None else self._groups.priority)
         if why:
@@ -155,7 +156,7 @@ class DefaultPreemption:
 
 
 def _undecided(handle: Handle) -> list[tuple[Pod, str]]:
-    """Return the pods waiting at Permit that can still be rejected; one that was decided already must be deleted."""
+    """Return the pods waiting at Permit that can still be rejected; a pod that was already decided must be deleted."""
     return [one for one in handle.waiting_pods() if not handle.decided_at_permit(one[0].uid)]
 
 
@@ -183,7 +184,7 @@ def pod_priority(pod: Pod) -> int:
 def ineligible(
     pod: Pod, cluster: SchedulerCache, view: PostFilterView, priority: Callable[[Pod], int] = pod_priority
 ) -> str:
-    """Return why the pod must not preempt others now; "" if it may."""
+    """Return why the pod must not preempt other pods now, or "" if it may."""
     if pod.pod_spec.preemption_policy == "Never":
         return "not eligible due to preemptionPolicy=Never."
     node_name = pod.nominated_node_name
@@ -206,7 +207,7 @@ def goes_for_another(pod: Pod) -> bool:
 
 
 def cleared_nominations(pod: Pod, nominated: Sequence[Pod]) -> tuple[Pod, ...]:
-    """Return pods of lower priority nominated to the same node, whose nominations are cleared to retry them."""
+    """Return the pods of lower priority nominated to the same node; their nominations are cleared to retry them."""
     return tuple(other for other in nominated if other.priority < pod.priority and other.nominated_node_name)
 
 
@@ -216,9 +217,9 @@ def _no_nomination(pod: Pod) -> MergePatch:
 
 
 def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
-    """Return the writes that set the DisruptionTarget condition, if missing, and delete the victim gracefully.
+    """Return the writes that set the victim's DisruptionTarget condition, if missing, and delete it gracefully.
 
-    The condition has no lastTransitionTime yet: plugins have no clock, so the scheduling machine adds it.
+    The condition has no lastTransitionTime yet, because plugins have no clock; the scheduling machine adds the time.
     """
     wanted = {
         "type": _DISRUPTION,
@@ -245,5 +246,5 @@ def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Never requeue the pod: the hints of the plugins that rejected it decide that, not preemption."""
+    """Never requeue the pod, because the hints of the plugins that rejected it make this decision, not preemption."""
     return QUEUE_SKIP

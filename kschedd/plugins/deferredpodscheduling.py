@@ -1,11 +1,11 @@
 """DeferredPodScheduling: a pod whose resize is deferred preempts on its node, unless the node forbids it.
 
-Such a pod is running already; the kubelet resizes it once there is room. The plugin is in the default profile if the
-feature resizes_preempt is enabled, and ignores all other pods.
+Such a pod is already running; the kubelet resizes it once its node has enough free resources. The plugin is in the
+default profile if the feature resizes_preempt is enabled, and ignores all other pods.
 
 Rules: resizes_preempt, at every extension point.
 Source: Kubernetes v1.37, plugins/deferredpodscheduling/deferred_pod_scheduling.go.
-Codes: 1, another node than the pod's; 2, the node forbids preemption for resizes.
+Codes: 1, another node than the pod's node; 2, the node forbids preemption for resizes.
 """
 
 from collections.abc import Sequence

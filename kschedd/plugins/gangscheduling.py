@@ -1,9 +1,9 @@
-"""GangScheduling: at least `minCount` pods of a PodGroup with the policy gang are placed at once, or none.
+"""GangScheduling: at least `minCount` pods of a PodGroup with the policy gang are placed together, or none.
 
 PreEnqueue keeps a pod out of the active queue until its PodGroup and the required number of pods exist. Permit lets a
-pod wait on its node until enough pods are scheduled, then allows all of them. The group's scheduling cycle
-(`kschedd.scheduling.gangs`) takes place in between. In 1.36 it calls Permit for each tentatively placed pod. From 1.37
-on it checks after each pod whether the gang can still succeed (`placement_feasible`).
+pod wait on its node until enough pods are scheduled, and then allows all of them. Between PreEnqueue and Permit, the
+group's scheduling cycle (`kschedd.scheduling.gangs`) takes place. In 1.36 the cycle calls Permit for each tentatively
+placed pod. From 1.37 on, the cycle checks after each pod whether the gang can still succeed (`placement_feasible`).
 
 Rules: gang_scheduling, at every extension point (1.34 lacks this plugin), and gangs_counted.
 Source: Kubernetes v1.36.3 and v1.37.2, plugins/gangscheduling/gangscheduling.go.
@@ -86,7 +86,7 @@ class GangScheduling:
         return None
 
     def placement_feasible(self, group: Object, scheduled: int, remaining: int) -> Status | None:
-        """Return Wait if more pods have to be placed, Unschedulable if too few are left for that."""
+        """Return Wait if more pods have to be placed, or Unschedulable if too few pods are left."""
         needed = min_count(group) or 1
         if scheduled >= needed:
             return None

@@ -45,7 +45,7 @@ Preferred = tuple[tuple[int, NodeSelectorTerm], ...]
 
 
 def named_nodes(raw_required: Any) -> frozenset[str] | None:
-    """Return the node names that required affinity restricts the pod to; None if some term names none."""
+    """Return the node names to which required affinity restricts the pod, or None if some term names no nodes."""
     named: frozenset[str] = frozenset()
     for term in raw_required.get("nodeSelectorTerms") or ():
         of_term: frozenset[str] | None = None
@@ -66,7 +66,7 @@ class NodeAffinity:
     depends_on: ClassVar = frozenset({"node"})
     added_required: NodeSelector | None = None
     added_preferred: Preferred = ()
-    prefers: bool = False  # addedAffinity has preferred terms, even if all are empty
+    prefers: bool = False  # True if addedAffinity has preferred terms, even if all are empty
 
     @classmethod
     def from_args(cls, args: NodeAffinityArgs, handle: Handle) -> Self:

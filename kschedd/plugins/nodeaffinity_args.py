@@ -1,4 +1,4 @@
-"""Arguments of NodeAffinity: node affinity that every pod has in addition to its own.
+"""Arguments of NodeAffinity: a node affinity that every pod has in addition to its own.
 
 Source: Kubernetes v1.34, validation_pluginargs.go (ValidateNodeAffinityArgs).
 """
@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
 
 
 def _node_affinity(place: ConfigValue, context: ArgsContext) -> Any:
-    """Read a `nodeAffinity` as in a pod spec; it is validated and not modified."""
+    """Read a `nodeAffinity` in the format of a pod spec, which is validated but not modified."""
     inner = place.fields(REQUIRED, PREFERRED)
     if inner is None:
         return None

@@ -1,8 +1,8 @@
-"""NodeName: a pod that names its node is feasible only there.
+"""NodeName: a pod with spec.nodeName is feasible only on that node.
 
 Rules: node_name_narrows.
 Source: Kubernetes v1.34 and v1.37, plugins/nodename/node_name.go (Fits, PreFilter).
-Codes: 1, another node than the one named.
+Codes: 1, a node other than the named one.
 """
 
 from collections.abc import Sequence

@@ -1,12 +1,12 @@
 """TaintToleration: rejects nodes with NoSchedule and NoExecute taints that the pod does not tolerate.
 
 PreferNoSchedule taints that the pod does not tolerate lower the node's score. Many nodes share few taint sets, so a pod
-signature is evaluated once per set and every node looks up its set's result.
+signature is evaluated once per set, and every node uses the result of its set.
 
 Rules: untolerated_taints_unnamed.
 
 Source: Kubernetes v1.34 and v1.36, plugins/tainttoleration/taint_toleration.go.
-Codes: 1 + the number of the first taint that is not tolerated.
+Codes: 1 + the number of the first untolerated taint.
 Shapes: one verdict and one score (int64) for each taint set of the table.
 """
 
@@ -82,7 +82,7 @@ class TaintToleration:
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
-    _renumbered: int = 0  # number of times that taint codes were reassigned
+    _renumbered: int = 0  # number of times at which taint codes were reassigned
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:

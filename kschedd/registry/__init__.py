@@ -1,1 +1,1 @@
-"""Rules of the API server for each kind: defaults, validation, and immutable fields."""
+"""Rules of kube-apiserver for each kind: defaults, validation, and immutable fields."""

@@ -1,9 +1,9 @@
-"""Defaults: the fields that the API server sets when an object is created, for each kind.
+"""Defaults: the fields that kube-apiserver sets for each kind when an object is created.
 
 Source: Kubernetes v1.34, pkg/apis/{core,apps,batch,storage,scheduling,resource}/v1/defaults.go and the strategies in
-pkg/registry. `default` takes an object as submitted and returns a new one; nothing is modified in place. An object with
-fields of a wrong type is returned unchanged: `validate` reports its errors. Fields set by admission plugins (priority,
-tolerations, RuntimeClass, a claim's StorageClass) are not set here.
+pkg/registry. `default` takes an object as submitted and returns a new object; nothing is modified in place. An object
+with fields of a wrong type is returned unchanged: `validate` reports its errors. Fields that admission plugins set
+(priority, tolerations, RuntimeClass, a claim's StorageClass) are not set here.
 """
 
 import base64
@@ -45,12 +45,12 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 def default(raw: Raw) -> Raw:
-    """Return the object with its defaults; unchanged if fields have a wrong type."""
+    """Return the object with its defaults, or unchanged if fields have a wrong type."""
     return raw if check_schema(raw) else default_typed(decoded_object(raw))
 
 
 def default_typed(raw: Raw) -> Raw:
-    """Return the object with its defaults. It must have passed `check_schema` and contain no nulls."""
+    """Return the object with its defaults. The object must have passed `check_schema` and contain no nulls."""
     kind = kind_of(raw)
     new = dict(raw)
     new["metadata"] = default_meta(raw.get("metadata") or {}, namespaced=kind.namespaced)
@@ -73,7 +73,7 @@ def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
 
 
 def with_hostname(node: Raw) -> Raw:
-    """Return the Node with its hostname label, which the kubelet sets at registration (the API server does not)."""
+    """Return the Node with its hostname label, which the kubelet sets at registration (kube-apiserver does not)."""
     meta = node.get("metadata") or {}
     labels = meta.get("labels") or {}
     if HOSTNAME in labels or not meta.get("name"):
@@ -84,8 +84,8 @@ def with_hostname(node: Raw) -> Raw:
 def _missing(raw: Raw, **defaults: Any) -> Raw:
     """Return a copy of `raw` with `defaults` for absent fields.
 
-    A decoded object contains "" only where that differs from an absent field: in a pointer, or in a field that is
-    always encoded.
+    A decoded object contains "" only if it differs from an absent field: in a pointer, or in a field that is always
+    encoded.
     """
     return {**raw, **{field: value for field, value in defaults.items() if field not in raw}}
 
@@ -103,7 +103,7 @@ def default_pod_status(status: Raw) -> Raw:
 
 
 def with_pod_ips(status: Raw) -> Raw:
-    """Return a pod's status with equal podIP and podIPs[0], which are two names of the same address."""
+    """Return a pod's status with equal podIP and podIPs[0], which are two names of one address."""
     one, more = status.get("podIP"), status.get("podIPs")
     if one and not more:
         return {**status, "podIPs": [{"ip": one}]}
@@ -113,7 +113,7 @@ def with_pod_ips(status: Raw) -> Raw:
 
 
 def _template(spec: Raw) -> None:
-    """Set defaults in the pod template of a workload's spec. Modifies `spec`, which is already a copy."""
+    """Set defaults in the pod template of a workload's spec. It modifies `spec`, which is already a copy."""
     template = spec.get("template")
     if template is not None:
         spec["template"] = {**template, "spec": default_pod_spec(template.get("spec") or {}, template=True)}
@@ -121,7 +121,7 @@ def _template(spec: Raw) -> None:
 
 def _node(node: Raw) -> None:
     status = dict(node.get("status") or {})
-    # Upstream sets an empty value only when it reads the object back from storage.
+    # Upstream sets an empty value only when it reads the object from storage.
     if not status.get("allocatable") and "capacity" in status:
         status["allocatable"] = status["capacity"]
     for field in ("capacity", "allocatable"):
@@ -159,7 +159,7 @@ def _replica_set(workload: Raw) -> None:
 
 
 def _rolling(update: Raw | None, **defaults: Any) -> Raw:
-    """Return an update strategy; for type RollingUpdate with the defaults of `rollingUpdate`."""
+    """Return an update strategy, for type RollingUpdate with the defaults of `rollingUpdate`."""
     update = _missing(update or {}, type="RollingUpdate")
     if update["type"] == "RollingUpdate":
         update["rollingUpdate"] = _missing(update.get("rollingUpdate") or {}, **defaults)
@@ -247,7 +247,7 @@ def _cron_job(job: Raw) -> None:
 
 
 def _job_template_spec(spec: Raw) -> Raw:
-    """Return the spec of a Job template with the defaults of its parts only, not those of a Job itself."""
+    """Return the spec of a Job template with the defaults of its parts, but not the defaults of a Job."""
     spec = dict(spec)
     spec.setdefault("template", {})
     _failure_policy(spec)
@@ -335,7 +335,7 @@ def _limit_range(item: Raw) -> None:
 def _limits(item: Raw) -> Raw:
     """Return a LimitRange item with its defaults.
 
-    For containers the default limit is the maximum. The default request is that limit, or else the minimum.
+    For containers the default limit is the maximum. The default request is this limit, or else the minimum.
     """
     new = {field: stored_resources(value) if isinstance(value, dict) else value for field, value in item.items()}
     if new.get("type") != "Container":
@@ -349,7 +349,7 @@ def _limits(item: Raw) -> Raw:
 
 
 def _claim_devices(spec: Raw) -> Raw:
-    """Return a ResourceClaim's spec with its defaults; by default a request is for exactly one device."""
+    """Return a ResourceClaim's spec with its defaults; the default request is for exactly one device."""
     devices = spec.get("devices")
     if not devices or not devices.get("requests"):
         return spec

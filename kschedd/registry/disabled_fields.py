@@ -1,4 +1,4 @@
-"""Fields behind disabled feature gates: dropped from new objects, kept if the old object uses them.
+"""Fields of disabled feature gates, which are dropped from new objects and kept if the old object uses them.
 
 Device fields are disabled in 1.34 and enabled in 1.36. Image volumes, restart rules of containers, hostname overrides
 and environment files are enabled in 1.35, certificates in projected volumes in 1.37.
@@ -32,8 +32,8 @@ _OF_POD: Final = {
 def drop_disabled(spec: Raw, old: Old | None = None, features: frozenset[str] = NO_FEATURES) -> Raw:
     """Return a pod's spec without the fields of disabled features.
 
-    These are ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and GenericWorkload.
-    `features` are the enabled features, which keep their fields by `_OF_POD`.
+    These features are ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and
+    GenericWorkload. `features` are the enabled features; `_OF_POD` maps fields to them.
     """
     used = _used(old or {}) | {field for field, rule in _OF_POD.items() if rule in features}
     wanted = _used(spec) - used
@@ -140,17 +140,17 @@ _Fields = Mapping[str, tuple[str, ...]]
 
 
 def _off(fields: _Fields, features: frozenset[str], used: Collection[str]) -> list[str]:
-    """Return the fields whose feature is disabled and that are not in use already."""
+    """Return the fields of disabled features that are not in use already."""
     return [
         field for feature, of_it in fields.items() if feature not in features for field in of_it if field not in used
     ]
 
 
 def drop_disabled_device_fields(new: Raw, old: Old | None, features: frozenset[str] = NO_FEATURES) -> None:
-    """Drop fields of disabled features from an object of resource.k8s.io. Modifies `new`, which is already a copy.
+    """Drop fields of disabled features from an object of resource.k8s.io. It modifies `new`, which is already a copy.
 
-    `features` are the enabled ones of partitionable_devices, device_taints, binding_conditions, consumable_capacity and
-    extended_resources.
+    `features` are the enabled features among partitionable_devices, device_taints, binding_conditions,
+    consumable_capacity and extended_resources.
     """
     spec = new.get("spec") or {}
     before = (old or {}).get("spec") or {}
@@ -214,7 +214,7 @@ _OF_RESULT: Final = ("shareID", "consumedCapacity")
 
 
 def drop_disabled_claim_status(new: Raw, old: Old, features: frozenset[str] = NO_FEATURES) -> None:
-    """Drop device shares from a ResourceClaim's status if the feature is disabled and unused.
+    """Drop device shares from a ResourceClaim's status if their feature is disabled and they are not in use.
 
     Modifies `new`, a copy.
     """
@@ -240,7 +240,7 @@ def _results(status: Old) -> Iterator[Raw]:
 
 
 def _has_shares(claim: Old) -> bool:
-    """Return whether a claim has, or requests, a share of a device."""
+    """Return whether a claim has or requests a share of a device."""
     spec = claim.get("spec") or {}
     return (
         any("distinctAttribute" in each for each in (spec.get("devices") or {}).get("constraints") or ())
@@ -250,6 +250,9 @@ def _has_shares(claim: Old) -> bool:
 
 
 def drop_terminating_replicas(new: Raw, old: Old, features: frozenset[str]) -> None:
-    """Drop the field of DeploymentReplicaSetTerminatingReplicas, which is disabled. Modifies `new`, already a copy."""
+    """Drop the field of DeploymentReplicaSetTerminatingReplicas, which is disabled.
+
+    It modifies `new`, which is already a copy.
+    """
     if "terminatingReplicas" in new["status"] and "terminatingReplicas" not in (old.get("status") or {}):
         new["status"] = _without(new["status"], ("terminatingReplicas",))

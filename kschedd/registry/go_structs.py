@@ -1,9 +1,9 @@
-"""Parts of objects as upstream prints them in messages: Go structs of its internal types, as JSON.
+"""Parts of objects as upstream prints them in messages: Go structs of its internal types, formatted as JSON.
 
-Internal types have no JSON names: fields have their Go names, in Go's order, and all of them are printed. Most internal
+Internal types have no JSON names: fields have their Go names and Go's order, and all of them are printed. Most internal
 types have the fields of the versioned type in the same order, so that the schema can be used. The tables below list the
-types that differ. The metadata types (ObjectMeta, LabelSelector) are used both internally and externally, and have JSON
-names.
+types that are different. The metadata types (ObjectMeta, LabelSelector) are used both internally and externally, and
+have JSON names.
 
 Source: Kubernetes v1.34, pkg/apis/core/types.go, pkg/apis/batch/types.go, pkg/apis/resource/types.go.
 """
@@ -28,8 +28,8 @@ from kschedd.api.schemas.schema import (
     type_named,
 )
 
-# Type -> its fields, each with its type: `''`, `0` and `null` are leaves with that value if absent, `*T` is a pointer,
-# `[T]` a list.
+# Type -> its fields, each with its type: `''`, `0` and `null` are leaves with this value if absent, `*T` is a pointer,
+# and `[T]` is a list.
 _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
     name: dict(field.split(":") for field in fields.split())
     for name, fields in {
@@ -66,7 +66,8 @@ _LEAVES: Final[Mapping[str, Any]] = {"''": "", "0": 0, "null": None}
 _META: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
 
-# Type -> its fields in the order of the internal type. Fields that only one of the two types has are left out or moved.
+# Type -> its fields in the order of the internal type. Fields that exist in only one of the two types are omitted or
+# moved.
 _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(fields.split())
     for name, fields in {
@@ -129,7 +130,7 @@ _VOLUME_SOURCES: Final = (
 
 
 def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return an object in the form of this Go type, which is in one of the tables or in the schema."""
+    """Return an object in the form of this Go type, which must be in a table below or in the schema."""
     raw = raw or {}
     if name in _STRUCTS:
         return {field: _value(kind, raw.get(_key(field))) for field, kind in _STRUCTS[name].items()}
@@ -137,14 +138,14 @@ def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
-    """Return a pod or claim template in Go form; its metadata is embedded and has JSON names."""
+    """Return a pod or claim template in Go form, with embedded metadata that has JSON names."""
     meta = spec.get("metadata") or {}
     shown = {field: sorted_keys(meta[field]) for field in _META if meta.get(field)}
     return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}
 
 
 def go_selector(selector: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a label selector in Go form: empty parts other than keys and operators are left out, labels are sorted."""
+    """Return a label selector in Go form: without empty parts other than keys and operators, with sorted labels."""
     shown = {
         "matchLabels": dict(sorted((selector.get("matchLabels") or {}).items())),
         "matchExpressions": [

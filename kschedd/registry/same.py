@@ -1,7 +1,8 @@
-"""Semantic equality of (parts of) objects by their schema: upstream's equality.Semantic of the corresponding Go values.
+"""Semantic equality of (parts of) objects by their schema, as upstream's equality.Semantic for the Go values.
 
-A nil pointer differs from a pointer to an empty value. Apart from that, an empty or zero value equals an absent one.
-Quantities are compared by their amounts; times, which are decoded (`kschedd.api.schemas.codec`), by their text.
+A nil pointer differs from a pointer to an empty value. In all other cases, an empty or zero value equals an absent
+value. Quantities are compared by their amounts. Times, which are decoded (`kschedd.api.schemas.codec`), are compared by
+their text.
 """
 
 from collections.abc import Mapping
@@ -45,9 +46,9 @@ def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields
 
 
 def canonical_amount(quantity: Any) -> Any:
-    """Return a value that is the same for equal quantities in different notations.
+    """Return a value that is equal for equal quantities in different notations.
 
-    An invalid quantity is returned as is.
+    An invalid quantity is returned unchanged.
     """
     try:
         return nanos(quantity)

@@ -36,7 +36,7 @@ def validate_signer(signer: str, path: str, faults: list[FieldError]) -> None:
 
 
 def is_of_kubernetes(signer: str) -> bool:
-    """Return whether this is the name of one of Kubernetes' own signers."""
+    """Return whether a Kubernetes signer has this name."""
     domain = signer.partition("/")[0]
     return domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
 

@@ -1,9 +1,9 @@
-"""Strategies: changes that the API server makes to an object of each kind at creation and update, besides defaults.
+"""Strategies: the changes that kube-apiserver makes to an object of each kind at creation and update, besides defaults.
 
 A strategy defines whether the kind has a status subresource, which changes increment metadata.generation, and which
-fields the server sets or keeps whatever the request states. `prepare_create`, `prepare_update` and `prepare_status`
-apply it to an object that is decoded and has its defaults. Validation comes after them. They return a new object;
-nothing is modified in place.
+fields the server sets or keeps whatever the request contains. `prepare_create`, `prepare_update` and `prepare_status`
+apply the strategy to a decoded object with its defaults. Validation takes place afterwards. These functions return a
+new object; nothing is modified in place.
 
 Source: Kubernetes v1.34, pkg/registry/*/strategy.go (PrepareForCreate, PrepareForUpdate), and the conversions of
 deprecated fields in pkg/apis/*/v1/conversion.go.
@@ -45,18 +45,18 @@ class KindStrategy:
 
     status: bool = False  # has a status subresource: dropped at creation, kept by a plain update
     created_with_status: bool = False
-    updated_with_status: bool = False  # a plain update changes the status, too
+    updated_with_status: bool = False  # True if a plain update changes the status, too
     counts: tuple[str, ...] = ()
-    counts_empty: bool = False  # setting an absent part to an empty list or map counts as a change
-    born: bool = False  # new objects have generation 1
-    unconditional: bool = True  # an update need not state a resourceVersion
+    counts_empty: bool = False  # True if setting an absent part to an empty list or map counts as a change
+    born: bool = False  # True if new objects have generation 1
+    unconditional: bool = True  # True if an update may omit the resourceVersion
     status_keeps: tuple[str, ...] = ()  # metadata fields that a status update does not change
     on_create: Callable[[Raw, str], None] | None = None  # with the current time
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
-    on_write: Callable[[Raw, str], None] | None = None  # at creation and update, with the current time
-    # These drop fields of disabled features (`disabled_fields`), or set defaults of enabled ones. They get the old
-    # object, if there is one.
+    on_write: Callable[[Raw, str], None] | None = None  # called at creation and update, with the current time
+    # These functions drop fields of disabled features (`disabled_fields`) or set defaults of enabled features. They get
+    # the old object if there is one.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 
@@ -113,7 +113,7 @@ def _same(kind: str, one: Raw, other: Old, part: str) -> bool:
 
 
 def prepare_finalize(raw: Raw, old: Old) -> Raw:
-    """Return the namespace with the request's finalizers and metadata; its status is kept."""
+    """Return the namespace with the request's finalizers and metadata and the old status."""
     new = dict(raw)
     _keep(new, old, "status")
     return new
@@ -122,7 +122,7 @@ def prepare_finalize(raw: Raw, old: Old) -> Raw:
 def prepare_status(
     kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES, subresource: str = "status"
 ) -> Raw:
-    """Return the object with the request's status (and metadata, as far as the kind allows); all else is kept.
+    """Return the old object with the request's status (and metadata, as far as the kind allows).
 
     `at` is the current time; `features` are the enabled features.
     """
@@ -181,7 +181,7 @@ def _pod_status(new: Raw, old: Old, at: str) -> None:
 
 
 def _observed(condition: Any, generations: dict[Any, list[int]]) -> Any:
-    """Return a condition with the observed generation of the old one of its type, unless it states another."""
+    """Return a condition with the observed generation of its old version, unless it has its own."""
     if not isinstance(condition, Mapping):
         return condition
     known = generations.get(condition.get("type"))
@@ -256,7 +256,7 @@ def _create_claim(new: Raw, at: str) -> None:
 
 
 def _claim_sources(new: Raw, old: Old) -> None:
-    """Make dataSource and dataSourceRef equal; dataSource supports claims and snapshots only."""
+    """Make dataSource and dataSourceRef equal; dataSource supports only claims and snapshots."""
     spec, before = dict(new["spec"]), old.get("spec") or {}
     if (spec.get("dataSourceRef") or {}).get("namespace") and "dataSourceRef" not in before:
         del spec["dataSourceRef"]  # CrossNamespaceVolumeDataSource is disabled
@@ -279,7 +279,7 @@ def _claim_or_snapshot(source: Raw) -> bool:
 
 
 def _service_account(new: Raw, *_: Any) -> None:
-    """Keep only the names of a service account's secrets."""
+    """Keep only the names of the secrets of a service account."""
     if secrets := new.get("secrets"):
         new["secrets"] = [{"name": each["name"]} if each.get("name") else {} for each in secrets]
 
@@ -358,7 +358,7 @@ def _update_daemon_set(new: Raw, old: Old) -> None:
 
 
 def _daemon_set_status(new: Raw, old: Old, at: str) -> None:
-    """Keep the template generation, which is a field, not an annotation, in the internal type."""
+    """Keep the template generation, which in the internal type is a field and not an annotation."""
     if generation := (_annotations(old) or {}).get(TEMPLATE_GENERATION):
         _annotate(new, TEMPLATE_GENERATION, generation)
 
@@ -384,19 +384,19 @@ def _drop_from_pod_template(new: Raw, old: Old | None, features: frozenset[str])
 
 
 def _create_api_service(new: Raw, at: str) -> None:
-    """Report an API of the server itself as available; `kschedd.controllers.api_services` reports the others."""
+    """Report an API of kube-apiserver itself as available; `kschedd.controllers.api_services` reports the others."""
     if "service" not in (new.get("spec") or {}):
         condition = {"type": "Available", "status": "True", "lastTransitionTime": at, "reason": "Local"}
         new["status"] = {"conditions": [{**condition, "message": "Local APIServices are always available"}]}
 
 
 def _update_signing_request(new: Raw, old: Old) -> None:
-    """Keep the spec of a CertificateSigningRequest; only its subresources change it."""
+    """Keep the spec of a CertificateSigningRequest, which only its subresources may change."""
     _keep(new, old, "spec")
 
 
 def _approve(new: Raw, old: Old, at: str) -> None:
-    """Keep all of the status but the conditions, which an approval changes."""
+    """Keep the status except the conditions, which an approval changes."""
     conditions = new["status"].get("conditions")
     new["status"] = {**(old.get("status") or {})}
     new["status"].pop("conditions", None)
@@ -419,7 +419,7 @@ def _sign(new: Raw, old: Old, at: str) -> None:
 
 
 def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
-    """Return the conditions with transition times; an unchanged condition keeps its time."""
+    """Return the conditions with transition times; the time of an unchanged condition is kept."""
     known = {
         (each.get("type"), each.get("status")): each["lastTransitionTime"]
         for each in reversed((old.get("status") or {}).get("conditions") or [])
@@ -438,7 +438,7 @@ def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
 
 _DESCRIBED: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _PLAIN: Final = KindStrategy()
-_CUSTOM: Final = KindStrategy(born=True)  # custom resources: a change of any part but the metadata counts
+_CUSTOM: Final = KindStrategy(born=True)  # custom resources: a change of any part except the metadata counts
 _WITH_STATUS: Final = KindStrategy(status=True)
 _WORKLOAD: Final = KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_template)
 _CONDITIONAL: Final = KindStrategy(unconditional=False)

@@ -1,9 +1,9 @@
-"""Validation: all errors in an object, with the API server's messages.
+"""Validation: all errors in an object, with kube-apiserver's messages.
 
-Source: Kubernetes v1.34, pkg/apis/*/validation. `validate` takes an object with its defaults (`defaults`) and reports
-every error in every field that kschedd reads. Types are checked first; only an object with the right types is validated
-further. `default_and_validate` sets defaults and validates. The store validates updates (`validation_update`). Objects
-of unknown kinds need only a name.
+Source: Kubernetes v1.34, pkg/apis/*/validation. `validate` takes an object with its defaults (`defaults`), and reports
+every error in every field that kschedd reads. Types are checked first, and only an object with the right types is
+validated further. `default_and_validate` sets defaults and validates. The store validates updates
+(`validation_update`). Objects of unknown kinds need only a name.
 """
 
 from collections.abc import Callable, Mapping
@@ -165,13 +165,13 @@ def defaulted_pod_spec(spec: object) -> tuple[Raw, Faults]:
 
 
 def default_and_validate_pod_spec(spec: object) -> tuple[Raw, Faults]:
-    """Return a pod's spec with its defaults, and its faults; the result is valid for every pod with that spec."""
+    """Return a pod's spec with its defaults, and its faults; the result is valid for every pod with this spec."""
     done, faults = defaulted_pod_spec(spec)
     return done, faults or validate_pod_spec(done)
 
 
 def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
-    """Return a pod's node affinity, and its faults, which do not depend on the rest of the pod."""
+    """Return a pod's node affinity, and its faults, which do not depend on other parts of the pod."""
     faults = check_node_affinity_schema(affinity, path)
     clean: Raw = {}
     if not faults:
@@ -189,7 +189,7 @@ def default_and_validate_pod_status(status: object, path: str = "status") -> tup
 
 
 def default_and_validate_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
-    """Return an object's metadata with a namespace if the kind is namespaced, and its faults."""
+    """Return an object's metadata, with a namespace if its kind is namespaced, and the faults."""
     if faults := check_meta_schema(meta):
         return (meta if isinstance(meta, dict) else {}), faults
     done = default_meta(decoded(meta, type_named("meta.ObjectMeta")), namespaced=kind.namespaced)
@@ -218,7 +218,7 @@ def validate_typed(raw: Raw) -> Faults:
 def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHING) -> Faults:
     """Return all faults of an updated object.
 
-    `changes` are the faults in the changes of its metadata; `old` is the previous object.
+    `changes` are the faults in the changes of the metadata; `old` is the previous object.
     """
     kind = kind_of(raw)
     any_name = kind.known and not validates_meta(kind.name)
@@ -291,7 +291,7 @@ def _namespace(namespace: Raw, faults: Faults) -> None:
 
 
 def _finalized_namespace(namespace: Raw, faults: Faults) -> None:
-    """Validate finalizers with one path each; used only by the finalize subresource, which alone can change them."""
+    """Validate finalizers, each with its path; used only by the finalize subresource, which alone can change them."""
     for index, finalizer in enumerate((namespace.get("spec") or {}).get("finalizers") or ()):
         _finalizer(finalizer, f"spec.finalizers[{index}]", faults)
 
@@ -358,7 +358,7 @@ def _lease(lease: Raw, faults: Faults) -> None:
 
 
 def _nothing(item: Raw, faults: Faults) -> None:
-    """Append nothing: all mutable fields are checked with the change."""
+    """Append nothing, because all mutable fields are checked together with the change."""
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {

@@ -1,9 +1,9 @@
-"""Validation of Events: rules of the core group, and the stricter rules of events.k8s.io.
+"""Validation of Events: the rules of the core group, and the stricter rules of events.k8s.io.
 
-An Event with `eventTime` is of the new form, whichever group it was written in: it states the reporter, the action and
+An Event with `eventTime` has the new form, whichever group it was written in: it contains the reporter, the action and
 the reason. Its faults do not include values.
 
-An update in the core group may change everything, one in events.k8s.io only the metadata and the series.
+An update in the core group may change everything, but an update in events.k8s.io only the metadata and the series.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/events.go (ValidateEventCreate, ValidateEventUpdate,
 legacyValidateEvent).
@@ -49,7 +49,7 @@ def validate_event(event: Raw, faults: Faults) -> None:
 
 
 def validate_updated_event(event: Raw, faults: Faults) -> None:
-    """Append the faults by the rules that apply to both groups, for new and changed Events."""
+    """Append the faults of a new or changed Event by the rules that apply to both groups."""
     core = event.get("apiVersion") == "v1"
     about = event.get("involvedObject" if core else "regarding") or {}
     namespace = (event.get("metadata") or {}).get("namespace") or ""
@@ -63,7 +63,7 @@ def validate_updated_event(event: Raw, faults: Faults) -> None:
 
 
 def validate_event_changes(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append faults for immutable fields of an Event of events.k8s.io; `old` may be of either group."""
+    """Append faults for immutable fields of an Event in events.k8s.io; `old` may be in either group."""
     if new.get("apiVersion") == "v1":
         return
     if old.get("series") != new.get("series"):
@@ -76,7 +76,7 @@ def validate_event_changes(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _internal(event: Raw, field: str) -> Any:
-    """Return the value of a core group field, in upstream's internal form."""
+    """Return the value of a field of the core group, in upstream's internal form."""
     value = event.get(field if event.get("apiVersion") == "v1" else _CORE.get(field, field))
     if field in _STRUCTS and (value is not None or field not in _EMPTY):
         return go_struct(_STRUCTS[field], value)

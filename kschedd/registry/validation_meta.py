@@ -1,7 +1,7 @@
 """Validation of metadata: names, namespaces, labels, annotations, owners, finalizers.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/validation/objectmeta.go.
-Takes metadata that matches the schema.
+The functions take metadata that matches the schema.
 """
 
 from typing import Any, Final
@@ -22,12 +22,12 @@ from kschedd.api.selecting.names import (
 from kschedd.api.text.ip_addresses import address_faults
 
 _MOST_ANNOTATED: Final = 256 * 1024
-_EXTENSIONS: Final = "apiextensions.k8s.io"  # its objects may have non-standard finalizers
+_EXTENSIONS: Final = "apiextensions.k8s.io"  # objects of this group may have non-standard finalizers
 STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDeletion"))
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))
 _DNS1035_NAMED: Final = frozenset(("Service",))
-# Kinds without own rules for metadata: the general rules are checked only if nothing else is wrong.
+# Kinds without their own rules for metadata: the general rules are checked only if no other error was found.
 WITHOUT_META: Final = frozenset(("PodDisruptionBudget", "Event"))
 # Kinds to which only the general rules for metadata apply.
 _PLAIN: Final = WITHOUT_META | {"Lease", "RuntimeClass"}
@@ -51,7 +51,7 @@ def name_faults(kind: str, name: str) -> Faults:
 
 
 def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
-    """Return the faults of the kind and apiVersion of an object whose kind is not built in.
+    """Return the faults in the kind and apiVersion of an object with a kind that is not built in.
 
     Only values that a CustomResourceDefinition could define are valid: a group, and well-formed names.
     Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionNames).
@@ -69,7 +69,10 @@ def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
 def validate_meta(
     meta: dict[str, Any], kind: Kind, path: str = "metadata", *, any_name: bool = False
 ) -> list[FieldError]:
-    """Return the faults of an object's metadata. `any_name`: do not check the name by the rules for new objects."""
+    """Return the faults of an object's metadata.
+
+    With `any_name`, the name is not checked by the rules for new objects.
+    """
     faults: list[FieldError] = []
     name = meta.get("name")
     if generate := meta.get("generateName"):
@@ -111,7 +114,7 @@ def validate_meta(
 
 
 def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append the faults of the keys and values of labels or of a nodeSelector to `faults`, at the path of the map."""
+    """Append to `faults` the faults in the keys and values of labels or of a nodeSelector, at the path of the map."""
     for key, value in labels.items():
         if wrong := qualified_name(key):
             faults += [invalid(path, key, why) for why in wrong]
@@ -120,7 +123,7 @@ def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError])
 
 
 def validate_annotations(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append the faults of the keys of annotations, and of their size, to `faults`."""
+    """Append to `faults` the faults in the keys of annotations and in their total size."""
     for key in annotations:
         if wrong := qualified_name(key.lower()):
             faults += [invalid(path, key, why) for why in wrong]
@@ -128,7 +131,7 @@ def validate_annotations(annotations: dict[str, str], path: str, faults: list[Fi
 
 
 def validate_annotations_size(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append a fault to `faults` if annotations take more than 256 KiB."""
+    """Append a fault to `faults` if annotations have more than 256 KiB."""
     if sum(len(key) + len(value) for key, value in annotations.items()) > _MOST_ANNOTATED:
         faults.append(FieldError(path, None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes"))
 

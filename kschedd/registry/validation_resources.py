@@ -1,8 +1,8 @@
 """Validation of resource lists: allowed resource names and quantities.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateResourceRequirements and what it calls) and
-pkg/apis/core/helper/helpers.go.
-Takes resource lists that match the schema, with quantities that can be parsed.
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateResourceRequirements and the functions that it
+calls) and pkg/apis/core/helper/helpers.go. The functions take resource lists that match the schema and have quantities
+that can be parsed.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def is_huge_page(name: str) -> bool:
 
 
 def is_native(name: str) -> bool:
-    """Return whether the resource is in the kubernetes.io namespace, or has no prefix."""
+    """Return whether the resource has no prefix or is in the kubernetes.io namespace."""
     return "/" not in name or "kubernetes.io/" in name
 
 
@@ -67,7 +67,7 @@ def resource_name_faults(name: str) -> tuple[str, ...]:
 
 @lru_cache(1 << 10)
 def container_resource_faults(name: str) -> tuple[str, ...]:
-    """Return the faults of a resource name in a container's requests or limits."""
+    """Return the faults of a resource name in the requests or limits of a container."""
     wrong = resource_name_faults(name)
     if "/" not in name:
         if name not in _FOR_CONTAINERS and not is_huge_page(name):
@@ -86,21 +86,21 @@ def is_standard_for_quota(name: str) -> bool:
 
 
 def is_whole(name: str) -> bool:
-    """Return whether the resource is counted in whole units only."""
+    """Return whether the resource has only whole units."""
     return name in _COUNTED or is_extended(name)
 
 
 def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None:
-    """Validate one entry of a ResourceList: not negative, and an integer if the resource has whole units only."""
+    """Validate one entry of a ResourceList: not negative, and an integer if the resource has only whole units."""
     if nanos(quantity) < 0:
         faults.append(invalid(path, quantity, NOT_NEGATIVE))
-    # Upstream's thousandths overflow beyond 64 bits: not an integer.
+    # Upstream's thousandths overflow beyond 64 bits, which counts as not an integer.
     if is_whole(name) and milli_value(quantity) % 1000:
         faults.append(invalid(path, quantity, "must be an integer"))
 
 
 def validate_resource_list(resources: Raw, path: str, faults: Faults) -> None:
-    """Validate the amounts of a node's capacity; any names are allowed."""
+    """Validate the amounts of a node's capacity, in which any names are allowed."""
     for name, quantity in resources.items():
         validate_amount(name, quantity, f"{path}.{name}", faults)
 
@@ -158,7 +158,7 @@ def _validate_requested(name: str, quantity: Any, path: str, rule: NameRule, fau
 
 @lru_cache(1 << 8)
 def _page_size(name: str) -> int:
-    """Return the page size in bytes; 0 if the name does not contain a possible page size."""
+    """Return the page size in bytes, or 0 if the name does not contain a valid page size."""
     try:
         size = nanos(name.removeprefix("hugepages-"))
     except QuantityError:
@@ -173,7 +173,7 @@ def _whole_pages(name: str, amount: int) -> bool:
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
     seen: set[str] = set()
-    parted: set[str] = set()  # claims of which a single request is named
+    parted: set[str] = set()  # claims from which a single request is named
     for index, claim in enumerate(resources.get("claims") or ()):
         name, request = claim.get("name") or "", claim.get("request") or ""
         here = f"{path}.claims[{index}]"
@@ -183,7 +183,7 @@ def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozense
         key = f"{name}/{request}" if request else name
         faults += [invalid(f"{here}.request", request, why) for why in dns_label(request) if request]
         if name in seen or (not request and name in parted):
-            faults.append(duplicate(here, name))  # the whole claim, and a request of it
+            faults.append(duplicate(here, name))  # the whole claim and one of its requests are named
         elif key in seen:
             faults.append(duplicate(here, key))
         seen.add(key)
@@ -206,7 +206,7 @@ def _pod_level_name(name: str, path: str) -> Faults:
 
 
 def validate_pod_requirements(resources: Raw, together: dict[str, int], path: str, faults: Faults) -> None:
-    """Validate pod-level requests and limits; `together` are the aggregate container requests in nanos."""
+    """Validate pod-level requests and limits; `together` holds the total container requests in nanos."""
     if resources.get("claims"):
         faults.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     validate_requirements(resources, path, faults, rule=_pod_level_name)
@@ -218,7 +218,7 @@ def validate_pod_requirements(resources: Raw, together: dict[str, int], path: st
 
 
 def validate_limits_of_pod(spec: Raw, limits: Raw, path: str, faults: Faults) -> None:
-    """Check that no container has a higher limit than its pod."""
+    """Check that no container has a higher limit than the pod."""
     for index, container in enumerate(spec.get("containers") or ()):
         for name, limit in ((container.get("resources") or {}).get("limits") or {}).items():
             if name in limits and nanos(limit) > nanos(limits[name]):

@@ -1,7 +1,7 @@
-"""Validation of Secrets: required contents of each type.
+"""Validation of Secrets: the required contents of each type.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateSecret).
-Takes objects that match the schema and have their defaults; appends to `faults`.
+The functions take objects that match the schema and have their defaults, and append to `faults`.
 """
 
 import base64
@@ -50,7 +50,7 @@ def validate_secret(item: Raw, faults: Faults) -> None:
 
 
 def _validate_docker(data: Raw, key: str, faults: Faults) -> None:
-    """Validate registry credentials: a map, as JSON."""
+    """Validate registry credentials, which are a map in JSON."""
     if key not in data:
         faults.append(required(f"data[{key}]"))
         return

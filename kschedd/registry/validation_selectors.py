@@ -1,7 +1,7 @@
 """Validation of selectors, affinity, topology spread constraints, tolerations and taints.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and apimachinery meta/v1/validation.
-Takes values that match the schema and appends to `faults`.
+The functions take values that match the schema, and append to `faults`.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Faults = list[FieldError]
 
 LABEL_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST)
 EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_MANY: Final = 200  # labels of a selector; parsing each takes 10 us
+_MANY: Final = 200  # number of labels in a selector; parsing each label takes 10 us
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -27,8 +27,8 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 def validate_label_selector(selector: Raw | None, path: str, faults: Faults) -> None:
     """Append the faults of a metav1.LabelSelector to `faults`.
 
-    A selector with many terms is also parsed, which fills the parser's cache: large objects are validated in a thread,
-    but the stored object is read on the event loop.
+    A selector with many terms is also parsed, to fill the parser's cache: large objects are validated in a thread, but
+    the stored object is read on the event loop.
     """
     if not selector:
         return
@@ -66,7 +66,7 @@ def _validate_expression(
 
 
 def validate_node_selector_term(term: Raw, path: str, faults: Faults, *, any_value: bool = False) -> None:
-    """Validate a term; `any_value`: a preferred term may use values that are not valid label values."""
+    """Validate a term; with `any_value`, a preferred term may use values that are not valid label values."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
         _validate_expression(expression, here, NODE_OPERATORS, faults, any_value=any_value)
@@ -88,7 +88,7 @@ def validate_node_selector_term(term: Raw, path: str, faults: Faults, *, any_val
 
 
 def validate_node_selector(selector: Raw, path: str, faults: Faults) -> None:
-    """Validate a NodeSelector of a pod's required node affinity, a PersistentVolume or a ResourceSlice."""
+    """Validate a NodeSelector in a pod's required node affinity, a PersistentVolume or a ResourceSlice."""
     terms = selector.get("nodeSelectorTerms")
     if not terms:
         faults.append(required(f"{path}.nodeSelectorTerms", "must have at least one node selector term"))
@@ -158,7 +158,7 @@ def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, f
 
 
 def _validate_merged(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults) -> None:
-    """Validate matchLabelKeys that were merged into the selector, which may not have contained them before."""
+    """Validate matchLabelKeys that were merged into the selector, which must not have contained them before."""
     if selector is None or not keys:
         return
     places = {key: index for index, key in enumerate(keys)}

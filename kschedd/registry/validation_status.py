@@ -1,8 +1,8 @@
 """Validation of statuses: counts, conditions, addresses, allocations, and immutable parts.
 
 Source: Kubernetes v1.34, the Validate*StatusUpdate functions of pkg/apis/*/validation, apimachinery meta/v1/validation
-(ValidateConditions).
-Takes statuses that match the schema; appends to `faults`. The rules for a pod's status are in `validation_pod`.
+(ValidateConditions). The functions take statuses that match the schema, and append to `faults`. The rules for a pod's
+status are in `validation_pod`.
 """
 
 import re
@@ -18,7 +18,7 @@ from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, valid
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# Kind -> its counts, the counts limited by all replicas, and the counts limited by ready replicas.
+# Kind -> its counts, the counts limited by the number of replicas, and the counts limited by the ready replicas.
 _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = {
     kind: (tuple(counts.split()), tuple(below.split()), tuple(ready.split()))
     for kind, (counts, below, ready) in {
@@ -57,7 +57,7 @@ _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, .
 
 
 def validate_status_alone(kind: str, status: Raw, faults: Faults) -> None:
-    """Append the faults of a status that do not depend on the previous object."""
+    """Append the faults of a status that are independent of the previous object."""
     counts, below, ready = _COUNTS.get(kind, ((), (), ()))
     for field in counts:
         if (status.get(field) or 0) < 0:
@@ -92,7 +92,7 @@ def _node(status: Raw, faults: Faults) -> None:
 
 
 def _declared_features(names: Sequence[str], path: str, faults: Faults) -> None:
-    """Append the faults of the features that a node declares (since 1.36): sorted and unique names."""
+    """Append the faults in the features that a node declares (since 1.36), which must be sorted and unique."""
     for index, name in enumerate(names):
         if len(name) > _LONGEST_FEATURE:
             why = f'invalid feature name "{name}": must be no more than {_LONGEST_FEATURE} characters'
@@ -107,7 +107,7 @@ def _declared_features(names: Sequence[str], path: str, faults: Faults) -> None:
 
 
 def node_addresses(status: Raw, faults: Faults) -> None:
-    """Append a fault for each duplicate address; checked for updates only."""
+    """Append a fault for each duplicate address, which is checked only in updates."""
     seen: set[tuple[str, str]] = set()
     for index, address in enumerate(status.get("addresses") or ()):
         key = (address.get("type") or "", address.get("address") or "")
@@ -151,7 +151,7 @@ def _basic(amount: Any, path: str, faults: Faults) -> None:
 
 
 def _claim_resource(name: str, path: str) -> Faults:
-    """Return the faults of a claim's resource name: storage, or a name in a domain other than Kubernetes' own."""
+    """Return the faults of a claim's resource name, which is storage or a name outside the Kubernetes domains."""
     if wrong := qualified_name(name):
         return [invalid(path, name, why) for why in wrong]
     return [unsupported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
@@ -228,7 +228,7 @@ _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {
 
 
 def validate_pod_claims(old: Raw, new: Raw, faults: Faults) -> None:
-    """Check that the claims in a pod's status are those of its spec."""
+    """Check that the claims in a pod's status are the claims of its spec."""
     names = {claim.get("name") for claim in (old.get("spec") or {}).get("resourceClaims") or ()}
     seen = set()
     for index, status in enumerate((new.get("status") or {}).get("resourceClaimStatuses") or ()):

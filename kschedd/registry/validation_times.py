@@ -1,6 +1,6 @@
-"""Number of times that update validation checks each part of an object.
+"""Number of times that the validation of an update checks each part of an object.
 
-Upstream reports an error as often as it finds it.
+Upstream reports an error each time that it finds the error.
 Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, apiserver/pkg/registry/rest/update.go.
 """
 
@@ -20,10 +20,10 @@ Faults = list[FieldError]
 
 @attrs.frozen
 class _Times:
-    """Number of checks by a kind's own update rules, in addition to the checks for all kinds."""
+    """Number of checks by a kind's own update rules, in addition to the general checks."""
 
     meta: int = 0  # of the whole metadata
-    changes: int = 1  # of the changes of the metadata
+    changes: int = 1  # checks of the changes of the metadata
     spec: int = 1  # of everything else
 
 
@@ -56,23 +56,23 @@ _CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ow
 
 
 def times_validated(kind: str) -> int:
-    """Return how often update validation checks (and reports) the spec of an object of this kind."""
+    """Return how often the validation of an update checks (and reports) the spec of an object of this kind."""
     return _UPDATED.get(kind, _Times()).spec
 
 
 def validates_meta(kind: str) -> bool:
-    """Return whether the kind's own update rules validate the whole metadata, including the name."""
+    """Return whether the kind's own update rules validate all metadata, including the name."""
     return _UPDATED.get(kind, _Times()).meta > 0
 
 
 def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
-    """Return the faults of an updated object, each repeated as often as upstream reports it.
+    """Return the faults of an updated object, each as often as upstream reports it.
 
-    The rules for all kinds check the metadata and its changes first. Then the kind's own rules run, which check some
-    parts more than once. Labels, annotations and owners are also checked with the changes.
+    The general rules first check the metadata and its changes. Then the kind's own rules run, which check some parts
+    several times. Labels, annotations and owners are also checked with the changes.
     """
     again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
-    own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # found by the kind's own rules only
+    own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # only the kind's own rules report these
     of_all_kinds = [fault for fault in meta if not fault.why.endswith(NOT_STANDARD)]
     times = _UPDATED.get(kind, _Times())
     once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
@@ -85,9 +85,9 @@ _WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")
 
 
 def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
-    """Return the metadata faults of a status update, each repeated as often as upstream reports it.
+    """Return the metadata faults of a status update, each as often as upstream reports it.
 
-    The rules for all kinds check the metadata; the own rules of most kinds check its changes again.
+    The general rules check the metadata; then the own rules of most kinds check its changes again.
     """
     found = validate_meta(meta, kind, any_name=kind.known)
     own = [fault for fault in found if fault.why.endswith(NOT_STANDARD)]

@@ -1,9 +1,9 @@
 """Validation of updates: immutable fields of an object.
 
-Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go. Takes the
-object before and after, both with their defaults. `validation` reports the faults of the new object by itself. The
-paths are upstream's even if the field's real path differs (`volumeMode`, `spec.attachedRequired`). The rules for pods
-are in `pods.update`, those for volumes and workloads in `storage.updates` and `workloads.updates`.
+Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go. The
+functions take the object before and after, both with their defaults. `validation` reports the faults in the new object
+itself. The paths are upstream's, even if the field has another path (`volumeMode`, `spec.attachedRequired`). The rules
+for pods are in `pods.update`, and the rules for volumes and workloads in `storage.updates` and `workloads.updates`.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +41,7 @@ from kschedd.registry.workloads.updates import UPDATES as WORKLOAD_UPDATES
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# Kind -> its immutable fields, each as (path, path in upstream's message).
+# Kind -> its immutable fields, each with its path and the path in upstream's message.
 _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     kind: tuple((field.partition("=")[0], field.partition("=")[2] or field) for field in fields.split())
     for kind, fields in {
@@ -67,7 +67,7 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 
 def validate_update(old: Raw, new: Raw) -> Faults:
-    """Return the faults of updating `old` to `new`: changes to immutable fields."""
+    """Return the faults of an update from `old` to `new`: changes to immutable fields."""
     kind = kind_of(old)
     if not kind.known:
         return []
@@ -85,7 +85,7 @@ def validate_update(old: Raw, new: Raw) -> Faults:
 
 
 def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
-    """Return whether a field is unchanged, and its value; for a text without a pointer, absent equals empty."""
+    """Return whether a field is unchanged, and its value; if a text is not a pointer, absent equals empty."""
     name, _, rest = path.partition(".")
     inner = fields[name]
     if rest:
@@ -96,7 +96,7 @@ def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
 
 
 def _shown(kind: str, value: Any) -> Any:
-    """Return a value as upstream prints it: a selector without empty parts, with sorted labels."""
+    """Return a value in the form printed by upstream: a selector without empty parts, with sorted labels."""
     if kind == "ResourceClaim":
         return go_struct("ResourceClaimSpec", value)
     if kind == "ResourceClaimTemplate":
@@ -107,7 +107,7 @@ def _shown(kind: str, value: Any) -> Any:
 
 
 def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
-    """Return the faults of an update by the status subresource, or by another one that changes only the status."""
+    """Return the faults of an update through the status subresource, or another one that changes only the status."""
     faults: Faults = []
     if subresource == "approval":
         validate_approval(old, new, faults)
@@ -166,7 +166,7 @@ def _namespace_status(namespace: Raw, faults: Faults) -> None:
 
 
 def validate_meta_update(old: Raw, given: Raw) -> Faults:
-    """Return the faults of metadata changes: of the uid, the finalizers, and fields that only a deletion may set."""
+    """Return the faults of metadata changes: of the uid, of finalizers, and of fields that only a deletion may set."""
     faults: Faults = []
     if given.get("uid") and given["uid"] != old.get("uid"):
         faults.append(invalid("metadata.uid", given["uid"], FIELD_IS_IMMUTABLE))
@@ -184,7 +184,7 @@ def validate_meta_update(old: Raw, given: Raw) -> Faults:
 
 
 def validate_version(kind: str, meta: Raw) -> Faults:
-    """Return the faults of an update's resourceVersion."""
+    """Return the faults of the resourceVersion of an update."""
     if not strategy_of(kind).unconditional and meta.get("resourceVersion") in (None, "", "0"):
         return [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
     return []
@@ -196,7 +196,7 @@ def _priority_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _node(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append faults for changes of a node's assigned fields, such as its pod address ranges."""
+    """Append faults for changes of the assigned fields of a node, such as its pod address ranges."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     then, now = before.get("podCIDRs") or [], after.get("podCIDRs") or []
     changed = 1 if len(then) != len(now) else sum(one != other for one, other in zip(then, now, strict=True))

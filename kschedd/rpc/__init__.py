@@ -1,1 +1,1 @@
-"""MessagePack-RPC: sans-I/O protocol, server, sessions and their limits, clients."""
+"""MessagePack-RPC, with the sans-I/O protocol, the server, sessions and their limits, and clients."""

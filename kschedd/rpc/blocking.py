@@ -5,8 +5,8 @@
         for change in daemon.subscribe("watch", kind="Pod"):
             ...
 
-One call at a time, on a blocking socket. Not thread-safe: each thread needs its own client. Does not import Trio, so
-that it starts quickly.
+The client makes one call at a time, on a blocking socket. The client is not thread-safe: each thread needs its own.
+This module does not import Trio, so that programs start quickly.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CHUNK = 256 * 1024
 class BlockingSubscription:
     """A stream of the daemon to iterate over; `close` cancels it. `result` is the result of the opening call.
 
-    Iteration waits without a time limit for the next item, stops when the daemon ends the stream, and raises
+    Iteration waits for the next item without a time limit, and stops when the daemon ends the stream. It raises
     RpcError if the stream ended with a code other than `done` or `cancelled`.
     """
 
@@ -85,14 +85,17 @@ class BlockingSubscription:
         return self._items.popleft()
 
     def close(self) -> None:
-        """Cancel the stream; items not yet read are discarded."""
+        """Cancel the stream and discard the items not yet read."""
         self._items.clear()
         if not self._ended:
             self._end(None)
             self._client._forget_stream(self.id)
 
     def _take(self, item: Any, *, early: bool) -> None:
-        """Buffer an item. `early`: it arrived with the response that opened the stream, before it could be read."""
+        """Buffer an item.
+
+        `early`: the item arrived together with the response that opened the stream, before it could be read.
+        """
         self._items.append(item)
         if len(self._items) > self._buffer and not self._iterating and not early:
             self._end(RpcError("too_slow", "items came faster than they were read; resume after the last one read"))
@@ -107,8 +110,8 @@ class BlockingClient:
     """A connection to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), open until `close`.
 
     `timeout` is the time limit of a call in seconds, None for no limit. `output` is the file descriptor of the pipe to
-    which the caller writes stream items: waiting for a stream's next item raises BrokenPipeError once that pipe has no
-    reader. Raises NoDaemonError if no daemon answers, SocketPathError if the path cannot be used.
+    which the caller writes the items of a stream. Waiting for the next item raises BrokenPipeError once this pipe has
+    no reader. Raises NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class BlockingClient:
         self._msgids = msgids()
         self._responses: dict[int, RpcResponse] = {}
         self._subscriptions: dict[int, BlockingSubscription] = {}
-        # A subscription's first items may arrive in the same chunk as the response that opens it.
+        # The first items of a subscription may arrive in the same chunk as the response that opens it.
         self._early: deque[Event] = deque()
         self._opening = False
         self._lost: Exception | None = None
@@ -150,33 +153,34 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection: the daemon cancels its running calls and streams."""
+        """Close the connection; the daemon then cancels its running calls and streams."""
         if self._lost is None:
             self._lost = ConnectionLostError(self.path, "this client is closed")
         self._socket.close()
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Call a method with its parameters by position or by name; return its result.
+        """Call a method with parameters by position or by name, and return its result.
 
-        A single map as the only parameter is best given by name: see `service.params`. Raises RpcError with
-        the daemon's error (`timeout` if there was no response in time: the daemon may still complete the
-        call), ConnectionLostError if the connection ends first.
+        If the only parameter is a map, pass it by name: see `service.params`. Raises RpcError with the daemon's error,
+        or with `timeout` if no response arrived in time (the daemon may still complete the call). Raises
+        ConnectionLostError if the connection ends first.
         """
         return self._request(method, wire_params(args, named))
 
     def ask(self, answer: type[A], method: str, /, **named: Any) -> A:
-        """Call a method and return its result as an instance of the answer's class. Raises AnswerError as well."""
+        """Call a method and return its result as an instance of the answer's class. Raises also AnswerError."""
         result: A = read(answer, self.call(method, **named))
         return result
 
     def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Send a notification: the method is called without a response, so its errors are not reported."""
+        """Send a notification, which calls the method without a response, so errors of the method are not reported."""
         self._transmit(encode_notification(method, wire_params(args, named)), self._deadline())
 
     def subscribe(self, method: str, /, *args: Any, buffer: int = 100_000, **named: Any) -> BlockingSubscription:
-        """Call a method that opens a stream; return the stream to iterate over.
+        """Call a method that opens a stream, and return the stream, which can be iterated over.
 
-        `buffer` is the number of items that may be buffered during other calls before the stream ends with `too_slow`.
+        `buffer` is the number of items that may be buffered during other calls; beyond this number the stream ends with
+        `too_slow`.
         """
         self._opening = True
         try:
@@ -195,7 +199,7 @@ class BlockingClient:
     def _request(self, method: str, params: list[Any]) -> Any:
         deadline = self._deadline()
         msgid = next(self._msgids)
-        # Responses to calls that timed out have no receiver.
+        # No caller waits for responses to calls that timed out.
         self._responses.clear()
         try:
             self._transmit(request_bytes(msgid, method, params), deadline)
@@ -218,10 +222,10 @@ class BlockingClient:
             self._socket.settimeout(_left(deadline))
             self._socket.sendall(message)
         except TimeoutError:
-            # The message may be partly sent: the connection is unusable.
+            # The message may be partly sent, so the connection is unusable.
             self._lose(ConnectionLostError(self.path, "it does not read its input"))
         except OSError as error:
-            # The daemon may have sent the reason before it closed.
+            # The daemon may have sent the reason before it closed the connection.
             while self._lost is None:
                 try:
                     self._read_more(time.monotonic() + 1)
@@ -237,17 +241,17 @@ class BlockingClient:
             return
         poll = select.poll()
         poll.register(self._socket.fileno(), select.POLLIN)
-        poll.register(self._output, 0)  # poll reports POLLERR without it being requested
+        poll.register(self._output, 0)  # poll reports POLLERR even if it is not requested
         if any(descriptor == self._output for descriptor, _ in poll.poll()):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     def _decrypted(self) -> int:
-        """Return the number of bytes already decrypted by TLS, which polling does not report."""
+        """Return the number of bytes that TLS has already decrypted, which polling does not report."""
         pending = getattr(self._socket, "pending", None)
         return 0 if pending is None else int(pending())
 
     def _read_more(self, deadline: float | None) -> None:
-        """Wait for the next bytes and process their messages. Raises TimeoutError past the deadline."""
+        """Wait for the next bytes and process their messages. Raises TimeoutError after the deadline."""
         if self._lost is not None:
             raise self._lost
         self._socket.settimeout(_left(deadline))
@@ -281,7 +285,7 @@ class BlockingClient:
             case ProtocolFault(why=why, fatal=True):
                 self._lose(ConnectionLostError(self.path, f"it sent invalid MessagePack-RPC: {why}"))
             case _:
-                pass  # an unknown notification, from a newer daemon
+                pass  # an unknown notification from a newer daemon
 
     def _forget_stream(self, stream: int) -> None:
         self._subscriptions.pop(stream, None)
@@ -301,5 +305,5 @@ class BlockingClient:
 
 
 def _left(deadline: float | None) -> float | None:
-    # A timeout of zero means non-blocking mode, which raises BlockingIOError instead of TimeoutError.
+    # A timeout of zero means non-blocking mode, in which BlockingIOError is raised instead of TimeoutError.
     return None if deadline is None else max(deadline - time.monotonic(), 0.001)

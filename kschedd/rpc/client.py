@@ -1,4 +1,4 @@
-"""The Python clients of the daemon's socket: `Client` for Trio programs, `BlockingClient` for others.
+"""The Python clients of the daemon's socket: `Client` for Trio programs, `BlockingClient` for all other programs.
 
     async with Client.connect() as daemon:
         pods = await daemon.call("get", kind="Pod", namespace="default")
@@ -8,10 +8,10 @@
 
 A program without Trio imports `kschedd.rpc.blocking` and starts faster.
 
-`Client` is two tasks around a `Connection`: one sends the messages that callers put in a bounded channel, one reads.
-When a subscription's buffer is full the reader blocks, which blocks the daemon too. It blocks only for a limited time,
-because the blocked data may contain the response that the subscriber waits for. Then the subscription ends with
-`too_slow`.
+`Client` consists of a `Connection` and two tasks: one sends the messages that callers put into a bounded channel, and
+the other reads. When the buffer of a subscription is full, the reader blocks, which also blocks the daemon. The reader
+blocks only for a limited time, because the blocked data may contain a response for which the subscriber waits. After
+this time the subscription ends with `too_slow`.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ _RETRY_S = 0.02
 
 
 class Subscription:
-    """A stream of the daemon to iterate over. `result` is the result of the opening call.
+    """A stream of the daemon, which can be iterated over. `result` is the result of the opening call.
 
-    Iteration stops when the daemon ends the stream, and raises RpcError if the stream ended with a code other than
-    `done` or `cancelled` (`too_slow`: this client read too slowly), ConnectionLostError if the connection was lost.
+    Iteration stops when the daemon ends the stream. It raises RpcError if the stream ended with a code other than
+    `done` or `cancelled` (`too_slow`: this client read too slowly), and ConnectionLostError if the connection was lost.
     """
 
     def __init__(self, stream: int, result: Any, buffer: int, patience_s: float) -> None:
@@ -88,7 +88,7 @@ class Subscription:
             raise StopAsyncIteration from None
 
     async def _take(self, item: Any) -> bool:
-        """Deliver an item to the subscriber; return False if the subscription is closed."""
+        """Deliver an item to the subscriber, or return False if the subscription is closed."""
         try:
             self._send.send_nowait(item)
             return True
@@ -114,14 +114,14 @@ class Subscription:
 class _Waiting:
     """A call with an outstanding response."""
 
-    subscribes: tuple[int, float] | None  # buffer and `patience_s` of the subscription it opens; None: it opens none
+    subscribes: tuple[int, float] | None  # buffer and `patience_s` of the subscription that the call opens, or None
     done: trio.Event = attrs.field(factory=trio.Event)
     result: Any = None
     failure: Exception | None = None
 
 
 class Client:
-    """A connection to the daemon, usable by many tasks at once, from `Client.connect`."""
+    """A connection to the daemon, created by `Client.connect`, which many tasks may use concurrently."""
 
     def __init__(self, stream: trio.abc.Stream, path: str) -> None:
         self.path = path
@@ -139,7 +139,7 @@ class Client:
     async def connect(cls, path: str | os.PathLike[str] | None = None) -> AsyncIterator[Self]:
         """Connect to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), until the block ends.
 
-        Raises NoDaemonError if no daemon answers, SocketPathError if the path cannot be used.
+        Raises NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
         """
         endpoint = endpoint_of(path)
         stream = await _open(endpoint)
@@ -154,7 +154,7 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def over(cls, stream: trio.abc.Stream, path: str) -> AsyncIterator[Self]:
-        """Create a client over a stream that is already open; `path` is its name in errors."""
+        """Create a client over an open stream; `path` is the name of the stream in errors."""
         failure: BaseException | None = None
         async with stream:
             async with trio.open_nursery() as nursery:
@@ -164,7 +164,7 @@ class Client:
                 try:
                     yield client
                 except (Exception, KeyboardInterrupt) as error:
-                    failure = error  # raised again outside, so that the nursery does not wrap it in a group
+                    failure = error  # raised again outside the nursery, which would wrap the exception in a group
                 finally:
                     client._lose(ConnectionLostError(path, "this client is closed"))
                     nursery.cancel_scope.cancel()
@@ -172,21 +172,21 @@ class Client:
             raise failure
 
     async def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Call a method with its parameters by position or by name; return its result.
+        """Call a method with parameters by position or by name, and return its result.
 
-        A single map as the only parameter is best given by name: see `service.params`. Raises RpcError with
-        the daemon's error, ConnectionLostError if the connection ends first. Cancelling discards the
-        response; the daemon still completes the call.
+        If the only parameter is a map, pass it by name: see `service.params`. Raises RpcError with the daemon's error,
+        and ConnectionLostError if the connection ends first. Cancelling discards the response; the daemon still
+        completes the call.
         """
         return await self._request(method, wire_params(args, named), None)
 
     async def ask(self, answer: type[A], method: str, /, **named: Any) -> A:
-        """Call a method and return its result as an instance of the answer's class. Raises AnswerError as well."""
+        """Call a method and return its result as an instance of the answer's class. Raises also AnswerError."""
         result: A = read(answer, await self.call(method, **named))
         return result
 
     async def notify(self, method: str, /, *args: Any, **named: Any) -> None:
-        """Send a notification: the method is called without a response, so its errors are not reported."""
+        """Send a notification, which calls the method without a response, so errors of the method are not reported."""
         self._check()
         await self._put(encode_notification(method, wire_params(args, named)))
 
@@ -194,10 +194,10 @@ class Client:
     async def subscribe(
         self, method: str, /, *args: Any, buffer: int = 10_000, patience_s: float = 1.0, **named: Any
     ) -> AsyncIterator[Subscription]:
-        """Call a method that opens a stream, which is open within the block and cancelled at its end.
+        """Call a method that opens a stream; the stream is open inside the context and cancelled at its end.
 
-        `buffer` is the number of items that may wait to be read. When it is full, everything else on this connection
-        waits up to `patience_s` for the next item to be read; then the subscription ends with `too_slow`.
+        `buffer` is the number of items that may wait to be read. When the buffer is full, all other data on this
+        connection waits up to `patience_s` until the next item is read; then the subscription ends with `too_slow`.
         """
         subscription: Subscription = await self._request(method, wire_params(args, named), (buffer, patience_s))
         try:
@@ -216,10 +216,10 @@ class Client:
         try:
             await self._put(message)
             await waiting.done.wait()
-        except trio.Cancelled:  # a stream opened by the call has no reader
+        except trio.Cancelled:  # a stream opened by the call would have no reader
             if subscribes is not None and not waiting.done.is_set():
                 self._abandoned.add(msgid)
-            elif isinstance(waiting.result, Subscription):  # the response arrived between cancellation and here
+            elif isinstance(waiting.result, Subscription):  # the response arrived after the cancellation
                 self._subscriptions.pop(waiting.result.id, None)
                 self._forget_stream(waiting.result.id)
             raise
@@ -233,7 +233,7 @@ class Client:
         try:
             await self._send.send(message)
         except trio.BrokenResourceError:
-            # The writer has ended; the reader may still receive the reason, and then fails all outstanding calls.
+            # The writer has ended. The reader may still receive the reason, and then fails all outstanding calls.
             pass
 
     def _check(self) -> None:
@@ -244,7 +244,7 @@ class Client:
         try:
             await pump(self._outbox, self._stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the reader gets the error too, after the daemon's last messages
+            pass  # the reader gets the error, too, after the daemon's last messages
 
     async def _read(self) -> None:
         while self._lost is None:
@@ -266,7 +266,7 @@ class Client:
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)
                 if subscription is not None and not await subscription._take(item):
-                    # If its block ended during the wait, it has already cancelled the stream.
+                    # If the subscription's block ended during the wait, it has already cancelled the stream.
                     if self._subscriptions.pop(stream, None) is not None:
                         self._forget_stream(stream)
             case Notification("stream.end", [int(stream), reason]):
@@ -276,7 +276,7 @@ class Client:
             case ProtocolFault(why=why, fatal=True):
                 self._lose(ConnectionLostError(self.path, f"it sent invalid MessagePack-RPC: {why}"))
             case _:
-                pass  # an unknown notification, from a newer daemon
+                pass  # an unknown notification from a newer daemon
 
     def _take_response(self, msgid: int, error: Any, result: Any) -> None:
         waiting = self._waiting.get(msgid)
@@ -291,8 +291,8 @@ class Client:
         elif waiting.subscribes is None:
             waiting.result = result
         else:
-            # Done here and not in the caller, because the stream's first items may be in the same chunk as the
-            # response.
+            # This is done here and not in the caller, because the first items of the stream may be in the same chunk as
+            # the response.
             stream = stream_id(result)
             if stream is None:
                 waiting.failure = no_stream()
@@ -305,7 +305,7 @@ class Client:
         try:
             self._send.send_nowait(encode_notification("stream.cancel", [stream]))
         except (trio.WouldBlock, trio.BrokenResourceError):
-            pass  # its items are still discarded
+            pass  # the items of the stream are still discarded
 
     def _lose(self, failure: Exception) -> None:
         if self._lost is not None:
@@ -320,9 +320,9 @@ class Client:
 
 
 async def _open_unix(path: Path) -> trio.SocketStream:
-    """Open a connection with retries while the daemon's backlog is full, which the kernel reports at once.
+    """Open a connection, with retries while the daemon's backlog is full, which the kernel reports immediately.
 
-    Trio does not handle that error.
+    Trio does not handle this error.
     """
     opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -341,7 +341,7 @@ async def _open_unix(path: Path) -> trio.SocketStream:
 
 
 async def _open(endpoint: Path | TcpEndpoint) -> trio.abc.Stream:
-    """Open a connection. Raises NoDaemonError, SocketPathError."""
+    """Open a connection. Raises NoDaemonError and SocketPathError."""
     try:
         if isinstance(endpoint, Path):
             return await _open_unix(endpoint)
@@ -365,18 +365,18 @@ async def _open(endpoint: Path | TcpEndpoint) -> trio.abc.Stream:
         raise connection_error(endpoint, error) from error
 
 
-#: Bytes joined into one send, which must complete within one stall limit.
+#: Number of bytes joined into one send, which must complete within the stall limit.
 _GATHER = 256 * 1024
 
 
 async def pump(
     outbox: trio.MemoryReceiveChannel[bytes], stream: trio.abc.SendStream, stall_s: float = math.inf
 ) -> None:
-    """Send all messages of the outbox, until the last sender closes.
+    """Send all messages of the outbox until its last sender closes.
 
     A sender blocks while the channel is full, so a slow reader exerts backpressure. All waiting messages are sent
-    together: a thousand small ones cost a few system calls. Raises TooSlowError if the peer reads nothing for
-    `stall_s`, BrokenResourceError if it has disconnected.
+    together, so a thousand small messages need only a few system calls. Raises TooSlowError if the peer reads nothing
+    for `stall_s`, and BrokenResourceError if it has disconnected.
     """
     async with outbox:
         async for first in outbox:

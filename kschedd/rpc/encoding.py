@@ -1,6 +1,6 @@
 """Encoding of MessagePack-RPC messages, the counterpart of `kschedd.rpc.protocol`.
 
-No I/O. Raises MessagePack's exceptions for values without an encoding, unless a function states otherwise.
+No I/O. Values without an encoding raise MessagePack's exceptions, unless a function documents otherwise.
 """
 
 import threading
@@ -15,7 +15,7 @@ from kschedd.answers import fields_of
 REQUEST: Final = 0
 RESPONSE: Final = 1
 NOTIFICATION: Final = 2
-#: Bytes of a large response that are encoded per step, within one item.
+#: Number of bytes of a large response that are encoded per step, within one item.
 PIECE: Final = 1 << 16
 
 
@@ -54,7 +54,7 @@ def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterab
 
 
 def encode_error(msgid: int, code: str, message: str, data: Any = None) -> bytes:
-    """Encode an error response; data without a MessagePack form is left out."""
+    """Encode an error response, without data that has no MessagePack form."""
     error: dict[str, Any] = {"code": code, "message": message.encode("utf-8", "replace").decode()}
     if data is not None:
         try:
@@ -70,17 +70,17 @@ def _pack(message: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return the MessagePack form of an answer's class, or of a scalar of a numpy column."""
+    """Return the MessagePack form of an answer class or of a scalar from a numpy column."""
     if attrs.has(type(value)):
         return fields_of(value)
-    # numpy itself is not imported, because clients do not need it.
+    # This module does not import numpy, because clients do not need it.
     if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
         return value.item()
     raise TypeError(f"{type(value).__qualname__} has no MessagePack form")
 
 
 class _Packers(threading.local):
-    """A packer per thread: each has a 256 KiB buffer, and sharing one between threads would mix messages."""
+    """A packer for each thread: a packer has a 256 KiB buffer, and sharing it between threads would mix messages."""
 
     def __init__(self) -> None:
         self.packer = msgpack.Packer(use_bin_type=True, default=_plain)

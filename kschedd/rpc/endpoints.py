@@ -3,10 +3,10 @@
     tcp://HOST:PORT?ca-file=FILE&token-file=FILE&cert-file=FILE&key-file=FILE&server-name=NAME
 
 Missing options are read from $KSCHEDD_CA_FILE, $KSCHEDD_TOKEN_FILE and so on; the token itself may also be in
-$KSCHEDD_TOKEN. It is never part of the address, because command lines are visible to all users of a machine. TLS is
-used unless the host is loopback and no CA is given: a daemon listens without TLS only there.
+$KSCHEDD_TOKEN. The token is never part of the address, because command lines are visible to all users of a machine. TLS
+is used unless the host is loopback and no CA is given, because a daemon listens without TLS only on loopback.
 
-Does not import Trio; reads the files of tokens.  Raises: SocketPathError.
+This module does not import Trio, and reads the files of tokens.  Raises: SocketPathError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPTIONS: Final = {
 
 @attrs.frozen
 class TcpEndpoint:
-    """A daemon on the network. `token`: "" if the certificate identifies the client."""
+    """A daemon on the network. `token`: "" if a certificate identifies the client"""
 
     address: Address
     token: str = attrs.field(default="", repr=False)
@@ -60,7 +60,7 @@ class TcpEndpoint:
 
 
 def endpoint_of(given: str | os.PathLike[str] | None) -> Path | TcpEndpoint:
-    """Return the given endpoint, or the default one. Raises SocketPathError."""
+    """Return the given endpoint, or the default endpoint. Raises SocketPathError."""
     text = os.environ.get(VARIABLE) if given is None else os.fspath(given)
     if text is None or not text.startswith(SCHEME):
         if text is not None and (scheme := _OTHER_SCHEME.match(text)):
@@ -107,7 +107,7 @@ def tls_context(endpoint: TcpEndpoint) -> ssl.SSLContext:
 
 
 def connect(endpoint: Path | TcpEndpoint) -> socket.socket:
-    """Open a blocking connection. Raises NoDaemonError, SocketPathError."""
+    """Open a blocking connection. Raises NoDaemonError and SocketPathError."""
     opened: socket.socket | None = None
     try:
         if isinstance(endpoint, Path):
@@ -136,6 +136,6 @@ def connection_error(endpoint: Path | TcpEndpoint, error: Exception) -> Exceptio
 
 
 def lost_before_admission(endpoint: TcpEndpoint) -> SocketPathError:
-    """Return the error for a connection that ended before the daemon answered the authentication."""
+    """Return the error for a connection that ended before the daemon answered the authentication request."""
     hint = "" if endpoint.tls else "; if it has TLS, name its CA: ca-file, or $KSCHEDD_CA_FILE"
     return SocketPathError(str(endpoint), f"it closed the connection instead of answering{hint}")

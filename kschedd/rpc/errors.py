@@ -1,8 +1,8 @@
 """Errors of the transport between a client and the daemon, and how errors are encoded.
 
-An error is encoded as a map `{code, message, data?}`: data contains the fields of the error, if it has any.
+An error is encoded as a map `{code, message, data?}`; data contains the fields of the error, if it has fields.
 
-No I/O; does not import Trio, so that the blocking client starts quickly.
+This module does no I/O and does not import Trio, so that the blocking client starts quickly.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NoDaemonError(KscheddError):
 
 @attrs.define(eq=False)
 class SocketPathError(KscheddError):
-    """A socket path that cannot be used, with the remedy."""
+    """A socket path that cannot be used, with the action that helps."""
 
     path: str
     why: str
@@ -55,7 +55,7 @@ class DaemonRunningError(KscheddError, rpc_code="conflict"):
 
 @attrs.define(eq=False)
 class ConnectionLostError(KscheddError):
-    """The connection ended while a response was outstanding."""
+    """A connection that ended while a response was outstanding."""
 
     path: str
     why: str
@@ -65,7 +65,7 @@ class ConnectionLostError(KscheddError):
 
 
 def wire_error(error: KscheddError) -> tuple[str, str, Any]:
-    """Return code, message and data (or None) that encode an error of this program."""
+    """Return the code, message and data (or None) that encode an error of this program."""
     if isinstance(error, RpcError):
         return error.code, error.message, error.data
     data = _fields(error) if attrs.has(type(error)) else None
@@ -73,14 +73,17 @@ def wire_error(error: KscheddError) -> tuple[str, str, Any]:
 
 
 def read_wire_error(error: Any) -> RpcError:
-    """Return the error of a response. Any value is accepted: other servers may not follow our error format."""
+    """Return the error of a response.
+
+    Any value is accepted, because other servers may not use kschedd's error format.
+    """
     if isinstance(error, dict) and isinstance(error.get("code"), str):
         return RpcError(error["code"], str(error.get("message", "")), error.get("data"))
     return RpcError("internal", str(error), error)
 
 
 def _plain(value: Any) -> Any:
-    """Return a field's value in MessagePack types; a value of any other type becomes its text."""
+    """Return the value of a field in MessagePack types; a value of any other type becomes its text."""
     match value:
         case None | bool() | float() | bytes():
             return value

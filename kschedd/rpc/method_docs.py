@@ -1,7 +1,7 @@
 """Generation of METHODS.md, the documentation of the socket: the protocol, and every method of the table.
 
-The page is generated from the daemon's own table, so it cannot diverge from it; a test compares the file beside the
-README with it.
+The page is generated from the daemon's own method table, so the two cannot diverge. A test compares the committed page
+with it.
 """
 
 from __future__ import annotations
@@ -127,7 +127,10 @@ def methods_page(table: Mapping[str, Method]) -> str:
 
 
 def _section(method: Method, known: dict[str, str]) -> str:
-    """Return the method's section. `known`: tables of keys, each with the method whose section contains it."""
+    """Return the method's section.
+
+    `known` contains tables of keys, each with the method in the section of which the table appears.
+    """
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
     if not method.reads:
         only = ", except in forks that they created" if method.own_forks else ""
@@ -148,7 +151,7 @@ def _section(method: Method, known: dict[str, str]) -> str:
 
 
 def _meanings(answer: Any, method: str, known: dict[str, str]) -> str:
-    """Return the documented keys of an answer as a table; "" if there are none."""
+    """Return the documented keys of an answer as a table, or "" if there are none."""
     rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
     if not rows:
         return ""
@@ -172,5 +175,5 @@ def _cell(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    # The anchor that GitHub generates from a heading: punctuation such as dots is dropped.
+    # The anchor that GitHub generates from a heading, without punctuation such as dots.
     return "".join(letter for letter in name.lower() if letter.isalnum() or letter in "-_")

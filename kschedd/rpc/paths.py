@@ -1,10 +1,10 @@
 """The path of the socket, and the security checks of its directory.
 
-The default is `$KSCHEDD_SOCKET`; else `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`; else `kschedd.sock` in
-`kschedd-UID` under the directory for temporary files. All users can write to that last one, so `kschedd-UID` must
-belong to this user and be closed to others; otherwise another user could impersonate the daemon.
+The default is `$KSCHEDD_SOCKET`, or else `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`, or else `kschedd.sock` in
+`kschedd-UID` under the directory for temporary files. All users can write to the directory for temporary files, so
+`kschedd-UID` must belong to this user and be closed to others. Otherwise another user could impersonate the daemon.
 
-Accesses the file system; does not import Trio.
+This module accesses the file system, and does not import Trio.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ VARIABLE = "KSCHEDD_SOCKET"
 
 
 def default_socket_path() -> Path:
-    """Return the default socket path of daemon and clients. Does not access the disk. Raises SocketPathError."""
+    """Return the default socket path for the daemon and clients.
+
+    This function does not access the disk. Raises SocketPathError.
+    """
     if given := os.environ.get(VARIABLE):
         if given.startswith(SCHEME):
             raise SocketPathError(given, f"${VARIABLE} is an address for clients; a daemon listens there with --listen")
@@ -33,16 +36,17 @@ def default_socket_path() -> Path:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Return whether kschedd names and creates the socket's directory, to which the strict checks apply."""
+    """Return whether kschedd names and creates the directory of the socket, so that the strict checks apply."""
     return not os.environ.get(VARIABLE) and path == default_socket_path()
 
 
 def prepare_path(given: str | os.PathLike[str]) -> Path:
-    """Return the absolute path to listen on, in a directory that exists.
+    """Return the absolute path on which to listen, in an existing directory.
 
-    Creates the directory with mode 0700 if it does not exist; checks it if kschedd chose it (`is_own_directory`).
+    The directory is created with mode 0700 if it does not exist, and is checked if kschedd chose it
+    (`is_own_directory`).
 
-    An existing directory that the user chose is left unchanged: the socket's own mode, 0600, protects
+    An existing directory chosen by the user is left unchanged, because the mode of the socket itself, 0600, protects
     it. Raises SocketPathError.
     """
     path = Path(given).absolute()
@@ -53,7 +57,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
         directory.mkdir(mode=0o700, exist_ok=True)
         if is_own_directory(path):
             check_directory(path)
-            # The umask restricts mkdir's mode, and an earlier version may have created the directory with a wider one.
+            # The umask restricts mkdir's mode, and an earlier version may have created the directory with a wider mode.
             directory.chmod(0o700)
     except OSError as error:
         raise SocketPathError(str(path), f"its directory cannot be made: {error.strerror}") from error
@@ -61,7 +65,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
 
 
 def check_directory(path: Path) -> None:
-    """Raise SocketPathError unless the directory, if it exists, is a real one that only this user can write to."""
+    """Raise SocketPathError unless the directory, if it exists, is a real one and only this user can write to it."""
     directory = path.parent
     try:
         found = directory.lstat()
@@ -92,7 +96,7 @@ def check_length(path: Path) -> None:
 
 
 def path_to_connect(path: str | os.PathLike[str] | None) -> Path:
-    """Return the path to connect to; its directory is checked if kschedd chose it. Raises SocketPathError."""
+    """Return the path to which to connect, after checking its directory if kschedd chose it. Raises SocketPathError."""
     chosen = default_socket_path() if path is None else Path(path)
     check_length(chosen)
     if is_own_directory(chosen):

@@ -1,4 +1,4 @@
-"""Sans-I/O MessagePack-RPC: bytes in, events out. `encoding` has the other direction.
+"""Sans-I/O MessagePack-RPC, which converts received bytes to events. `encoding` implements the other direction.
 
 A message is a MessagePack array (the public specification, github.com/msgpack-rpc/msgpack-rpc):
 
@@ -6,20 +6,20 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
     response      [1, msgid, error, result]
     notification  [2, method, params]
 
-`Connection` is one side's view of one byte stream. There are two kinds of fault. If the bytes are not MessagePack,
-exceed a limit, or are not an array of that form, the start of the next message is unknown, and the peer may not use RPC
-at all: the fault is fatal and the connection reads no more. If only one message is invalid (its parameters are not an
-array, it nests too deep, a request has a string that is not UTF-8 or an invalid map key), the fault has its msgid if
-there is one, and the following messages are read as usual.
+`Connection` is the state of one side of a byte stream. There are two kinds of fault. If the bytes are not MessagePack,
+exceed a limit, or are not an array of this form, the start of the next message is unknown, and the peer may not use RPC
+at all. This fault is fatal: the connection reads no more. If only one message is invalid (its parameters are not an
+array, its nesting is too deep, a request has a string that is not UTF-8 or an invalid map key), the fault has the
+message's msgid if there is one, and the following messages are read as usual.
 
-For any input, `receive` returns events and raises nothing. Extension types and map keys that are not
-strings do not occur in this protocol and are faults too.
+For any input, `receive` returns events and raises no exception. Extension types, and map keys that are not strings, do
+not occur in this protocol and are also faults.
 
-Messages of untrusted clients are unpacked only once they are complete: the unpacker allocates as many elements as an
-array header announces, and a few nested headers would cost a gigabyte. A caller that must not block unpacks large
+Messages of untrusted clients are unpacked only once they are complete, because the unpacker allocates as many elements
+as an array header announces, and a few nested headers would take a gigabyte. A caller that must not block unpacks large
 messages in slices (`Connection.receive_frames`, `unpack_in_slices`).
 
-No I/O; does not import Trio. Ends at a fatal fault or at the end of the stream.
+This module does no I/O and does not import Trio. A connection ends at a fatal fault or at the end of the stream.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ from kschedd.rpc.message_checks import (
 )
 from kschedd.values import run_steps
 
-#: The method by which a client on the network authenticates.
+#: The method with which a client on the network authenticates.
 AUTHENTICATE = "rpc.authenticate"
 MAX_MSGID = 2**32 - 1
 #: The msgid of an error that responds to no particular request. Clients should count from 1.
 NO_MSGID = 0
 
-#: Bytes fed to the unpacker at once, so that its buffer is bounded for any size of input.
+#: Number of bytes passed to the unpacker in one call, so that its buffer is limited for any size of input.
 _FEED = 1 << 20
-#: The length of an incomplete message's beginning whose announced lengths are checked, see `announced_too_long`.
+#: Length of the beginning of an incomplete message in which announced lengths are checked; see `announced_too_long`.
 _HEAD = 512
-#: The longest message that is unpacked in one step, and the length of a slice: one or two milliseconds of work.
+#: Length of the longest message that is unpacked in one step, and of a slice: one or two milliseconds of work.
 SLICE = 1 << 15
 
 
@@ -60,7 +60,7 @@ class RpcRequest:
     msgid: int
     method: str
     params: list[Any]
-    size: int = attrs.field(default=0, eq=False)  # size in bytes if the message is large, else 0
+    size: int = attrs.field(default=0, eq=False)  # size in bytes if the message is large, otherwise 0
 
 
 @attrs.frozen
@@ -79,7 +79,7 @@ class RpcResponse:
 
 @attrs.frozen
 class ProtocolFault:
-    """Input that is not a valid message. `msgid` is that of the request to respond to, if known."""
+    """Input that is not a valid message. `msgid` is the msgid of the request to answer, if known."""
 
     why: str
     msgid: int | None
@@ -89,7 +89,7 @@ class ProtocolFault:
 
 @attrs.frozen(eq=False)
 class Frame:
-    """A complete message that is not unpacked yet, see `unpack_in_slices`."""
+    """A complete message that is not unpacked yet; see `unpack_in_slices`."""
 
     data: bytes
 
@@ -98,24 +98,24 @@ Event = RpcRequest | Notification | RpcResponse | ProtocolFault
 
 
 class Connection:
-    """One side's view of one byte stream; see the module. After a fatal fault `closed` is true."""
+    """The state of one side of a byte stream; see the module. After a fatal fault `closed` is true."""
 
     def __init__(self, limits: Limits = FROM_CLIENTS) -> None:
         self.closed = False
         self._limits = limits
         self._received = 0
         self._message_start = 0
-        self._unfinished: list[bytes] = []  # the received parts of an incomplete message
-        self._head = b""  # the beginning of the incomplete message
+        self._unfinished: list[bytes] = []  # received parts of an incomplete message
+        self._head = b""  # beginning of the incomplete message
         self._stream = _unpacker(limits)
 
     @property
     def unfinished(self) -> int:
-        """The number of received bytes of an incomplete message."""
+        """The number of received bytes that belong to an incomplete message."""
         return 0 if self.closed else self._received - self._message_start
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[Event]:
-        """Return the messages and faults that these bytes complete, in order. Never raises."""
+        """Return, in order, the messages and faults that these bytes complete. Never raises."""
         events: list[Event] = []
         for found in self.receive_frames(data):
             if isinstance(found, Frame):
@@ -140,11 +140,11 @@ class Connection:
         return found
 
     def note(self, event: Event) -> None:
-        """Record the event of a message that the caller unpacked: a fatal fault closes the connection."""
+        """Record the event of a message that the caller unpacked; a fatal fault closes the connection."""
         self.closed = self.closed or (type(event) is ProtocolFault and event.fatal)
 
     def receive_eof(self) -> list[Event]:
-        """Process the end of the stream; return a fault if it ended within a message."""
+        """Process the end of the stream, and return a fault if it ended within a message."""
         events: list[Event] = []
         unfinished = self._received - self._message_start
         if unfinished and not self.closed:
@@ -220,7 +220,7 @@ class Connection:
 
 
 def first_message(data: bytes, limits: Limits) -> tuple[Event, bytes] | None:
-    """Return the first message of a stream that began with these bytes, and the bytes after it.
+    """Return the first message of a stream that begins with these bytes, and the bytes after the message.
 
     Returns None while the message is incomplete.
     """
@@ -299,7 +299,7 @@ def _unpacked(frame: bytes, limits: Limits) -> Event:
 
 
 def _fault_within(frame: bytes, error: Exception) -> ProtocolFault:
-    """Return the fault of a message whose end is known, so that it has the request's msgid."""
+    """Return the fault of a message with a known end, so that the fault has the msgid of the request."""
     msgid = _msgid_of(frame[:_HEAD])
     return ProtocolFault(_no_messagepack(error), msgid, msgid is None)
 
@@ -324,7 +324,7 @@ def _too_large(limits: Limits, msgid: int | None, why: str = "") -> ProtocolFaul
 
 
 def _msgid_of(head: bytes) -> int | None:
-    """Return the msgid at the beginning of an incomplete request; None if it cannot be read."""
+    """Return the msgid at the beginning of an incomplete request, or None if it cannot be read."""
     match _beginning(head):
         case [int(kind), int(msgid)] if kind == REQUEST and _is_msgid(kind, msgid):
             return msgid
@@ -342,7 +342,7 @@ def _beginning(head: bytes) -> list[Any]:
 
 
 def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
-    """Return the event of an unpacked message; unless `whole`, its parameters are not checked yet, or need no check."""
+    """Return the event of an unpacked message; unless `whole`, its parameters are checked later or need no check."""
     match message:
         case [int(kind), int(msgid), method, params] if kind == REQUEST and _is_msgid(kind, msgid):
             if why := _fault_of(method, params, limits.depth, whole):
@@ -364,7 +364,7 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
 
 
 def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
-    """Return the fault of a request or notification; "" if it is valid."""
+    """Return the fault of a request or notification, or "" if it is valid."""
     if type(method) is not str:
         return f"the method must be a string, not {value_text(method)}"
     if type(params) is not list:
@@ -375,13 +375,13 @@ def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
 
 
 def msgids() -> Iterator[int]:
-    """Yield message ids for one connection: 1 up to the largest, then again from 1."""
+    """Yield message ids for one connection, from 1 to the maximum, and then again from 1."""
     while True:
         yield from range(1, MAX_MSGID + 1)
 
 
 def _is_msgid(kind: int, msgid: int) -> bool:
-    # True and False are ints in Python but not in MessagePack.
+    # True and False are ints in Python, but not in MessagePack.
     return 0 <= msgid <= MAX_MSGID and type(msgid) is int and type(kind) is int
 
 

@@ -1,8 +1,8 @@
-"""Schema check: types of the fields of an object, as typed decoding requires them.
+"""Schema check, which verifies that the fields of an object have the types that typed decoding requires.
 
 An object that passes `check_schema` may be traversed without further type checks: mappings are dicts with string keys,
-lists are lists, quantities and times can be parsed. Fields unknown to the schema are not checked (`decoding` handles
-those). A null is an absent field: `without_nulls` removes nulls, as a typed decoder does.
+lists are lists, quantities and times can be parsed. Fields that the schema does not contain are not checked (`decoding`
+handles these). A null is treated as an absent field: `without_nulls` removes nulls, as a typed decoder does.
 """
 
 import base64
@@ -47,7 +47,7 @@ _TOP.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))
 
 
 def schema_for(raw: dict[str, Any]) -> Fields | None:
-    """Return the schema of an object's kind; None for kinds that are not built in."""
+    """Return the schema of an object's kind, or None for kinds that are not built in."""
     name = raw.get("kind")
     if "apiVersion" not in raw:
         known = BY_NAME.get(name) if isinstance(name, str) else None
@@ -61,7 +61,7 @@ def schema_for(raw: dict[str, Any]) -> Fields | None:
 
 
 def check_schema(raw: dict[str, Any]) -> list[FieldError]:
-    """Return the fields of an object that have the wrong type."""
+    """Return the fields of an object that have a wrong type."""
     faults: list[FieldError] = []
     _check(raw, schema_for(raw) or _TOP, "", faults)
     return faults
@@ -168,7 +168,7 @@ def _is_leaf(value: Any, schema: str) -> bool:
         if sort is str and len(value) > LONGEST:
             return False
         try:
-            nanos(value.strip() if sort is str else value)  # Go strips the text as well before parsing it
+            nanos(value.strip() if sort is str else value)  # Go also strips the text before parsing it
         except QuantityError:
             return False
         return True
@@ -217,9 +217,9 @@ def _mistyped(value: Any, schema: str, where: Where) -> FieldError:
 
 
 def without_nulls(value: Any) -> Any:
-    """Return `value` without null fields and items; values without nulls are not copied."""
+    """Return `value` without null fields and items; a value without nulls is not copied."""
     try:
-        # Most manifests have no nulls, and packing one takes a tenth of the time of traversing it.
+        # Most manifests have no nulls, and packing a manifest takes a tenth of the time of traversing it.
         if _NIL not in _pack(value):
             return value
     except (OverflowError, TypeError, ValueError):

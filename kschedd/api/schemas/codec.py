@@ -1,13 +1,14 @@
-"""Codec: objects in the form that a typed decoder holds, and in the form that the API server's encoder prints.
+"""Codec: conversion of objects to the form in a typed decoder, and to the form that kube-apiserver's encoder prints.
 
-A decoder of Go structs does not distinguish an absent field from one that is "", 0 or false, unless the field is a
-pointer. It parses quantities and times, and does not keep their notation. `decoded` therefore drops fields with Go's
-zero value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, and always
-prints some fields, with a zero value if they are not set. `encoded` does the same. Defaulting and validation happen in
-between.
+A decoder into Go structs does not distinguish an absent field from a field with "", 0 or false, unless the field is a
+pointer. It parses quantities and times, and loses their notation. `decoded` therefore drops fields with Go's zero
+value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, but always
+prints some fields, with a zero value if they are not set. `encoded` does the same. Defaulting and validation take place
+in between.
 
-Both take values that passed `check_schema`, and share unchanged parts with their argument. Unknown fields are kept.
-Source: the JSON tags of the types (`kschedd.api.schemas.schema`), apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
+Both functions take values that passed `check_schema`, and share unchanged parts with their argument. Unknown fields are
+kept. Source: the JSON tags of the types (`kschedd.api.schemas.schema`),
+apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
 """
 
 from operator import is_
@@ -74,7 +75,7 @@ def encoded_object(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def decoded(value: Any, schema: Schema) -> Any:
-    """Return `value` in the form that a typed decoder holds (see the module)."""
+    """Return `value` in the form that it has in a typed decoder (see the module)."""
     sort = type(schema)
     if sort is str:
         return _leaf(value, schema)
@@ -103,7 +104,7 @@ def _decoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
             continue
         else:
             new = decoded(item, schema)
-            # Go's zero values equal absent ones; fields that are always printed keep their place.
+            # Go's zero values equal absent values; fields that are always printed keep their place.
             zero = not new and type(schema) is str and schema is not ANY
             if not zero or name in fields.pointers or name in fields.always:
                 if new is not item:
@@ -137,7 +138,7 @@ def _zero(schema: Schema) -> Any:
 
 
 def encoded(value: Any, schema: Schema) -> Any:
-    """Return a decoded `value` as the API server prints it, with all fields that are never omitted."""
+    """Return a decoded `value` as kube-apiserver prints it, with all fields that are never omitted."""
     sort = type(schema)
     if sort is str or value is None:
         return value
@@ -159,7 +160,7 @@ def _encoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
             continue
         item, schema = value[name], fields[name]
         if not item and type(schema) is not Fields:
-            # An empty list or map is the same as none.
+            # An empty list or map equals an absent one.
             found = dict(value) if found is None else found
             if name in fields.always:
                 found[name] = None

@@ -1,11 +1,11 @@
-"""Decoding: field validation of unknown and duplicate fields, as the API server does it.
+"""Decoding: the handling of unknown and duplicate fields (fieldValidation), as in kube-apiserver.
 
-With `Strict` an object with such fields is rejected; with `Warn` the fields are dropped, each with a warning; with
-`Ignore` they are dropped silently. Custom resources have no schema here: all their fields are kept
+With `Strict`, an object with such fields is rejected; with `Warn`, the fields are dropped, each with a warning; with
+`Ignore`, they are dropped without a warning. Custom resources have no schema here, so all their fields are kept
 (`kschedd.store.field_validation` validates them).
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/create.go and sigs.k8s.io/json: errors in the order of the
-fields, at most 100. "Did you mean" is an addition.
+fields, at most 100. "Did you mean" is an addition of kschedd.
 """
 
 import difflib
@@ -37,7 +37,7 @@ class StrictFault:
     """An unknown or duplicate field."""
 
     path: str
-    text: str  # upstream's message: unknown field "spec.foo"
+    text: str  # the message of kube-apiserver: unknown field "spec.foo"
     hint: str = ""  # ; did you mean "for"?
 
     def __str__(self) -> str:
@@ -49,16 +49,16 @@ class StrictFault:
 
 @attrs.frozen
 class Decoded:
-    """The object without unknown fields, and the faults found."""
+    """The object without unknown fields, and the faults that were found."""
 
     raw: dict[str, Any]
     faults: tuple[StrictFault, ...] = ()
 
 
 def decode(raw: dict[str, Any], rules: frozenset[str] = NO_RULES) -> Decoded:
-    """Drop the fields that the kind does not have; return the object itself if there are none.
+    """Drop the fields that the kind does not have; return the object itself if all fields exist.
 
-    For a kind that is not built in only the metadata is checked. `rules` are the enabled features, which add fields
+    For a kind that is not built in, only the metadata is checked. `rules` are the enabled features, which add fields
     newer than 1.34.
     """
     schema = schema_for(raw)

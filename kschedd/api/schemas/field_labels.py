@@ -58,7 +58,7 @@ class FieldLabelError(KscheddError):
     kind: str
     label: str
     supported: tuple[str, ...]
-    custom: bool = False  # a kind that is not built in
+    custom: bool = False  # True for a kind that is not built in
 
     @property
     def rpc_code(self) -> str:

@@ -1,7 +1,7 @@
 """Field errors: an error in one field of an object, with the API server's message.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/validation/field (errors.go, path.go). `why` is the whole sentence after
-the path, so that `path: why` reads as upstream prints it.
+the path, so that `path: why` is the text printed by kube-apiserver.
 """
 
 import re
@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.quantity import shown
 
 T = TypeVar("T", bound=Hashable)
-WHOLE: Final = "[]"  # path of an error of the object as a whole
+WHOLE: Final = "[]"  # path of an error of the whole object
 ENOUGH: Final = 100
 """Number of errors after which no more are collected if each message may be as long as the object."""
 _LONGEST_KEY: Final = 2048
@@ -27,7 +27,7 @@ _STEP: Final = re.compile(r"\[(?:(\d+)|([^\]]*))\]|([^.\[\]]+)")
 class FieldError:
     """An error in one field."""
 
-    path: str  # spec.containers[0].resources.requests.cpu
+    path: str  # for example spec.containers[0].resources.requests.cpu
     value: object
     why: str
 
@@ -36,7 +36,7 @@ class FieldError:
 
 
 def _value(value: object) -> str:
-    """Return the value in full, as upstream prints it, unless it is very long."""
+    """Return the value in full, as kube-apiserver prints it, unless it is very long."""
     text = shown(value, _LONGEST_VALUE)
     return text.translate(_HTML) if isinstance(value, dict | list) else text
 
@@ -60,7 +60,7 @@ def duplicate(path: str, value: object) -> FieldError:
 
 
 def repeats(values: Iterable[T]) -> Iterator[tuple[int, T]]:
-    """Yield each value that equals an earlier one, with its position."""
+    """Yield each value that equals an earlier value, with its position."""
     seen: set[T] = set()
     for place, value in enumerate(values):
         if value in seen:
@@ -82,7 +82,7 @@ def too_many(path: str, count: int, most: int) -> FieldError:
 
 
 def child(path: str, key: object) -> str:
-    """Return the path of a key under `path`; keys that are not identifiers are put in brackets, long ones truncated."""
+    """Return the path of a key under `path`; keys that are no identifiers are in brackets, and long keys truncated."""
     text = str(key)
     if len(text) > _LONGEST_KEY:
         text = f"{text[:100]}..."

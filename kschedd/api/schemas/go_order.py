@@ -1,7 +1,7 @@
-"""Objects as Go writes them as JSON: the fields of a type in the order of its struct, the keys of maps sorted.
+"""Objects in the form in which Go encodes them as JSON: fields in the order of the struct, and map keys sorted.
 
 Objects are stored in the order in which they were written. Only messages that quote a whole object have upstream's
-order. `kschedd.api.schemas.schema` has the fields of each type in that order.
+order. `kschedd.api.schemas.schema` contains the fields of each type in this order.
 
 Source: the order of the fields in Kubernetes v1.34, staging/src/k8s.io/api; Go 1.24, encoding/json (HTML escapes).
 """
@@ -15,7 +15,10 @@ _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\
 
 
 def in_go_order(value: Any, schema: Schema) -> Any:
-    """Return the value with its fields in the order of their types. Unknown fields come last, in their own order."""
+    """Return the value with its fields in the order of their types.
+
+    Unknown fields come last, in their original order.
+    """
     if isinstance(schema, Fields) and isinstance(value, dict):
         known = {name: in_go_order(value[name], inner) for name, inner in schema.items() if name in value}
         return {**known, **value, **known}
@@ -34,7 +37,7 @@ def sorted_keys(value: Any) -> Any:
 
 
 def go_json(value: Any, indent: int | None = None) -> str:
-    """Return the value as JSON in its own order; with `indent` as several lines, indented by that many spaces."""
+    """Return the value as JSON in its own order, or on several lines if `indent` is a number of spaces."""
     separators = (",", ":") if indent is None else (",", ": ")
     text = json.dumps(value, default=str, ensure_ascii=False, separators=separators, indent=indent)
     return text.translate(_HTML)

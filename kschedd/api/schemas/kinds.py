@@ -12,10 +12,9 @@ import attrs
 
 @attrs.frozen
 class Kind:
-    """An API kind. `api_versions` are the supported versions, the preferred one first.
+    """An API kind. `api_versions` are the supported versions, with the preferred version first.
 
-    `selectable`: the fields, in addition to those of the metadata, that a field selector may use, for a custom
-    resource.
+    For a custom resource, `selectable` are the fields that a field selector may use in addition to metadata fields.
     """
 
     name: str
@@ -38,7 +37,7 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """The resource name in kubectl's output: pod, deployment.apps."""
+        """The resource name in kubectl's output, such as pod or deployment.apps."""
         if "." in self.singular:
             return self.singular  # a kind of another group with a built-in kind's name
         return f"{self.singular}.{self.group}" if self.group else self.singular
@@ -158,18 +157,19 @@ _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (k
 
 
 def name_in_group(name: str, group: str) -> str:
-    """Return the unique name of a kind that is not built in: with its group if another kind has its name.
+    """Return the unique name of a kind that is not built in, which includes the group if another kind has the name.
 
-    That applies to kinds of other groups with a built-in name. It also applies to built-in kinds behind a feature gate
-    whose names are common among custom resources: Volcano's PodGroup and the scheduler's are two kinds.
+    The group is added to kinds of other groups that have the name of a built-in kind. The group is also added to
+    built-in kinds behind a feature gate if their names are common among custom resources: Volcano's PodGroup and the
+    scheduler's PodGroup are two kinds.
     """
     return f"{name}.{group}" if group and (name in BY_NAME or (name, group) in _BEHIND_GATES) else name
 
 
 def lookup(word: str) -> Kind:
-    """Return the kind that a resource argument names: Pod, pods, po, deployments.apps, deploy.v1.apps.
+    """Return the kind that a resource argument names, for example Pod, pods, po, deployments.apps, deploy.v1.apps.
 
-    An unknown word returns a kind with `known` False.
+    For an unknown word, return a kind with `known` False.
     """
     named, _, group = word.lower().partition(".")
     kind = _WORDS.get(named)
@@ -192,7 +192,7 @@ def _spellings(kind: Kind) -> set[str]:
 def kind_of(raw: Mapping[str, Any]) -> Kind:
     """Return the kind of an object by `apiVersion` and `kind`.
 
-    A kind of another group with a built-in name is distinct.
+    A kind of another group with a built-in name is a separate kind.
     """
     name = str(raw.get("kind", ""))
     api_version = str(raw.get("apiVersion", ""))

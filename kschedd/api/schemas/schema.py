@@ -1,24 +1,24 @@
-"""The schema: the type of each field of each built-in kind, and its patch strategy in a strategic merge patch.
+"""The schema: the type of each field of each built-in kind, and the field's patch strategy in a strategic merge patch.
 
-It is stored in `schema.json` beside this module, one type per line: its fields, each with its type and, if it has one,
-its patch strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file, `[x]` a
-list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: if stated, it is
-kept even if it is "", 0 or false. A `!` means that the field is always present: if not stated, it has Go's zero value
-(see `kschedd.api.schemas.codec`).
-A suffix `merge=name` means that a list is merged item by item with `name` as merge key; `merge` alone, that a list of
-primitives is merged as a set; `retainKeys` and `replace` mean the same as upstream. `go_types` has the Go types of
-fields that differ from their schema: named strings, maps with named keys. Types may be recursive (JSONSchemaProps is),
-so traverse the tables only alongside an object.
+The schema is stored in `schema.json` beside this module, with one type per line: its fields, each with a type and, if
+it has one, a patch strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the
+file, `[x]` a list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: if
+it is present, it is kept even if it is "", 0 or false. A `!` means that the field is always present: if it is not
+given, it has Go's zero value (see `kschedd.api.schemas.codec`). A suffix `merge=name` means that a list is merged item
+by item with `name` as merge key. `merge` alone means that a list of primitives is merged as a set. `retainKeys` and
+`replace` have the same meaning as in Kubernetes. `go_types` contains the Go types of fields that differ from their
+schema: named strings, and maps with named keys. Types may be recursive (for example JSONSchemaProps), so traverse the
+tables only together with an object.
 
-Server-side apply merges by the same suffixes, unless another suffix overrides them: `keys=a,b` (these fields identify
-the items of a list), `set` (their value identifies them), `atomic` (a list or map has one owner as a whole), `granular`
-(this field is not atomic, though its type is). `atomic` in the file lists the atomic types. `default=TCP` is the value
-of a key field that an item omits, `default=` the empty one.
+Server-side apply uses the same suffixes, unless another suffix overrides them: `keys=a,b` (these fields identify the
+items of a list), `set` (items are identified by their value), `atomic` (a list or map has one owner as a whole),
+`granular` (this field is not atomic, although its type is). `atomic` in the file lists the atomic types. `default=TCP`
+is the value of a key field that an item omits, and `default=` means the empty value.
 
-`rule=pod_level_resize` marks a field that 1.34 does not have: it exists if that feature
-(`kschedd.config.versions.rules`) is enabled. A version with the feature behind a disabled gate (`gated_off`) accepts
-the field and drops it. With the suffix `off` the field's own gate is disabled by default and cannot be enabled: a
-version with the feature accepts the field and drops it.
+`rule=pod_level_resize` marks a field that 1.34 lacks: the field exists if this feature
+(`kschedd.config.versions.rules`) is enabled. A version that has the feature behind a disabled gate (`gated_off`)
+accepts the field and drops it. With the suffix `off`, the field's own gate is disabled by default and cannot be
+enabled: a version with the feature accepts the field and drops it.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
 tags in staging/src/k8s.io/api for pointers and for fields that are always present.
@@ -77,7 +77,7 @@ _GO_LEAVES: Final[Mapping[str, str]] = {
 
 @attrs.frozen
 class PatchStrategy:
-    """Patch strategy of a field in a strategic merge patch; `merge_key` is "" for a list of primitives."""
+    """The patch strategy of a field in a strategic merge patch; `merge_key` is "" for a list of primitives."""
 
     merge: bool = False
     merge_key: str = ""
@@ -89,24 +89,24 @@ NO_STRATEGY: Final = PatchStrategy()
 
 
 class Fields(dict[str, Schema]):
-    """The fields of one type; `strategies` maps fields to their patch strategy, if any."""
+    """The fields of one type; `strategies` maps fields to their patch strategy, if they have one."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
         self.strategies: dict[str, PatchStrategy] = {}
-        self.pointers: set[str] = set()  # a zero value differs from an absent one
-        self.always: dict[str, None] = {}  # always present, in this order
+        self.pointers: set[str] = set()  # fields with a zero value that differs from an absent value
+        self.always: dict[str, None] = {}  # fields that are always present, in this order
         self.nested: list[str] = []  # fields that are not leaves
         self.rules: dict[str, str] = {}  # field newer than 1.34 -> feature that enables it
-        self.off: set[str] = set()  # those of them with a disabled gate
-        self.atomic = False  # has a single owner as a whole
+        self.off: set[str] = set()  # fields in `rules` that have a disabled gate
+        self.atomic = False  # True if the type has a single owner as a whole
         self.key_defaults: dict[str, Any] = {}  # defaults of fields that identify items of a list
-        self.others: Schema | None = None  # type of all other fields; None: there are none
+        self.others: Schema | None = None  # type of all other fields; None: there are no other fields
 
     @property
     def short_name(self) -> str:
-        """Name of the Go type upstream: PodSpec, DeploymentSpec."""
+        """Name of the Go type in Kubernetes: PodSpec, DeploymentSpec."""
         return self.name.rpartition(".")[2]
 
     def has(self, field: str, rules: frozenset[str]) -> bool:
@@ -120,7 +120,7 @@ class Fields(dict[str, Schema]):
         return field in self.rules and gated_off(self.rules[field]) in rules
 
     def as_granular(self) -> "Fields":
-        """Return the same type with separate owners of its fields."""
+        """Return the same type, but with separate owners for its fields."""
         twin = Fields(self.name)
         twin.update(self)
         twin.strategies, twin.pointers, twin.always = self.strategies, self.pointers, self.always
@@ -133,8 +133,8 @@ class Fields(dict[str, Schema]):
 class ListOf:
     """A list.
 
-    For server-side apply its items are identified by `keys`; by their value if `keys` is empty; or not at all if it is
-    None: then the list has a single owner.
+    For server-side apply, items are identified by `keys`, or by their value if `keys` is empty. If `keys` is None,
+    items are not identified and the list has a single owner.
     """
 
     item: Schema
@@ -159,7 +159,7 @@ ALL_RULES: Final = frozenset(
 
 
 def gated_off(rule: str) -> str:
-    """Return the feature name of a version that has this feature behind a disabled gate."""
+    """Return the name for the feature in a version that has it behind a disabled gate."""
     return f"-{rule}"
 
 
@@ -223,7 +223,7 @@ _ZERO_KEYS: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0}
 
 
 def _owned(schema: Schema, ownership: Mapping[str, str], strategy: PatchStrategy) -> Schema:
-    """Return the schema of a field with its ownership in server-side apply."""
+    """Return the schema of a field, including its ownership in server-side apply."""
     if isinstance(schema, ListOf):
         if "atomic" in ownership or not (ownership.keys() & {"keys", "set"} or strategy.merge):
             return schema
@@ -238,13 +238,13 @@ def _owned(schema: Schema, ownership: Mapping[str, str], strategy: PatchStrategy
 
 @lru_cache(1 << 10)
 def schema_of(api_version: str, kind: str) -> Fields | None:
-    """Return the schema of a built-in kind in one of its API versions; None if there is no such kind."""
+    """Return the schema of a built-in kind in one of its API versions, or None if there is no such kind."""
     name = _file()["kinds"].get(f"{api_version} {kind}")
     return None if name is None else type_named(name)
 
 
 def go_type(fields: Fields, name: str) -> str:
-    """Return the Go type of a field as it appears in type error messages: `[]v1.Container`, `v1.ResourceList`."""
+    """Return the Go type of a field in the notation of type error messages: `[]v1.Container`, `v1.ResourceList`."""
     stated: str | None = _file()["go_types"].get(f"{fields.name}.{name}")
     return stated or _go_type(fields[name])
 

@@ -1,9 +1,9 @@
-"""Decoding errors of objects, with the messages of the API server's JSON decoder.
+"""Decoding errors of objects, with the messages of kube-apiserver's JSON decoder.
 
-Go's decoder processes a document in its order. A value of a wrong type is recorded, and decoding continues. A value
-that a type's own decoder rejects (a quantity, a time, an integer or string) ends it. The reported error is the first
-one of the second sort, else the first one of the first sort. A field is named by the Go type it belongs to, and by the
-names on its path, without list indices and map keys.
+Go's decoder processes a document from beginning to end. A value of a wrong type is recorded as an error, and decoding
+continues. A value that a type's own decoder rejects (a quantity, a time, an integer or string) ends the decoding. The
+reported error is the first rejection by a type's own decoder or, if there is none, the first value of a wrong type. A
+field is named by the Go type to which it belongs, and by the names in its path, without list indices and map keys.
 
 Source: Go 1.24, encoding/json/decode.go (UnmarshalTypeError); Kubernetes v1.34, apimachinery/pkg/api/resource
 (ParseQuantity), util/intstr, apis/meta/v1/{time,micro_time}.go.
@@ -48,7 +48,7 @@ class _HardFault(Exception):
 
 
 def unmarshal_error(raw: dict[str, Any]) -> str:
-    """Return the error that the API server reports for an object; "" if it can be decoded."""
+    """Return the error that kube-apiserver reports for an object, or "" if it can be decoded."""
     schema = schema_for(raw)
     if schema is None:  # a custom resource
         schema = Fields(str(raw.get("kind")))
@@ -134,7 +134,7 @@ def _leaf(value: Any, schema: str, struct: str, path: str, named: str, soft: lis
 
 
 def _integer_error(value: Any, bits: int) -> str:
-    """Return Go's name of a value that is not an integer of this size; "" for one that is."""
+    """Return Go's name for a value that is not an integer of this size, or "" for a valid integer."""
     if json_kind(value) != "number":
         return json_kind(value)
     if isinstance(value, int) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
@@ -143,7 +143,7 @@ def _integer_error(value: Any, bits: int) -> str:
 
 
 def quantity_error(value: Any) -> str:
-    """Return why a value is not a quantity; "" if it is one."""
+    """Return why a value is not a quantity, or "" if it is one."""
     text = value.strip() if isinstance(value, str) else json.dumps(value)
     found = _NUMERIC.fullmatch(text)
     if not text or found is None:
@@ -163,7 +163,7 @@ def base64_error(text: str) -> str:
 
 
 def _first_illegal(data: bytes) -> int:
-    """Return the position where Go's decoder fails: a byte outside the alphabet, or an incomplete group of four."""
+    """Return the position at which Go's decoder fails: a byte outside the alphabet, or an incomplete group of four."""
     whole = _BASE64.match(data)
     assert whole is not None, "it matches the empty text"
     at = whole.end()

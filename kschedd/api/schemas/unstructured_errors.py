@@ -1,8 +1,9 @@
-"""Conversion errors of objects after a strategic merge, with the messages of the API server's converter.
+"""Conversion errors of objects after a strategic merge, with the messages of kube-apiserver's converter.
 
-A strategic merge patch is applied to a map, and the map is converted to the kind's Go type without becoming JSON in
-between. The conversion processes the fields in the order of their types and ends at the first error. It is more lenient
-than a JSON decoder: a float without a fraction is an integer, and integers are truncated to the size of the field.
+A strategic merge patch is applied to a map, and the map is converted to the Go type of the kind without an intermediate
+JSON text. The conversion processes the fields in the order of their types and ends at the first error. The conversion
+is more lenient than a JSON decoder: a float without a fraction is an integer, and integers are truncated to the size of
+the field.
 
 Source: Kubernetes v1.34, apimachinery/pkg/runtime/converter.go (fromUnstructured). Types with their own decoder
 (quantities, times, integers or strings) get the value as JSON.
@@ -36,13 +37,13 @@ _GO_KINDS: Final = {STR: "string", INT: "int64", INT32: "int32", NUMBER: "float6
 
 
 def conversion_error(raw: dict[str, Any]) -> str:
-    """Return the error that the API server reports for a merged object; "" if it can be converted."""
+    """Return the error that kube-apiserver reports for a merged object, or "" if it can be converted."""
     schema = schema_for(raw)
     return "" if schema is None else _fields(raw, schema)
 
 
 def converted(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return a merged object without conversion errors, with its integers as the fields of the Go type store them."""
+    """Return a merged object without conversion errors, with integers as the fields of the Go type store them."""
     found: dict[str, Any] = _converted(raw, schema_for(raw) or ANY)
     return found
 
@@ -57,7 +58,7 @@ def _converted(value: Any, schema: Schema) -> Any:
     if schema not in (INT, INT32) or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     whole = int(value)
-    if not -(2**63) <= whole < 2**63:  # a float outside int64: the result that the processor gives
+    if not -(2**63) <= whole < 2**63:  # a float outside int64, for which the result is that of the processor
         whole = -(2**63)
     return whole if schema is INT else (whole + 2**31) % 2**32 - 2**31
 
@@ -110,7 +111,7 @@ def _leaf_fault(value: Any, schema: str, named: str) -> str:
     wanted, given = _GO_KINDS[schema], _go_kind(value)
     if given == wanted or (given in _NUMBERS and _fits(value, wanted)):
         return ""
-    # Go can convert an integer to a string, as a character.
+    # Go converts an integer to a string that contains the character with this number.
     if given in _NUMBERS and (wanted in _NUMBERS or (wanted == "string" and given == "int64")):
         return f"cannot convert {given} to {named}"
     return f"unrecognized type: {wanted}"
@@ -124,7 +125,7 @@ def _fits(number: int | float, wanted: str) -> bool:
 
 
 def _go_kind(value: Any) -> str:
-    """Return the name that Go's reflection has for the kind of a decoded JSON value."""
+    """Return the name in Go's reflection for the kind of a decoded JSON value."""
     match value:
         case bool():
             return "bool"

@@ -1,14 +1,14 @@
-"""The weight of an object: its number of values, which estimates how long traversing it takes."""
+"""The weight of an object: its number of values, as an estimate of the time to traverse it."""
 
 from typing import Any, Final
 
 LARGE: Final = 2_000
 """An object with more values than this is large: traversing it takes several milliseconds."""
-_TEXT: Final = 1 << 9  # this many characters of text count as one more value
+_TEXT: Final = 1 << 9  # number of characters of text that count as one more value
 
 
 def weight(raw: Any, limit: int = LARGE) -> int:
-    """Return the approximate number of values in `raw`; counting stops soon after the limit."""
+    """Return the approximate number of values in `raw`; the count stops soon after the limit."""
     waiting = [raw]
     counted = 0
     while waiting and counted <= limit:

@@ -1,8 +1,8 @@
 """Syntax checks of names, label keys and label values, with upstream's messages.
 
-Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go. Every check takes text and returns its errors
-with upstream's messages; none means that it is valid. Results are cached, since a cluster uses few distinct names many
-times.
+Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go. Every check takes text and returns its errors,
+with the messages of Kubernetes; valid text has no errors. Results are cached, because a cluster uses few distinct names
+many times.
 """
 
 import re
@@ -35,7 +35,7 @@ def between(least: int, most: int) -> str:
 
 
 def does_not_match(rule: str, regex: str, *examples: str) -> str:
-    """Return upstream's sentence for text that fails `regex`; the exact spacing is part of the message."""
+    """Return the sentence of Kubernetes for text that fails `regex`; the exact spacing is part of the message."""
     text = f"{rule} ("
     if examples:
         text += "e.g. " + " or ".join(f"'{example}', " for example in examples)
@@ -43,7 +43,7 @@ def does_not_match(rule: str, regex: str, *examples: str) -> str:
 
 
 def without_last_dash(prefix: str) -> str:
-    """Return a generateName in the form that is validated: a dash at its end is allowed."""
+    """Return a generateName in the form that is validated, in which a dash at the end is allowed."""
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix[-1] == "-" else prefix
 
 
@@ -105,7 +105,7 @@ _LABEL_VALUE_FORM: Final = _Form(
 
 @lru_cache(_CACHED)
 def dns_label(value: str) -> Faults:
-    """Check an RFC 1123 label: the name of a namespace, container or volume."""
+    """Check an RFC 1123 label, which is the name of a namespace, container or volume."""
     faults = _LABEL_FORM.faults(value)
     if faults[-1:] == (_LABEL_FORM.why,) and _SUBDOMAIN_FORM.matches(value):
         return (*faults[:-1], "must not contain dots")
@@ -113,30 +113,30 @@ def dns_label(value: str) -> Faults:
 
 
 def is_dns_subdomain(value: str) -> bool:
-    """Return whether `dns_subdomain` finds no error; not cached, for values that rarely recur."""
+    """Return whether `dns_subdomain` finds no error, without a cache, for values that rarely recur."""
     return len(value) <= _SUBDOMAIN_FORM.most and _SUBDOMAIN_FORM.matches(value)
 
 
 @lru_cache(_CACHED)
 def dns_subdomain(value: str) -> Faults:
-    """Check an RFC 1123 subdomain: the name of most objects."""
+    """Check an RFC 1123 subdomain, which is the name of most objects."""
     return _SUBDOMAIN_FORM.faults(value)
 
 
 def wildcard_subdomain(value: str) -> Faults:
-    """Check a host name whose first label is an asterisk: the host of an Ingress."""
+    """Check a host name that begins with an asterisk label, such as the host of an Ingress."""
     return _WILDCARD_FORM.faults(value)
 
 
 @lru_cache(_CACHED)
 def dns1035_label(value: str) -> Faults:
-    """Check an RFC 1035 label: the name of a Service."""
+    """Check an RFC 1035 label, which is the name of a Service."""
     return _DNS1035_FORM.faults(value)
 
 
 @lru_cache(_CACHED)
 def path_segment(value: str) -> Faults:
-    """Check a path segment: the name of a Role and other RBAC objects."""
+    """Check a path segment, which is the name of a Role and other RBAC objects."""
     return (f"may not be '{value}'",) if value in (".", "..") else path_prefix(value)
 
 

@@ -1,7 +1,7 @@
 """Requirement: one condition on one label key, the building block of label selectors and node selectors.
 
 Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Requirement, NewRequirement).
-Errors: SelectorError, with every fault in upstream's wording.
+Errors: Errors: SelectorError, with every fault in the wording of Kubernetes.
 """
 
 import re
@@ -27,7 +27,7 @@ _INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
 
 @attrs.define(eq=False)
 class SelectorError(KscheddError):
-    """An invalid selector; `problems` has each fault with its path."""
+    """An invalid selector; `problems` contains each fault with its path."""
 
     problems: tuple[str, ...]
 
@@ -45,7 +45,7 @@ def quoted(text: object) -> str:
 
 @lru_cache(1 << 10)
 def integer(text: str) -> int | None:
-    """Return `text` parsed like Go's ParseInt (base 10, 64 bits); None if it is invalid."""
+    """Return `text` parsed as by Go's ParseInt (base 10, 64 bits), or None if it is invalid."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -108,7 +108,7 @@ class Requirement:
 
 @attrs.frozen
 class KeyRule:
-    """All requirements on one label key as one test, whose cost does not depend on their number.
+    """All requirements on one label key in one test, which takes the same time for any number of requirements.
 
     `allowed` is None if no requirement lists values; `above` and `below` are the strictest bounds of Gt and Lt.
     """
@@ -161,7 +161,7 @@ class KeyRule:
 
 
 def requirement_problems(key: str, operator: str, values: Sequence[str], path: str) -> list[str]:
-    """Return the errors for which upstream rejects the requirement (NewRequirement); `operator` must be a known one."""
+    """Return the errors for which upstream rejects the requirement (NewRequirement); `operator` must be valid."""
     dot = f"{path}." if path else ""
     problems = []
     if wrong_key := qualified_name(key):

@@ -12,7 +12,7 @@ from kschedd.api.selecting.names import qualified_name
 
 @lru_cache(1 << 10)
 def is_extended(name: str) -> bool:
-    """Return whether it is an extended resource, one outside the kubernetes.io domain, such as `example.com/gpu`."""
+    """Return whether this is an extended resource, outside the kubernetes.io domain, such as `example.com/gpu`."""
     if "/" not in name or "kubernetes.io/" in name or name.startswith("requests."):
         return False
     return not qualified_name("requests." + name)
@@ -20,7 +20,7 @@ def is_extended(name: str) -> bool:
 
 @lru_cache(1 << 10)
 def is_scalar(name: str) -> bool:
-    """Return whether it is counted in addition to cpu, memory and ephemeral-storage; other names are ignored."""
+    """Return whether the resource counts in addition to cpu, memory and ephemeral-storage; other names are ignored."""
     return (
         is_extended(name)
         or name.startswith(("hugepages-", "attachable-volumes-"))

@@ -1,7 +1,7 @@
 """Selectors in kubectl's syntax: `-l 'app=web,tier!=db,env in (a,b),!old'`, `--field-selector status.phase=Pending`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Parse) and fields/selector.go (ParseSelector).
-Errors: SelectorTextError, with the position in the text.
+Errors: Errors: SelectorTextError, with the position in the text.
 """
 
 import re
@@ -25,7 +25,7 @@ from kschedd.api.selecting.requirements import (
 from kschedd.api.selecting.selectors import LabelSelector, interned
 from kschedd.errors import KscheddError
 
-_MANY: Final = 500  # terms; parsing each takes 10 us
+_MANY: Final = 500  # number of terms; parsing each term takes 10 us
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", ""))
 _BINARY: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">": GT, "<": LT}
@@ -46,12 +46,12 @@ class SelectorTextError(KscheddError):
 
 
 def has_many_terms(text: str | None) -> bool:
-    """Return whether parsing this selector takes so long that the event loop should not do it."""
+    """Return whether parsing this selector takes too long for the event loop."""
     return text is not None and text.count(",") > _MANY
 
 
 class _Words:
-    """Token stream of a selector; "" is the end of input."""
+    """The token stream of a selector; "" is the end of input."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -143,7 +143,7 @@ def _values(words: _Words) -> tuple[str, ...]:
         if words.ahead not in (",", ")"):
             raise words.expected("',' or ')'")
         if words.take() == ")":
-            return tuple(sorted(set(values)))  # error messages use the index in this order
+            return tuple(sorted(set(values)))  # error messages use the index of a value in this order
 
 
 OLD_NODE_NAME: Final = "spec.host"
@@ -166,7 +166,7 @@ class FieldSelectorRequirement:
 
 @attrs.frozen
 class FieldSelector:
-    """Field selector: all requirements on an object's fields must hold."""
+    """A field selector, which matches if all its requirements on an object's fields hold."""
 
     requirements: tuple[FieldSelectorRequirement, ...] = ()
     _by_path: Mapping[str, tuple[frozenset[str], frozenset[str]]] = attrs.field(init=False, eq=False, repr=False)
@@ -193,7 +193,7 @@ class FieldSelector:
 
 
 def field_text(raw: Mapping[str, Any], path: str) -> str:
-    """Return the value of a field as a field selector compares it; "" if absent."""
+    """Return the value of a field in the form that a field selector compares, or "" if absent."""
     found: Any = raw
     for name in _FIELD_OF.get(path, path).split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -213,7 +213,7 @@ _VALUE: Final = re.compile(r"\\(?P<escaped>.?)|(?P<bare>[,=])", re.DOTALL)
 
 
 def parse_field_selector(text: str) -> FieldSelector:
-    r"""Parse a field selector.  `\,` `\=` `\\` in a value are escapes."""
+    r"""Parse a field selector.  The escapes in a value are `\,` `\=` and `\\`."""
     requirements = []
     for piece in sorted(_PIECE.findall(text)):
         match = _FIELD.fullmatch(piece)

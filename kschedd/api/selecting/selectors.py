@@ -1,13 +1,13 @@
 """Label selectors and node selectors.
 
 Source: Kubernetes v1.34, apimachinery meta/v1/helpers.go (LabelSelectorAsSelector) and
-component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
-Selectors are frozen and hashable, label selectors interned: equal ones are one object, so caches may key on
-them.  A columnar evaluator reads `requirements` (all must hold) and `nothing`, or `terms` (one must hold).
-A node selector term with neither expressions nor fields matches no node and is dropped.  A term that cannot be
-parsed never matches; its faults are raised only if no other term matches (required affinity), or at once
-(preferred).  metadata.name is the only node field supported.  `selector_text` parses the syntax of `-l`.
-Errors: SelectorError, with every fault in upstream's wording.
+component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go. Selectors are frozen and hashable. Label selectors are
+interned, so equal label selectors are one object and can be keys of caches. A columnar evaluator reads `requirements`
+(all must hold) and `nothing`, or `terms` (at least one must hold). A node selector term with neither expressions nor
+fields matches no node and is dropped. A term that cannot be parsed never matches. For required affinity, its faults are
+raised only if no other term matches; for preferred affinity, immediately. metadata.name is the only supported node
+field. `selector_text` parses the syntax of `-l`. Errors: Errors: SelectorError, with every fault in the wording of
+Kubernetes.
 """
 
 import weakref
@@ -60,19 +60,19 @@ __all__ = [
 NODE_OPERATORS: Final = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT)
 FIELD_OPERATORS: Final = (IN, NOT_IN)
 NODE_NAME: Final = "metadata.name"
-_FEW: Final = 16  # number of requirements that are tested one by one
+_FEW: Final = 16  # number of requirements up to which each is tested separately
 
 
 @attrs.frozen
 class _KeyRules:
-    """Many requirements, combined into one rule per label key: the cost of a test is bounded by the number of labels.
+    """Many requirements, combined into one rule per label key, so that the number of labels limits the cost of a test.
 
-    Keys that must have exactly one value are compared as maps, which is done in C.
+    Keys that must have exactly one value are compared as maps, which C code does.
     """
 
     exact: Mapping[str, str]
     required: Mapping[str, KeyRule]
-    optional: Mapping[str, KeyRule]  # also satisfied by an object without the label
+    optional: Mapping[str, KeyRule]  # rules that an object without the label also satisfies
 
     @classmethod
     def of(cls, requirements: Iterable[Requirement]) -> "_KeyRules":
@@ -100,7 +100,7 @@ def _is_exact(requirement: Requirement) -> bool:
 
 @attrs.frozen(cache_hash=True)
 class LabelSelector:
-    """All `requirements` must hold; without any it matches everything, or with `nothing` set, nothing."""
+    """All `requirements` must hold; without requirements it matches everything, or nothing if `nothing` is set."""
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -122,7 +122,7 @@ class LabelSelector:
 
     @property
     def empty(self) -> bool:
-        """True if it restricts nothing at all."""
+        """True if the selector restricts nothing at all."""
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -139,7 +139,7 @@ class LabelSelector:
         return True
 
     def adding(self, other: "LabelSelector") -> "LabelSelector":
-        """Return the selector with the other's requirements added; one that matches nothing still matches nothing."""
+        """Return the selector with the other's requirements added; if it matches nothing, this stays so."""
         if self.nothing or not other.requirements:
             return self
         return interned((*self.requirements, *other.requirements)) if self.requirements else other
@@ -152,7 +152,7 @@ _selectors: weakref.WeakValueDictionary[tuple[Requirement, ...], LabelSelector] 
 
 
 def interned(requirements: Iterable[Requirement]) -> LabelSelector:
-    """Return the interned selector with these requirements, regardless of their order and duplicates."""
+    """Return the interned selector with these requirements, regardless of their order and of duplicates."""
     unique = {r if len(r.values) < 2 else attrs.evolve(r, values=tuple(sorted(set(r.values)))) for r in requirements}
     ordered = tuple(sorted(unique, key=lambda r: (r.key, r.operator, r.values)))
     selector = _selectors.get(ordered)
@@ -186,7 +186,7 @@ def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> La
 
 
 def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
-    """Parse a metav1.LabelSelector: None matches nothing, an empty one everything.
+    """Parse a metav1.LabelSelector: None matches nothing, and an empty selector matches everything.
 
     Raises SelectorError if upstream rejects it.
     """
@@ -229,7 +229,7 @@ class FieldRequirement:
 
 @attrs.frozen(cache_hash=True)
 class NodeSelectorTerm:
-    """All expressions and all fields must hold; with `problems` it matches no node."""
+    """All expressions and all fields must hold; a term with `problems` matches no node."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[FieldRequirement, ...] = ()
@@ -255,17 +255,20 @@ class NodeSelectorTerm:
 
 @attrs.frozen(cache_hash=True)
 class NodeSelector:
-    """One of `terms` must hold; without any, no node matches."""
+    """At least one of `terms` must hold; without terms, no node matches."""
 
     terms: tuple[NodeSelectorTerm, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Errors in all terms; to be reported for a node that no term matches."""
+        """Errors in all terms, which are reported for a node that no term matches."""
         return tuple(problem for term in self.terms for problem in term.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
-        """Return whether any term matches the node. Raises SelectorError if none does and some could not be parsed."""
+        """Return whether any term matches the node.
+
+        Raises SelectorError if no term matches and some term could not be parsed.
+        """
         for term in self.terms:
             if term.matches(labels, node_name):
                 return True

@@ -1,6 +1,6 @@
 """Affinity terms, tolerations, taints and spread constraints of a pod's spec.
 
-All are frozen and hashable, so that equal ones can share one cached result. Source: Kubernetes v1.34,
+All of them are frozen and hashable, so that equal values can share one cached result. Source: Kubernetes v1.34,
 api/core/v1/types.go and scheduler/framework/types.go (AffinityTerm).
 """
 
@@ -46,9 +46,9 @@ class Toleration:
 
 @attrs.frozen(cache_hash=True)
 class PodAffinityTerm:
-    """One (anti-)affinity term with its namespaces resolved for the pod that has it.
+    """One (anti-)affinity term, with its namespaces resolved for its pod.
 
-    It applies to pods in `namespaces`, and to pods in namespaces whose labels `namespace_selector` matches.
+    The term applies to pods in `namespaces`, and to pods in namespaces with labels that `namespace_selector` matches.
     """
 
     selector: LabelSelector
@@ -102,7 +102,7 @@ def parse_toleration(raw: Raw) -> Toleration:
 
 
 def parse_pod_affinity_term(raw: Raw, namespace: str) -> PodAffinityTerm:
-    """Parse a term for a pod in `namespace`: with neither namespaces nor namespaceSelector, that namespace applies."""
+    """Parse a term for a pod in `namespace`, which applies if the term has neither namespaces nor namespaceSelector."""
     namespaces = frozenset(raw.get("namespaces") or ())
     namespace_selector = raw.get("namespaceSelector")
     if not namespaces and namespace_selector is None:
@@ -118,7 +118,7 @@ def parse_pod_affinity_term(raw: Raw, namespace: str) -> PodAffinityTerm:
 def with_label_values(
     selector: Raw | None, keys: list[str] | None, labels: Mapping[str, str]
 ) -> Mapping[str, Any] | None:
-    """Return the raw selector restricted to the pod's own values of `keys` (matchLabelKeys).
+    """Return the raw selector, restricted to the pod's own values of `keys` (matchLabelKeys).
 
     Absent labels are ignored.
     """

@@ -16,9 +16,9 @@
     kschedd.io/eviction-hard, eviction-soft, eviction-soft-grace-period, eviction-minimum-reclaim,
     eviction-pressure-transition-period, eviction-max-pod-grace-period: the kubelet's flags of these names
 
-All annotations of a pod but the first may name a container: `kschedd.io/run-seconds.app`. Without a name they apply to
-all containers except init containers, which succeed at once unless named. An invalid annotation is ignored, and the
-client that submits it gets a warning.
+All annotations of a pod except the first may name a container, for example `kschedd.io/run-seconds.app`. Without a
+container name they apply to all containers except init containers, which succeed immediately unless they are named. An
+invalid annotation is ignored, and the client that submits it gets a warning.
 
 Units: seconds; bytes; counts.
 """
@@ -60,7 +60,7 @@ EVICTION_MAX_GRACE: Final = PREFIX + "eviction-max-pod-grace-period"
 
 
 def pressures_of(text: str) -> tuple[str, ...]:
-    """Return the resources that a node is short of. Raises AnnotationError."""
+    """Return the resources of which the node has a shortage. Raises AnnotationError."""
     named = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not set(named) <= set(PRESSURES):
         raise AnnotationError(f"allowed are {', '.join(PRESSURES)}, separated by commas")
@@ -103,7 +103,7 @@ class NodeSettings:
 
     @property
     def short(self) -> bool:
-        """True if they state a shortage, or usage besides the node's pods."""
+        """True if the settings contain a shortage, or usage that does not come from the node's pods."""
         return bool(self.pressures or self.system_memory or self.system_storage)
 
 
@@ -117,7 +117,7 @@ def _node_settings(items: _Items) -> NodeSettings:
     def read(name: str, reader: Callable[[str], T], default: T) -> T:
         try:
             return reader(annotations[name]) if name in annotations else default
-        except AnnotationError:  # `annotation_faults` warns the client that submits it
+        except AnnotationError:  # `annotation_faults` warns the client that submits the annotation
             return default
 
     no_values: dict[str, ThresholdValue] = {}
@@ -131,7 +131,7 @@ def _node_settings(items: _Items) -> NodeSettings:
     thresholds += [
         Threshold(signal, value, graces[signal], reclaims.get(signal))
         for signal, value in soft.items()
-        if signal in graces  # a kubelet does not start with a soft threshold without a grace period
+        if signal in graces  # a kubelet does not start if a soft threshold has no grace period
     ]
     transition = read(EVICTION_TRANSITION, duration_of, EvictionConfig.DEFAULT_TRANSITION_S)
     return NodeSettings(
@@ -162,7 +162,7 @@ class PodSettings:
         return self._found.get(("startup-seconds", ""), 0.0)
 
     def of(self, setting: str, container: str, *, named_only: bool = False) -> float | None:
-        """Return the setting of a container: its own, or else (unless `named_only`) the pod's."""
+        """Return the setting of a container, or else (unless `named_only`) the pod's setting."""
         own = self._found.get((setting, container))
         return own if own is not None or named_only else self._found.get((setting, ""))
 
@@ -171,12 +171,12 @@ class PodSettings:
         return any(self.states(setting) for setting in ("memory-usage", "storage-usage", "pids"))
 
     def states(self, setting: str) -> bool:
-        """Return whether this setting is stated for any container."""
+        """Return whether a container has this setting."""
         return any(stated == setting for stated, _ in self._found)
 
     @property
     def states_run(self) -> bool:
-        """True if the pod does anything other than run immediately and forever."""
+        """True if the pod does not simply run immediately and forever."""
         return any(self.states(setting) for setting in ("startup-seconds", "run-seconds", "exit-code"))
 
     def __bool__(self) -> bool:
@@ -202,7 +202,7 @@ def _pod_settings(items: _Items) -> PodSettings:
             try:
                 found[setting, container] = _OF_POD[setting](text)
             except AnnotationError:
-                continue  # `annotation_faults` warns the client that submits it
+                continue  # `annotation_faults` warns the client that submits the annotation
     return PodSettings(found)
 
 

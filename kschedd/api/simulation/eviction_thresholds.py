@@ -1,7 +1,7 @@
-"""Eviction thresholds of a kubelet: the values of its flags --eviction-hard, --eviction-soft and related ones.
+"""Eviction thresholds of a kubelet: the values of its flags --eviction-hard, --eviction-soft and similar flags.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (ParseThresholdConfig), defaults_linux.go.
-Units: bytes, counts, seconds. Raises: AnnotationError, whose message names the allowed values.
+Units: bytes, counts, seconds. Raises: Errors: AnnotationError, with a message that names the allowed values.
 """
 
 import math
@@ -27,7 +27,7 @@ class ThresholdValue:
     """A quantity, or a percentage of the capacity."""
 
     units: int = 0
-    share: float | None = None  # 0 to 1, if it is a percentage
+    share: float | None = None  # 0 to 1 for a percentage
     written: str = attrs.field(default="", eq=False)
 
     def of(self, capacity: int) -> int:
@@ -41,7 +41,7 @@ class ThresholdValue:
 
 @attrs.frozen
 class Threshold:
-    """An eviction threshold: met if less than `value` of the signal is available."""
+    """An eviction threshold, which is met if less than `value` of the signal is available."""
 
     signal: str
     value: ThresholdValue
@@ -55,11 +55,11 @@ class Threshold:
 
 @attrs.frozen
 class EvictionConfig:
-    """A kubelet's eviction settings. The defaults are upstream's (pkg/kubelet/eviction/defaults_linux.go)."""
+    """A kubelet's eviction settings. The defaults are those of Kubernetes (pkg/kubelet/eviction/defaults_linux.go)."""
 
     thresholds: tuple[Threshold, ...]
-    transition_s: float  # time for which a pressure condition outlasts the pressure
-    max_pod_grace_s: int  # grace period of pods evicted by a soft threshold
+    transition_s: float  # time for which a pressure condition stays after the end of the pressure
+    max_pod_grace_s: int  # maximum grace period of pods evicted by a soft threshold
 
     DEFAULT_TRANSITION_S: ClassVar[float] = 300.0
 

@@ -8,7 +8,7 @@ from kschedd.api.quantity import MAX_INT64, QuantityError, parse
 
 
 class AnnotationError(ValueError):
-    """An invalid annotation; the message names the allowed values."""
+    """An invalid annotation; the message contains the allowed values."""
 
 
 def seconds_of(text: str) -> float:

@@ -1,11 +1,10 @@
 """Documents: YAML and JSON text parsed document by document, with the line of each value.
 
-Plain YAML scalars resolve as in kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes` and `y` are booleans,
-0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text. A whole number is an int, as it
-would be after conversion to JSON.
-A stream is split at `---` before parsing, so that one malformed document does not affect the others.
-Deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity are rejected. The text's
-content never raises: a `Document` has a value or faults. Owns nothing.
+Plain YAML scalars are resolved as in kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes` and `y` are
+booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text. A whole number is an int,
+as after a conversion to JSON. A stream is split at `---` before parsing, so that one malformed document does not affect
+the others. Deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity are rejected. The
+content of the text never raises an exception: a `Document` has a value or faults. Owns nothing.
 """
 
 import json
@@ -23,18 +22,18 @@ from kschedd.api.text.portions import SEPARATOR
 
 MOST_ALIASED: Final = 100_000
 """Maximum number of values that all aliases of one document may expand to; each 64 characters of text count as one."""
-_TEXT: Final = 6  # 2 ** 6 characters count as one more value
+_TEXT: Final = 6  # 2 ** 6 characters of text count as one more value
 
 MOST_FAULTS: Final = 1_000
 """Limit of reported faults per text; reading stops after that."""
 
 _FREED: Final = 500  # nodes
-_LONGEST_WITH_LINES: Final = 8 << 20  # characters; finding lines takes most of a second and 30 MB per MB
+_LONGEST_WITH_LINES: Final = 8 << 20  # number of characters; finding lines takes most of a second and 30 MB per MB
 _TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep"
 
 Path = tuple[str | int, ...]
 
-# Not \s, which would scan all following blank lines again from each of them.
+# Not \s, which would scan the same blank lines again from each of them.
 _CONTENT: Final = re.compile(r"^(?![^\S\n]*(#|%|$)).", re.MULTILINE)
 _TRUE: Final = frozenset("y Y yes Yes YES true True TRUE on On ON".split())
 _FALSE: Final = frozenset("n N no No NO false False FALSE off Off OFF".split())
@@ -57,7 +56,7 @@ _PLAIN_TAGS: Final = frozenset(_TAG + name for name in ("bool", "int", "float", 
 
 @attrs.frozen
 class DocumentFault:
-    """An error in a document, with its position. `line` is 1-based, in the whole text."""
+    """An error in a document, with its position. `line` is the 1-based line in the whole text."""
 
     line: int
     path: Path
@@ -67,7 +66,7 @@ class DocumentFault:
 
 @attrs.frozen
 class RepeatedKey:
-    """A key that occurs again in one mapping. `line` is 1-based, in the whole text."""
+    """A key that occurs again in a mapping. `line` is the 1-based line in the whole text."""
 
     line: int
     path: Path
@@ -85,13 +84,13 @@ _ONE: Final = {"mapping": "one mapping", "object": "one object"}
 
 @attrs.define(eq=False, slots=False)
 class Document:
-    """One document of a text: its value, or the faults that prevent parsing it.
+    """One document of a text: its value, or the faults that prevent parsing.
 
-    `repeated` has the repeated keys, whose last value counts; see `read_documents`.
+    `repeated` contains the repeated keys, of which the last value counts; see `read_documents`.
     """
 
     text: str
-    first_line: int  # of this document in the whole text, 1-based
+    first_line: int  # first line of this document in the whole text, 1-based
     value: Any = None
     faults: tuple[DocumentFault, ...] = ()
     repeated: tuple[RepeatedKey, ...] = ()
@@ -99,7 +98,7 @@ class Document:
     def line_of(self, path: Path) -> int:
         """Return the line of the value at `path`, or of its nearest existing ancestor.
 
-        For a very long document, its first.
+        For a very long document, return its first line.
         """
         node = self._root
         if node is None:
@@ -117,9 +116,9 @@ class Document:
         return self.first_line + int(line)
 
     def _entries_of(self, mapping: yaml.MappingNode) -> dict[str | int, tuple[yaml.Node, yaml.Node]]:
-        """Return a mapping's entries by key, the first of equal ones.
+        """Return the entries of a mapping by key, and the first entry of equal keys.
 
-        Cached, since one mapping may have many faults.
+        The result is cached, because one mapping may have many faults.
         """
         found = self._entries.get(id(mapping))
         if found is None:
@@ -131,9 +130,9 @@ class Document:
         return found
 
     def forget_lines(self) -> None:
-        """Free the nodes parsed for finding lines, in portions: freeing a large tree at once would block all threads.
+        """Free the nodes that were parsed to find lines, in portions, because freeing a large tree blocks all threads.
 
-        If a line is requested afterwards, the nodes are parsed again.
+        If a line is requested later, the nodes are parsed again.
         """
         self.__dict__.pop("_entries", None)
         within = [self.__dict__.pop("_root", None)]
@@ -157,16 +156,16 @@ class Document:
         if len(self.text) > _LONGEST_WITH_LINES or "\n" not in self.text.rstrip():
             return None
         try:
-            # Reading has checked the depth of a document without faults.
+            # For a document without faults, reading has already checked the depth.
             return composed(self.text) if self.faults else yaml.compose(self.text, yaml.CSafeLoader)
         except yaml.YAMLError:
-            return None  # JSON that is not YAML: the caller falls back to the first line
+            return None  # JSON that is not YAML, for which the caller uses the first line
 
 
 def composed(text: str) -> yaml.Node | None:
-    """Return the nodes of a document; None if it is nested too deeply. Raises YAMLError.
+    """Return the nodes of a document, or None if it is nested too deeply. Raises YAMLError.
 
-    The composer recurses in C without a limit until the stack overflows. The events are therefore checked first, which
+    The composer recurses in C without a limit, until the stack overflows. The events are therefore checked first, which
     needs no recursion.
     """
     depth = 0
@@ -189,7 +188,7 @@ def composed(text: str) -> yaml.Node | None:
 def _nested_too_deeply(error: yaml.YAMLError) -> bool:
     """Return whether libyaml stopped because of the nesting.
 
-    Since 0.2.6 its scanner, which reads ahead, stops at 1,000 levels.
+    Since 0.2.6 libyaml's scanner, which reads ahead, stops at 1,000 levels.
     """
     return isinstance(error, yaml.scanner.ScannerError) and error.problem == "exceeded maximum nesting depth"
 
@@ -200,9 +199,10 @@ class _Faulty(Exception):
 
 
 def read_documents(text: str, *, last_wins: bool = False) -> Iterator[Document]:
-    """Yield the documents of `text` that are not empty. After `MOST_FAULTS` faults reading stops with a final fault.
+    """Yield the documents of `text` that are not empty. After `MOST_FAULTS` faults, reading stops with a final fault.
 
-    A repeated key is a fault; with `last_wins` its last value counts and it is listed in `Document.repeated`.
+    A repeated key is a fault. With `last_wins`, its last value counts instead, and the key is listed in
+    `Document.repeated`.
     """
     faults = 0
     for document in _read_all(text):
@@ -273,7 +273,7 @@ _ABSENT: Final = object()
 
 
 class _Builder:
-    """A builder of one document from the parser's events, without recursion."""
+    """A builder of one document from the parser's events, which works without recursion."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -282,7 +282,7 @@ class _Builder:
         self.repeated: list[tuple[int, Path]] = []
 
     def build(self) -> Any:
-        # A frame is [container, key or _ABSENT, anchor, size, keys seen so far or None]; size counts values.
+        # A frame is [container, key or _ABSENT, anchor, size, previous keys or None]; size counts values.
         get_event = self._loader.get_event
         frames: list[list[Any]] = []
         while True:
@@ -379,7 +379,7 @@ _MERGE: Final = "<<merge>>"
 
 
 def _path(frames: list[list[Any]]) -> Path:
-    """Return the builder's current path: the open keys and indices."""
+    """Return the builder's current path, which consists of the open keys and indices."""
     steps: list[str | int] = []
     for frame in frames:
         if frame[4] is None:
@@ -390,7 +390,7 @@ def _path(frames: list[list[Any]]) -> Path:
 
 
 def plain_scalar(text: str) -> str | int | float | bool | None:
-    """Resolve an unquoted YAML scalar like kubectl. Raises ValueError for values that JSON cannot represent."""
+    """Resolve an unquoted YAML scalar as kubectl does. Raises ValueError for values that JSON cannot represent."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC or len(text) > 400:
@@ -416,7 +416,7 @@ def plain_scalar(text: str) -> str | int | float | bool | None:
 
 
 def _as_json(number: int | float) -> int | float:
-    """Return the number after conversion to JSON: 2.0 becomes 2, and an integer beyond 64 bits a float."""
+    """Return the number as after a conversion to JSON: 2.0 becomes 2, and an integer beyond 64 bits becomes a float."""
     if isinstance(number, float):
         if not math.isfinite(number):
             raise ValueError("numbers must be finite")
@@ -427,7 +427,7 @@ def _as_json(number: int | float) -> int | float:
 def _read_json(text: str, first_line: int) -> Iterator[Document]:
     """Read a stream of JSON values. Text that is not JSON may still be YAML in flow style.
 
-    After an invalid value, reading continues with the next line that begins a value. It never continues before the
+    After an invalid value, reading continues at the next line that begins a value. It never continues before the
     position up to which the invalid value was read, so the total time is proportional to the length of the text.
     """
     text = without_lone_surrogates(text)
@@ -480,7 +480,7 @@ def _past_space(text: str, position: int) -> int:
 
 
 def _extent(text: str, position: int) -> tuple[int, int]:
-    """Return where the JSON value at `position` first exceeds the nesting limit (else its begin), and its end."""
+    """Return where the JSON value at `position` first exceeds the nesting limit (or else its start), and its end."""
     depth = 0
     deepest = -1
     for match in _STRUCTURE.finditer(text, position):
@@ -522,7 +522,7 @@ def _decoder(twice: dict[str, None]) -> json.JSONDecoder:
 
 
 def _second_lines(document: Document) -> dict[str, int]:
-    """Return the lines on which keys occur for the second time in one mapping."""
+    """Return the lines on which keys occur for the second time in a mapping."""
     lines: dict[str, int] = {}
     waiting = [document._root]
     while waiting:

@@ -1,8 +1,8 @@
 """Durations in Go's notation: `1h30m`, `7s`, `1.5s`, `250ms`.
 
 Source: Go's time package (ParseDuration, Duration.String).
-Units: seconds, as float; nanoseconds are preserved as far as float allows.
-Raises: DurationError, with Go's messages.
+Units: seconds, as float; nanoseconds are preserved as far as a float allows.
+Raises: Errors: DurationError, with Go's messages.
 """
 
 import re
@@ -51,7 +51,7 @@ def parse_duration(text: str) -> float:
 
 
 def show_duration(seconds: float) -> str:
-    """Return a duration as Go prints it: `7s`, `1m30s`, `1h0m0s`, `250ms`."""
+    """Return a duration in the format of Go: `7s`, `1m30s`, `1h0m0s`, `250ms`."""
     sign = "-" if seconds < 0 else ""
     left = abs(seconds)
     if left == 0:

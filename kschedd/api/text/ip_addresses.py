@@ -1,4 +1,4 @@
-"""IP addresses and ranges as text, parsed like the API server does.
+"""IP addresses and ranges as text, parsed as in kube-apiserver.
 
 IPv4 addresses may have leading zeros, which are ignored. IPv6 addresses have no zone. A range has a
 prefix length (`/24`), never a netmask.
@@ -18,7 +18,7 @@ _BITS: Final = re.compile(r"\d{1,3}", re.ASCII)
 
 
 def ip_address(text: str) -> Address | None:
-    """Return the address, or None if the text is not one."""
+    """Return the address, or None if the text is not an address."""
     try:
         if _IPV4.fullmatch(text):
             return ipaddress.IPv4Address(".".join(str(int(part)) for part in text.split(".")))
@@ -33,7 +33,7 @@ def ip_family(address: Address) -> int:
 
 
 def cidr_family(text: str) -> int:
-    """Return the family of a range, 4 or 6; 0 if the text is not a range."""
+    """Return the family of a range, 4 or 6, or 0 if the text is not a range."""
     start, slash, bits = text.partition("/")
     address = ip_address(start) if slash and _BITS.fullmatch(bits) else None
     if address is None or int(bits) > address.max_prefixlen:
@@ -42,7 +42,7 @@ def cidr_family(text: str) -> int:
 
 
 def address_faults(text: str) -> list[str]:
-    """Return the errors in an IP address, which must have exactly the form in which Go prints it."""
+    """Return the errors in an IP address, which must have exactly the form that Go prints."""
     address = ip_address(text)
     if address is None:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
@@ -74,13 +74,13 @@ def range_faults(text: str) -> list[str]:
 
 
 def _written(address: Address) -> str:
-    """Return the address as Go prints it, which differs from Python for IPv4 addresses within IPv6."""
+    """Return the address in Go's format, which differs from Python's for IPv4 addresses within IPv6."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(address if mapped is None else mapped)
 
 
 def _written_range(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
-    """Return the range as Go prints it."""
+    """Return the range in Go's format."""
     return f"{_written(network.network_address)}/{network.prefixlen}"
 
 

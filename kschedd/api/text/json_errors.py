@@ -1,7 +1,7 @@
-"""JSON syntax errors with the messages of Go's scanner, which name the first invalid character.
+"""JSON syntax errors with the messages of Go's scanner, which contain the first invalid character.
 
-Python's decoder decides whether a text is JSON; this module is used only for texts that it rejects. Source: Go 1.24,
-encoding/json/scanner.go.
+Python's decoder decides whether a text is JSON; this module is used only for texts that the decoder rejects. Source: Go
+1.24, encoding/json/scanner.go.
 """
 
 import re
@@ -25,7 +25,7 @@ class _WrongCharacter(Exception):
 
 
 def json_error(text: str) -> str:
-    """Return the syntax error; "" if Go finds none."""
+    """Return the syntax error, or "" if Go finds none."""
     try:
         _Scanner(text).document()
     except _WrongCharacter as found:
@@ -34,7 +34,7 @@ def json_error(text: str) -> str:
 
 
 class _Scanner:
-    """A scanner of one text; a stack of the open maps and lists replaces recursion."""
+    """A scanner of one text, with a stack of the open maps and lists instead of recursion."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -53,7 +53,7 @@ class _Scanner:
             self._wrong("after top-level value")
 
     def _value(self, opened: list[str]) -> bool:
-        """Read a value, or the opening of a nonempty map or list; return whether another value follows inside it."""
+        """Read a value or the start of a nonempty map or list; return whether another value follows inside it."""
         character = self._next()
         if character == "{":
             self._at += 1
@@ -81,7 +81,7 @@ class _Scanner:
         return False
 
     def _after_value(self, opened: list[str]) -> bool:
-        """Continue after a value; return whether that closed a map or list, which ends another value."""
+        """Continue after a value; return whether this closed a map or list, so that another value has ended."""
         inside = opened[-1]
         character = self._next()
         if character == ",":
@@ -166,7 +166,7 @@ class _Scanner:
         return self._text[self._at]
 
     def _next(self, *, end_is_fine: bool = False) -> str:
-        """Skip spaces and return the next character, where the scanner then is."""
+        """Skip spaces and return the next character, at which the scanner stops."""
         while self._at < len(self._text) and self._text[self._at] in _SPACE:
             self._at += 1
         return "" if end_is_fine and self._at >= len(self._text) else self._here()
@@ -176,9 +176,9 @@ class _Scanner:
 
 
 def _quoted(character: str) -> str:
-    """Return a character in single quotes; like Go, show one that is not ASCII as its first byte.
+    """Return a character in single quotes; as in Go, a non-ASCII character is shown as its first byte.
 
-    A byte that is not valid UTF-8 is given as the surrogate of Python's "surrogateescape".
+    A byte that is not valid UTF-8 is passed as the surrogate of Python's "surrogateescape".
     """
     if character == "'":
         return "'\\''"

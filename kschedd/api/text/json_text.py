@@ -1,8 +1,8 @@
-r"""JSON texts from outside: preparation for decoding, and the nesting limit.
+r"""JSON texts from untrusted sources: preparation for decoding, and the nesting limit.
 
 JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes it to a character that cannot be encoded
-afterwards, neither for the journal, nor the socket, nor a terminal. Go's decoder replaces it by U+FFFD, and so does
-this module.
+afterwards, which the journal, the socket and a terminal require. Go's decoder replaces it with U+FFFD, and so does this
+module.
 """
 
 import json
@@ -18,7 +18,7 @@ _ESCAPE: Final = re.compile(
 
 
 def without_lone_surrogates(text: str) -> str:
-    r"""Return the JSON text with `\ufffd` for each half of a surrogate pair without its other half."""
+    r"""Return the JSON text with `\ufffd` in place of each half of a surrogate pair without its other half."""
     if _HALF.search(text) is None:
         return text
     return _ESCAPE.sub(_repaired, text)
@@ -30,9 +30,9 @@ def _repaired(escape: re.Match[str]) -> str:
 
 
 def json_value(text: str) -> Any:
-    """Decode a JSON text within an object, such as an annotation.
+    """Decode a JSON text inside an object, such as an annotation.
 
-    Raises ValueError, also for more than DEEPEST levels of nesting.
+    Raises ValueError, also if the text has more than DEEPEST levels of nesting.
     """
     too_many = f"nested more than {DEEPEST} levels deep"
     try:

@@ -6,7 +6,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-_OTHER_FORMS: Final = (  # offset, bytes at it, format, command that converts it to text
+_OTHER_FORMS: Final = (  # offset, bytes at this offset, format, command that converts the file to text
     (0, b"\x1f\x8b", "gzip data", "unpack"),
     (0, b"PK\x03\x04", "a zip archive", "unpack"),
     (0, b"BZh", "bzip2 data", "unpack"),
@@ -27,7 +27,7 @@ class NotText(KscheddError):
 
 
 def text_of(data: bytes) -> str:
-    """Return the text, with its byte order mark if it has one. Raises NotText."""
+    """Return the text, including its byte order mark if there is one. Raises NotText."""
     for offset, mark, form, remedy in _OTHER_FORMS:
         if data.startswith(mark, offset):
             raise NotText(1, f"not UTF-8 text but {form}: {remedy} it first")

@@ -27,7 +27,7 @@ _ZONE: Final = re.compile(r"Z|[+-](\d\d):(\d\d)", re.ASCII)
 
 
 def time_error(text: str, *, micro: bool) -> str:
-    """Return `parsing time "x" as ...`; "" if the text is a valid time."""
+    """Return `parsing time "x" as ...`, or "" if the text is a valid time."""
     layout = _MICRO if micro else _RFC3339
     begin = f'parsing time "{_quoted(text)}"'
 

@@ -1,9 +1,9 @@
-"""Times and durations of API objects: RFC 3339 text to exact microseconds since the epoch, and back.
+"""Times and durations of API objects: conversion of RFC 3339 text to exact microseconds since the epoch, and back.
 
-`micros` accepts what an API server's decoder accepts (Go's time.RFC3339: any offset, any number of fractional digits,
-the years 0 to 9999), so a validated time can always be parsed, added to and printed: nothing here overflows. `stamp`
-clamps times beyond those years to their first or last second.
-Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go's time package (format_rfc3339.go).
+`micros` accepts what kube-apiserver's decoder accepts (Go's time.RFC3339: any offset, any number of fractional digits,
+the years 0 to 9999). So a validated time can always be parsed, added to and printed, without an overflow. `stamp`
+replaces a time before or after these years by their first or last second. Source: Kubernetes v1.34,
+apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go's time package (format_rfc3339.go).
 """
 
 import re
@@ -20,14 +20,14 @@ _CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 FIRST_S: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
-# Formatting each time would take several times as long.
+# Formatting each number separately would take several times as long.
 _TWO_DIGITS: Final = tuple(f"{number:02}" for number in range(60))
 LAST_S: Final = 253_402_300_799  # 9999-12-31T23:59:59Z
 
 
 @lru_cache(1 << 14)  # preemption compares the start times of all candidate victims
 def micros(text: str) -> int:
-    """Return microseconds since the epoch; finer digits are truncated.
+    """Return microseconds since the epoch, truncating further digits.
 
     Raises ValueError if the text is not RFC 3339.
     """
@@ -66,7 +66,7 @@ def _stamp(second: int) -> str:
     return f"{_day(days)}T{_TWO_DIGITS[hour]}:{_TWO_DIGITS[rest // 60]}:{_TWO_DIGITS[rest % 60]}Z"
 
 
-@lru_cache(256)  # small: simulated time advances by the second, and a day is rarely requested twice
+@lru_cache(256)  # small, because simulated time advances by the second, and a day is rarely requested twice
 def _day(days: int) -> str:
     ordinal = days + _EPOCH
     if ordinal < 1:
@@ -75,19 +75,19 @@ def _day(days: int) -> str:
 
 
 def stamp(now: float) -> str:
-    """Return `now` (seconds since the epoch) as metav1.Time prints it; the fraction is truncated."""
+    """Return `now` (seconds since the epoch) in the format of metav1.Time, with the fraction truncated."""
     return _stamp(int(now if FIRST_S <= now <= LAST_S else min(max(now, FIRST_S), LAST_S)))
 
 
 def duration_s(whole_seconds: int) -> float:
-    """Return these seconds as a Go time.Duration: 64 bits of nanoseconds, which overflow (after 292 years).
+    """Return these seconds as a Go time.Duration: 64 bits of nanoseconds, which overflow after 292 years.
 
-    A grace period of 2^63-1 s thus becomes -1 s, as in kube-apiserver; and an addition can be reversed by subtraction.
+    A grace period of 2^63-1 s thus becomes -1 s, as in kube-apiserver, and a subtraction reverses an addition.
     """
     return ((whole_seconds * 1_000_000_000 + 2**63) % 2**64 - 2**63) / 1e9
 
 
 def micro_stamp(moment: int) -> str:
-    """Return microseconds since the epoch as metav1.MicroTime prints them."""
+    """Return microseconds since the epoch in the format of metav1.MicroTime."""
     whole, fraction = divmod(moment, SECOND)
     return f"{stamp(whole)[:-1]}.{fraction:06}Z"

@@ -1,12 +1,12 @@
-"""Allocation of devices on one node to unallocated claims: the first solution in upstream's search order.
+"""Allocation of devices on one node to unallocated claims, which finds the first solution in upstream's search order.
 
 An `Allocator` contains everything that is the same for all nodes of a scheduling attempt.
-`kschedd.devices.allocation.search` searches for the devices, with the rules (`kschedd.devices.rules`) of the emulated
+`kschedd.devices.allocation.search` searches for the devices with the rules (`kschedd.devices.rules`) of the emulated
 kube-scheduler version.
 
 Source: Kubernetes v1.34, v1.36 and v1.37,
 dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
-Errors: AllocationError ends the scheduling attempt; NodeFailure concerns this node only.
+Errors: AllocationError ends the scheduling attempt, and NodeFailure concerns only this node.
 """
 
 from collections.abc import Callable
@@ -52,8 +52,8 @@ class Allocator:
     ) -> Allocation | None:
         """Return devices for all claims, or None. `claims` replaces the allocator's claims if they depend on the node.
 
-        `known`: the candidates on this node, and the results of earlier searches for the claims, to which this search
-        adds. Raises AllocationError or NodeFailure.
+        `known` holds the candidates on this node and the results of earlier searches for the claims; this search adds
+        its results. Raises AllocationError or NodeFailure.
         """
         known = known or KnownCandidates(self.candidates(node))
         solution = self._search(node, self.claims if claims is None else claims, known).run()
@@ -63,7 +63,7 @@ class Allocator:
         return solution
 
     def candidates(self, node: Node) -> DeviceCandidates:
-        """Return the devices that the node can use: everything of the node that an allocation depends on.
+        """Return the devices that the node can use: all of the node's data on which an allocation depends.
 
         Raises AllocationError.
         """

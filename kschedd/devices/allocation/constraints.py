@@ -1,8 +1,8 @@
-"""Constraints of a claim across its devices: one attribute is equal for all (matchAttribute), or different.
+"""Constraints on the devices of a claim: an attribute must be equal for all devices (matchAttribute) or different.
 
-In 1.36.3 `distinctAttribute` stores one device for each request: the last one for a request of several devices, and
-none after the search has given one back. Two devices of one request may therefore have the same value. Since 1.37 all
-devices are compared with each other.
+In 1.36.3 `distinctAttribute` stores one device for each request: the last device of a request for several devices, and
+none after the search has given a device back. Two devices of one request may therefore have the same value. Since 1.37
+all devices are compared with each other.
 
 Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (matchAttributeConstraint); v1.36 and v1.37, constraint.go (distinctAttributeConstraint).
@@ -28,17 +28,20 @@ class Constraint(Protocol):
         """Add the device if the constraint allows it next to those added before; return whether it was added."""
 
     def remove(self, request: DeviceRequest) -> bool:
-        """Remove the last device of the request. Return whether the state is the same as before it was added."""
+        """Remove the last device of the request.
+
+        Return whether the state is the same as before the device was added.
+        """
 
     def state(self) -> Any:
-        """Return the state that further devices are compared with."""
+        """Return the state with which further devices are compared."""
 
     def required(self) -> tuple[str, AttributeValue] | None:
-        """Return the attribute value that every further device must have; None if several values are allowed."""
+        """Return the attribute value that every further device must have, or None if several values are allowed."""
 
 
 def read_constraint(raw: Raw, rules: DeviceRules) -> Constraint | None:
-    """Return a constraint; None for an unknown type."""
+    """Return a constraint, or None for an unknown type."""
     requests = frozenset(raw.get("requests") or ())
     if raw.get("matchAttribute") is not None:
         return MatchAttribute(requests, raw["matchAttribute"])
@@ -60,7 +63,7 @@ class _OfRequests:
 
 @attrs.define(eq=False)
 class MatchAttribute(_OfRequests):
-    """All devices allocated to these requests have the same value of the attribute."""
+    """All devices allocated to these requests must have the same value of the attribute."""
 
     value: AttributeValue | None = None
     devices: int = 0
@@ -89,9 +92,9 @@ class MatchAttribute(_OfRequests):
 
 @attrs.define(eq=False)
 class DistinctAttribute(_OfRequests):
-    """No two requests have devices with the same value of the attribute."""
+    """No two requests may have devices with the same value of the attribute."""
 
-    values: dict[str, AttributeValue] = attrs.field(factory=dict)  # by request: value of its last device
+    values: dict[str, AttributeValue] = attrs.field(factory=dict)  # by request: attribute value of its last device
     devices: int = 0
 
     def add(self, request: DeviceRequest, device: Device) -> bool:
@@ -116,7 +119,7 @@ class DistinctAttribute(_OfRequests):
 
 @attrs.define(eq=False)
 class DistinctDevices(_OfRequests):
-    """No two devices allocated to these requests have the same value of the attribute."""
+    """No two devices allocated to these requests may have the same value of the attribute."""
 
     values: list[AttributeValue] = attrs.field(factory=list)
 

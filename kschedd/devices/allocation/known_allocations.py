@@ -1,13 +1,13 @@
-"""A cache of devices found for equal claims, valid while nothing changes that the search depends on.
+"""A cache of devices found for equal claims, which is valid while the inputs of the search do not change.
 
-The search depends on a node's pools and on which of their devices are held, not on pods or the node itself. Its result
-is therefore valid on every node with the same pools: for a preemptor, for a retried pod, and for the next pod with
-equal requests. Results refer to requests by identity, so equal claims share their request objects. The cache contains
-found allocations, failed searches, and what is known about the candidates (`known_candidates`); a search that raised is
-repeated.
+The search depends on a node's pools and on which devices in them are held, but not on pods or on the node itself. Its
+result is therefore valid on every node with the same pools: for a preemptor, for a retried pod, and for the next pod
+with equal requests. Results refer to requests by identity, so equal claims share their request objects. The cache
+contains found allocations, failed searches, and information about the candidates (`known_candidates`). A search that
+raised an exception is repeated.
 
 A change of the held devices in a pool (`InUse.pools`) invalidates the results that use the pool. A change of slices,
-classes or rules invalidates everything. Nothing is cached if counters of pools are mixed up
+classes or rules invalidates everything. Nothing is cached if several pools share their counters
 (`Inventory.mixes_counters`).
 """
 
@@ -32,7 +32,7 @@ _MOST_NODES: Final = 200_000
 
 @attrs.define(eq=False)
 class _InPools:
-    """Results for some pools; not `is_current` once the held devices there have changed."""
+    """Results for some pools; `is_current` is false once the held devices in these pools have changed."""
 
     known: KnownCandidates
     is_current: bool = False
@@ -46,7 +46,7 @@ class _InPools:
 
 @attrs.define(eq=False)
 class ClaimRequests:
-    """The requests of a set of claims, and the results for them."""
+    """The requests of a set of claims, and the results for these requests."""
 
     requests: tuple[tuple[DeviceRequest, ...], ...]  # by claim
     _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # by the identity of the candidates
@@ -59,7 +59,7 @@ class ClaimRequests:
         return tuple(attrs.evolve(claim, requests=requests) for claim, requests in each)
 
     def allocate(self, allocator: Allocator, node: Node, claims: tuple[Claim, ...]) -> Allocation | None:
-        """Allocate devices like `Allocator.allocate`, for claims that share the requests."""
+        """Allocate devices as `Allocator.allocate` does, for claims that share the requests."""
         candidates = allocator.candidates(node)
         here = self._by_pools.get(id(candidates))
         if here is None:
@@ -70,7 +70,7 @@ class ClaimRequests:
         return here.found
 
     def catch_up(self, held: ChangeLog[PoolKey]) -> None:
-        """Invalidate the results for pools whose held devices have changed."""
+        """Invalidate the results for pools with changes of held devices."""
         changed = held.since(self._held_stamp)
         self._held_stamp = held.at
         if changed is None:
@@ -84,7 +84,7 @@ class ClaimRequests:
             here = self._by_pools[key]
             if here.is_current:
                 here.invalidate(pools)
-            else:  # unused since an earlier change: perhaps no node has these pools any more
+            else:  # not used since an earlier change, so perhaps no node has these pools any more
                 self._drop(key)
 
     def _add(self, candidates: DeviceCandidates) -> _InPools:
@@ -115,8 +115,8 @@ class KnownAllocations:
     ) -> ClaimRequests:
         """Return the cached results for claims with equal requests and the same step limit.
 
-        `mixed`: counters of pools are mixed up; `stamp` changes with slices, classes and rules; `held`: changes of held
-        devices by pool.
+        `mixed`: several pools share their counters; `stamp` changes with slices, classes and rules; `held`: changes of
+        held devices by pool.
         """
         if stamp != self._stamp or mixed or len(self._known) >= _MOST:
             self._known.clear()

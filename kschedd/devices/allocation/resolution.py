@@ -1,8 +1,8 @@
-"""A claim's requests resolved for one node: device class, number of devices, and matching devices.
+"""A claim's requests resolved for one node, with device class, number of devices, and matching devices.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (Allocate, validateDeviceRequest, isSelectable).
-Errors: AllocationError for a claim or class that cannot be used.
+Errors: Raises AllocationError for a claim or class that cannot be used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,12 +38,12 @@ class ResolvedRequest:
     subrequest: DeviceSubRequest
     device_class: Object
     count: int
-    every: tuple[Device, ...] | None  # mode All: all matching devices; None for ExactCount
+    every: tuple[Device, ...] | None  # mode All: all matching devices; ExactCount: None
     rules: DeviceRules
     _consumed: dict[DeviceId, Amounts | None] = attrs.field(factory=dict)
 
     def consumed(self, device: Device) -> Amounts | None:
-        """Return the capacities that the request consumes of the device; None if the device cannot serve it.
+        """Return the capacities that the request consumes of the device, or None if the device cannot serve it.
 
         Raises CapacityError.
         """
@@ -82,7 +82,8 @@ class RequestResolver:
                     )
         found: list[ResolvedRequest] = []
         for which, subrequest in enumerate(request.subrequests):
-            # Upstream's bug: taken from the first alternative's cache entry, which exists only in mode All.
+            # Upstream's bug: the value is taken from the cache entry of the first alternative, which exists only in
+            # mode All.
             matched = found[0].every if which == 1 and not self.rules.alternatives_kept_apart else None
             found.append(self._resolved(claim, subrequest, matched))
         return found
@@ -90,9 +91,12 @@ class RequestResolver:
     def _resolved(
         self, claim: Claim, subrequest: DeviceSubRequest, matched: tuple[Device, ...] | None
     ) -> ResolvedRequest:
-        """Resolve a request. `matched`: the devices that mode All uses as matches; None: evaluate the selectors."""
+        """Resolve a request.
 
-        def here() -> str:  # for errors only: requests are resolved for each node
+        `matched` are the devices that mode All uses as matches; None means that the selectors are evaluated.
+        """
+
+        def here() -> str:  # only for errors, because requests are resolved for each node
             return f"claim {claim}, request {subrequest.name}"
 
         for number, selector in enumerate(subrequest.selectors):
@@ -141,7 +145,7 @@ class RequestResolver:
         return consumed is not None and fits(consumed, _NOTHING, device.capacities)
 
     def selected(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether class and request select the device, and the node can use it."""
+        """Return whether class and request select the device and the node can use the device."""
         if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
             return False
         of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
@@ -198,6 +202,6 @@ class RequestResolver:
 
 
 def _fatal(wanted: ResolvedRequest, device: str, fault: CapacityError) -> AllocationError:
-    """Return the error of a request that cannot be compared with a device of such capacities."""
+    """Return the error of a request that cannot be compared with a device with such capacities."""
     request = f"claim {wanted.claim}, request {wanted.subrequest.name}"
     return AllocationError(f"{request}: checking capacity for device {device}: {fault}")

@@ -1,10 +1,11 @@
 """Conversion of an allocation to the `status.allocation` of its claims.
 
-The id of a device's share is random upstream. Here it is derived from the claim and the position in its allocation.
+In Kubernetes, the id of a device's share is random. In kschedd, the id is derived from the claim and the position in
+its allocation.
 
 Source: Kubernetes v1.34, v1.36 and v1.37, dynamic-resource-allocation/structured (Allocate: results, configs,
 createNodeSelector).
-Errors: AllocationError for a slice whose node selector has several terms.
+Errors: Raises AllocationError for a slice with a node selector that has several terms.
 """
 
 import uuid
@@ -26,7 +27,7 @@ def allocations(
     *,
     collapsed: bool = False,
 ) -> list[dict[str, Any]]:
-    """Return `status.allocation` of each claim, for devices allocated on this node; `collapsed`: see `_configs`."""
+    """Return `status.allocation` of each claim for devices allocated on this node; see `_configs` for `collapsed`."""
     return [
         _allocation(claim, solution.given[place], solution.chosen[place], classes, node_name, collapsed)
         for place, claim in enumerate(claims)
@@ -78,10 +79,11 @@ def _result(given: AllocatedDevice, place: str) -> dict[str, Any]:
 def _configs(
     claim: Claim, chosen: Sequence[DeviceSubRequest], classes: Callable[[str], Object | None], collapsed: bool
 ) -> list[dict[str, Any]]:
-    """Return the configurations of the device classes, each class once, then those of the claim.
+    """Return the configurations of the device classes, each class once, and then the claim's configurations.
 
-    Upstream writes a configuration of the claim for each request that it names. With `collapsed` (feature
-    config_requests_collapsed) it is written once, and without requests if it names them all.
+    Upstream writes a configuration of the claim once for each request that the configuration names. With `collapsed`
+    (feature config_requests_collapsed), the configuration is written only once, and without requests if it names all of
+    them.
     """
     pairs = list(zip(claim.requests, chosen, strict=True))
     found: list[tuple[str, Sequence[str], Raw]] = []  # source, requests, configuration
@@ -111,7 +113,7 @@ def _names_all(named: Sequence[str], pairs: Sequence[tuple[DeviceRequest, Device
 
 
 def _for(named: Sequence[str]) -> dict[str, Any]:
-    """Return the `requests` field of a configuration; omitted if it applies to all requests."""
+    """Return the `requests` field of a configuration, which is omitted if the configuration applies to all requests."""
     return {"requests": list(named)} if named else {}
 
 
@@ -120,7 +122,7 @@ def _rest(raw: Raw) -> dict[str, Any]:
 
 
 def _node_selector(claim: Claim, given: Sequence[AllocatedDevice], node_name: str) -> dict[str, Any] | None:
-    """Return where the devices are available: one node, the nodes that all their slices select, or (None) all nodes."""
+    """Return the nodes that can reach the devices: one node, the nodes selected by all slices, or (None) all nodes."""
     fields: list[Any] = []
     expressions: list[Any] = []
     for one in given:

@@ -1,19 +1,20 @@
 """The search for devices on one node: backtracking over claims, requests and devices.
 
-Each step picks the first candidate that is free, selected and within the constraints, and the next candidate if the
+Each step takes the first candidate that is free, selected and allowed by the constraints, and the next candidate if the
 remaining search fails. The subrequests of a prioritized list are tried in order. The result is that of an exhaustive
-search, but failed states are memoized and not searched twice: the success of the remaining search depends only on the
-devices taken so far and the constraints' current values. Steps are counted and limited to `most_steps`, in place of
-upstream's timeout (real time would make two runs differ).
+search, but failed states are stored and not searched twice: the success of the remaining search depends only on the
+devices taken so far and on the constraints' current values. Steps are counted and limited to `most_steps`, in place of
+upstream's timeout, because real time would make two runs differ.
 
-Candidates that are known to be rejected (`known_candidates`) are skipped, and so are those that differ from the taken
-devices in an attribute that has to match. The steps of known dead ends are counted as if they were taken.
+Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates that differ from the taken
+devices in an attribute that must match. The steps of known dead ends are counted as if they had been taken.
 
-Bugs of upstream that are reproduced here:
+This search reproduces the following bugs of kube-scheduler:
 
-* 1.34: after its first device, mode All of a subrequest other than the first continues as if the first were tried.
-* 1.36.3: giving a device back may leave a constraint in a different state than before (`constraints`). After that,
-  failed states are not memoized, since they depend on more than the devices taken.
+* 1.34: after its first device, mode All of a subrequest other than the first continues as if it were the first
+  subrequest.
+* 1.36.3: giving a device back may leave a constraint in another state than before (`constraints`). After this bug has
+  occurred, failed states are not stored, because they depend on more than the devices taken.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (allocateOne, allocateDevice).
@@ -42,9 +43,9 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 _NO_DEVICES: Final[frozenset[DeviceId]] = frozenset()
 _NOTHING: Final[Mapping[str, Fraction]] = {}
 _MOST_REMEMBERED: Final = 100_000
-_REMEMBER_FROM: Final = 32  # steps after which memoizing failed states pays off
+_REMEMBER_FROM: Final = 32  # number of steps after which storing failed states saves time
 
-# Position of the search: claim, request, alternative (-1: none chosen yet), devices chosen, first candidate to try.
+# Position of the search: claim, request, alternative (-1: not chosen yet), devices chosen, first candidate to try.
 _Place = tuple[int, int, int, int, int]
 
 
@@ -53,7 +54,7 @@ class _DeadEnd(Enum):
 
     FAILED = 0
     NONE_LEFT = 1  # no candidate could be taken
-    TOO_MANY = 2  # the claim would exceed its device limit with any devices: no others are tried
+    TOO_MANY = 2  # the claim would exceed its device limit with any devices, so no others are tried
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
@@ -77,7 +78,7 @@ class Search:
     steps: int = 0
     rules: DeviceRules = attrs.field(init=False)
     candidates: DeviceCandidates = attrs.field(init=False)
-    # Held by others, so that only admin access may use it.
+    # Returns whether others hold the device, so that only admin access may use it.
     is_held: Callable[[DeviceId], bool] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -115,7 +116,7 @@ class Search:
         if not self.claims:
             return True
         stack: list[tuple[_Place, _Choices]] = [(begin, self._choices(begin))]
-        led_to: _DeadEnd | None = None  # why the last choice failed
+        led_to: _DeadEnd | None = None  # reason why the latest choice failed
         while stack:
             place, choices = stack[-1]
             try:
@@ -145,7 +146,7 @@ class Search:
             raise AllocationTimeout("timed out trying to allocate devices")
 
     def _state(self, place: _Place) -> Any:
-        """Return the memo key: everything that the search from this position depends on."""
+        """Return the memo key, which contains all that the search from this position depends on."""
         taken = frozenset((device, claim) for device, claims in self.taken.items() for claim in claims)
         shares = frozenset((device, tuple(sorted(used.items()))) for device, used in self.shares.items())
         seen = tuple(constraint.state() for constraints in self.constraints[place[0] :] for constraint in constraints)
@@ -193,7 +194,7 @@ class Search:
                 continue
             if self._take(place, wanted, device, must=False):
                 none_taken = False
-                # The order of devices within a request does not matter: continue after this one.
+                # The order of devices within a request does not matter, so continue after this device.
                 led_to = yield (claim, request, alternative, number + 1, at + 1)
                 if led_to is _DeadEnd.NONE_LEFT and self._depends_on_its_pool(place, wanted, device):
                     known.first[at] = 0
@@ -229,7 +230,7 @@ class Search:
     def _required(self, place: _Place, wanted: ResolvedRequest) -> tuple[str, AttributeValue] | None:
         """Return the attribute value that a device must have.
 
-        A device without it is rejected before any state changes.
+        A device without this value is rejected before any state changes.
         """
         request = self.claims[place[0]].requests[place[1]]
         for constraint in self.constraints[place[0]]:
@@ -238,7 +239,7 @@ class Search:
         return None
 
     def _depends_on_its_pool(self, place: _Place, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether a device just taken is the first of all, and only devices of its pool can follow it."""
+        """Return whether a device that was just taken is the first of all, and only devices in its pool can follow."""
         required = self._required(place, wanted)
         if required is None or not _is_first(place):
             return False
@@ -251,7 +252,7 @@ class Search:
         return self.resolver.selected(wanted, device) and self.resolver.capacity_fits(wanted, device, _NOTHING)
 
     def _is_kept_back(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether counters or taints exclude the device even if the search has not taken anything."""
+        """Return whether counters or taints exclude the device even if the search has taken no device."""
         if self._is_tainted(wanted, device):
             return True
         if not self._consumes_counters(device):
@@ -260,7 +261,7 @@ class Search:
         return not (self.rules.partitionable_devices and Consumed(self.counters.available).take(pool, device))
 
     def _alternatives(self, claim: int, request: int) -> _Choices:
-        """Try the alternatives in order; TOO_MANY only if every alternative exceeds the device limit."""
+        """Try the alternatives in order; return TOO_MANY only if every alternative exceeds the device limit."""
         ends = set()
         for which in range(len(self.wanted[claim][request])):
             self.chosen[claim][request] = which
@@ -283,7 +284,7 @@ class Search:
         return self.rules.device_taints and untolerated(taints, wanted.subrequest.tolerations)
 
     def _take(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
-        """Take the device if it is free and no check rejects it; the checks are in upstream's order."""
+        """Take the device if it is free and all checks, in upstream's order, accept it."""
         claim, subrequest = place[0], wanted.subrequest
         if self._is_taken(claim, subrequest, device) or (not subrequest.admin_access and self.is_held(device.id)):
             return False
@@ -308,7 +309,7 @@ class Search:
     def _accepted(self, place: _Place, wanted: ResolvedRequest, device: Device, *, must: bool) -> bool:
         """Add the device to the constraints if taints, constraints and capacity allow it.
 
-        Return whether it was added.
+        Return whether the device was added.
         """
         if self._is_tainted(wanted, device):
             return False
@@ -320,7 +321,7 @@ class Search:
         return True
 
     def _consumes_counters(self, device: Device) -> bool:
-        """Return whether taking the device consumes counters; of a device's shares only the first one does."""
+        """Return whether taking the device consumes counters; of a device's shares, only the first one does."""
         if not device.raw.get("consumesCounters"):
             return False
         in_use = self.resolver.in_use
@@ -379,7 +380,7 @@ class Search:
 
 
 def _is_first(place: _Place) -> bool:
-    """Return whether the position is for the first device of all claims."""
+    """Return whether this is the position of the first device of all claims."""
     claim, request, _, number, _ = place
     return not (claim or request or number)
 
@@ -390,7 +391,7 @@ _KEEPS_BACK: Final = ("NoSchedule", "NoExecute")
 def untolerated(taints: Iterable[Raw], tolerations: Iterable[Raw]) -> bool:
     """Return whether a taint of the device excludes it for requests with these tolerations.
 
-    NoSchedule and NoExecute exclude a device; other effects do not. Source: Kubernetes v1.36,
+    The effects NoSchedule and NoExecute exclude a device; other effects do not. Source: Kubernetes v1.36,
     dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go (taintPreventsAllocation),
     resourceclaim/devicetoleration.go (ToleratesTaint).
     """

@@ -17,7 +17,7 @@ class AllocationError(KscheddError):
 
 @attrs.define(eq=False)
 class NodeFailure(KscheddError):
-    """The node cannot be evaluated; other nodes can."""
+    """A node that cannot be evaluated; other nodes can be."""
 
     why: str
 
@@ -35,7 +35,7 @@ class AllocatedDevice:
     subrequest: DeviceSubRequest
     device: Device
     share: Amounts | None = None  # consumed amounts of a device that is allocated in shares
-    counted: bool = False  # consumes counters of its pool
+    counted: bool = False  # True if the device consumes counters of its pool
 
 
 @attrs.frozen(eq=False)

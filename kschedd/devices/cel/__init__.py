@@ -1,1 +1,1 @@
-"""CEL expressions: parsing, compiling, running."""
+"""CEL expressions, with a parser, a compiler and an evaluator."""

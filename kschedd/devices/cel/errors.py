@@ -1,4 +1,4 @@
-"""Errors of CEL expressions, in a module of their own: CEL itself is imported only when an expression is compiled."""
+"""Errors of CEL expressions, in a separate module: CEL itself is imported only when an expression is compiled."""
 
 from typing import Final
 

@@ -1,12 +1,12 @@
 """Functions and operators available in device selectors: each name with its overloads.
 
 An overload has parameter types, a result type, an implementation and a cost. The checker selects overloads by static
-types, the running program by the types of the values. Methods are named `.name` and get their receiver as first
-argument. Cost is counted in upstream's units: one per call, a tenth of the length for traversing a string or list.
+types, and the running program by the types of the values. Methods are named `.name` and get their receiver as first
+argument. Cost is counted in upstream's units: one per call, and a tenth of the length for traversing a string or list.
 
 Source: cel-spec doc/langdef.md (List of Standard Definitions); cel-go ext/strings.go; apiserver/pkg/cel/functions
 (quantity.go, semverlib.go, lists.go, cost.go).
-Errors: CelFailure from an overload's function.
+Errors: An overload's function may raise CelFailure.
 """
 
 import math
@@ -151,7 +151,7 @@ def _uint_of(value: float) -> Uint:
 
 def _read(what: str, convert: Callable[[str], Any]) -> Callable[[str], Any]:
     def read(text: str) -> Any:
-        # Python accepts "1_0", " 1" and numbers of any length; CEL does not.
+        # Python accepts "1_0", " 1" and numbers of any length, but CEL does not.
         if len(text) > 64 or "_" in text or text != text.strip():
             raise CelFailure(f"type conversion error from string to {what}")
         try:
@@ -405,7 +405,7 @@ def _last_place_of(values: list[Any], wanted: Any) -> int:
 
 
 def _spend_nothing(_: int) -> None:
-    """Ignore the cost of comparisons, which the list's length already covers."""
+    """Ignore the cost of comparisons, which the length of the list already covers."""
 
 
 _define(".indexOf", "list dyn", "int", _place_of, lambda values, _: len(values))
@@ -430,7 +430,7 @@ def _is_quantity(text: str) -> bool:
 
 
 def _semver(text: str, normalize: bool = False) -> Semver:
-    """Return the version; `normalize` accepts `v1.02` as 1.2.0."""
+    """Return the version; with `normalize`, `v1.02` is accepted as 1.2.0."""
     if not normalize:
         return Semver.parse(text)
     parts = _SEMVER_PARTS.fullmatch(text.removeprefix("v"))

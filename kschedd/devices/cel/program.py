@@ -1,16 +1,16 @@
-"""Compiler of CEL expressions, on `device` or on named variables, and their evaluation within a cost limit.
+"""Compiler for CEL expressions on `device` or on named variables, with an evaluator that has a cost limit.
 
-Compilation checks names and static types (the type of an attribute is known only at run time) and turns the syntax tree
-into nested closures; evaluation takes about a microsecond per operation. Evaluation counts cost and stops at the limit
-(`cel_run`). Semantics follow CEL: a deciding operand of `&&` and `||` wins over an error in the other operand.
+Compilation checks names and static types (the type of an attribute is known only at run time), and converts the syntax
+tree to nested closures. Evaluation takes about a microsecond per operation. Evaluation counts cost and stops at the
+limit (`cel_run`). Semantics follow CEL: an operand that decides `&&` or `||` wins over an error in the other operand.
 
-Why not a CEL library: both on PyPI were tried (cel-python 0.5, common-expression-language 0.10). Neither counts cost or
-can be interrupted, neither checks names and types at compile time, and their errors differ from upstream's. cel-python
-takes 184 µs for one selector on one device; this module takes 3 µs.
+A CEL library is not used: both libraries on PyPI were tried (cel-python 0.5, common-expression-language 0.10). Neither
+library counts cost, can be interrupted, or checks names and types at compile time, and their errors differ from
+upstream's. cel-python takes 184 µs for one selector on one device; this module takes 3 µs.
 
 Source: dynamic-resource-allocation/cel/compile.go; cel-go checker, interpreter (runtimecost.go) and their messages;
 CELSelectorExpressionMaxCost and CELSelectorExpressionMaxLength of api/resource/v1.
-Errors: CelCompileError from `compile_selector` and `compile_condition`; CelFailure from `matches` and `holds`.
+Errors: `compile_selector` and `compile_condition` raise CelCompileError; `matches` and `holds` raise CelFailure.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ class Program:
 
 @attrs.frozen(eq=False)
 class CelCondition:
-    """An expression on named variables with the cost limit `most_cost`."""
+    """An expression on named variables, with the cost limit `most_cost`."""
 
     expression: str
     _code: Code
@@ -110,17 +110,17 @@ def _decided(code: Code, run: CelEvaluation) -> bool:
 
 
 def compile_selector(expression: str, fields: Mapping[str, str] = DEVICE_FIELDS) -> Program:
-    """Compile a condition on `device`, which has these fields with their types."""
+    """Compile a condition on `device`, which has fields with these types."""
     return Program(expression, _compiled(expression, None, fields))
 
 
 def compile_condition(expression: str, variables: Mapping[str, str], most_cost: int = MOST_COST) -> CelCondition:
-    """Compile a condition on these variables with their types (`string`, `int`, `map`, `dyn`, ...)."""
+    """Compile a condition on these variables, which have these types (`string`, `int`, `map`, `dyn`, ...)."""
     return CelCondition(expression, _compiled(expression, variables), most_cost)
 
 
 def _compiled(expression: str, variables: Mapping[str, str] | None, fields: Mapping[str, str] = DEVICE_FIELDS) -> Code:
-    """Compile an expression. If `variables` is None, its only variable is `device`, with these fields."""
+    """Compile an expression. If `variables` is None, the only variable is `device`, which has these fields."""
     if len(expression) > LONGEST_EXPRESSION:
         raise CelCompileError(expression, f"expression is too long: at most {LONGEST_EXPRESSION} characters")
     try:
@@ -169,7 +169,7 @@ def _common(types: list[str]) -> str:
 
 @attrs.define(eq=False)
 class _Compiler:
-    """The compiler. Each method returns a node's static type and the closure that evaluates it.
+    """The compiler. A compiler; each method returns a node's static type and the closure that evaluates it.
 
     Faults are collected.
     """
@@ -337,7 +337,7 @@ class _Compiler:
         return code
 
     def logical(self, node: CallExpr) -> tuple[str, Code]:
-        """Compile `&&` and `||`: a deciding operand wins in any position, even over errors in the other operands."""
+        """Compile `&&` and `||`: a deciding operand wins in any position, even over errors in other operands."""
         deciding = node.name == "_||_"
         kinds: list[str] = []
         codes = [self.boolean(arg, node.name, kinds) for arg in node.args]
@@ -467,7 +467,7 @@ class _Compiler:
         return OPTIONAL, mapped
 
     def within(self, name: str, of_type: str, body: Expr) -> tuple[str, Code]:
-        """Compile the body with one more variable in scope."""
+        """Compile the body with an additional variable in scope."""
         before = self.scope
         self.scope = {**before, name: of_type}
         compiled = self.node(body)

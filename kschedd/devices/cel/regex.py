@@ -1,8 +1,8 @@
-"""Regular expressions of CEL's `matches`: RE2, which matches in linear time whatever the pattern.
+"""Regular expressions of CEL's `matches`: RE2, which matches in linear time for any pattern.
 
-Patterns are untrusted input from claims, which rules out a backtracking engine (Python's `re`). RE2 also limits the
-memory of a compiled pattern. Its syntax is that of Go's `regexp`, which the real API server and scheduler use; error
-messages are those of Go.
+Patterns are untrusted input from claims, so a backtracking engine (Python's `re`) cannot be used. RE2 also limits the
+memory of a compiled pattern. RE2's syntax is that of Go's `regexp`, which the real kube-apiserver and kube-scheduler
+use; error messages are those of Go.
 
 Errors: PatternError. Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
 """
@@ -47,9 +47,9 @@ def search(pattern: str, text: str) -> bool:
 
 
 def find_all(pattern: str, text: str, limit: int = -1) -> list[str]:
-    """Return the matches of the pattern, from left to right without overlap; at most `limit` unless that is negative.
+    """Return the matches of the pattern, from left to right without overlap, and at most `limit` unless it is negative.
 
-    As in Go, an empty match right after another match does not count. Raises PatternError.
+    As in Go, an empty match directly after another match does not count. Raises PatternError.
     """
     found: list[str] = []
     end = -1
@@ -73,7 +73,7 @@ def _compiled(pattern: str) -> Any:
 
 
 def _utf8(text: str) -> bytes:
-    # JSON escapes can contain a lone surrogate; Go decodes it as U+FFFD.
+    # JSON escapes can contain a lone surrogate, which Go decodes as U+FFFD.
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -1,11 +1,11 @@
-"""Run-time operations of compiled CEL expressions: lookups, calls, comprehensions, and their cost accounting.
+"""Run-time operations of compiled CEL expressions: lookups, calls, comprehensions, and the accounting of their cost.
 
 A `CelEvaluation` lives for one evaluation of one expression on one device. `cel_program` combines the functions
 defined here.
 
 Source: cel-go interpreter (attributes.go, interpretable.go, runtimecost.go) and its messages; the limit is
 CELSelectorExpressionMaxCost of api/resource/v1.
-Errors: CelFailure; TooExpensive past the limit.
+Errors: Errors: CelFailure, and TooExpensive above the limit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ class DeviceInput:
 
 
 class CelEvaluation:
-    """One evaluation: its input, its variables (given ones and those of macros), the cost so far and the limit."""
+    """One evaluation: its input, its variables (given variables and those of macros), its cost so far and the limit."""
 
     __slots__ = ("cost", "device", "most_cost", "names")
 
@@ -59,7 +59,7 @@ class CelEvaluation:
 
 
 class TooExpensive(Exception):
-    """Cost limit exceeded: ends the evaluation from any depth; no operator may absorb it."""
+    """Cost limit exceeded; this ends the evaluation at any depth, and no operator may handle it."""
 
 
 Code = Callable[[CelEvaluation], Any]
@@ -98,7 +98,7 @@ def member_if_there(table: Any, key: Any) -> Optional:
 
 
 def dispatch(name: str, overloads: tuple[Overload, ...], codes: tuple[Code, ...]) -> Code:
-    """Return a closure that calls the overload matching the run-time types of the arguments."""
+    """Return a closure that calls the overload for the run-time types of the arguments."""
 
     def call(run: CelEvaluation) -> Any:
         values = [code(run) for code in codes]
@@ -140,7 +140,7 @@ def items(table: Any) -> list[Any]:
 def decided(values: Iterable[Callable[[], Any]], *, deciding: bool) -> bool:
     """Return the result of `&&`, `||`, `all` and `exists` for these values.
 
-    A deciding value wins in any position, even over failures of the others. Raises CelFailure.
+    A deciding value wins in any position, even over failures of other values. Raises CelFailure.
     """
     failure: CelFailure | None = None
     for compute in values:

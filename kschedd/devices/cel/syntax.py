@@ -1,12 +1,12 @@
 """CEL parser: converts the text of an expression to a syntax tree.
 
 The Common Expression Language is small: literals, operators, `a.b`, `a[b]`, `a.?b`, `a[?b]`, calls, lists and maps.
-Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree has only calls. Macros (`has`, `all`,
+Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree contains only calls. Macros (`has`, `all`,
 `exists`, ...) are parsed as calls; `cel_program` expands them. Nesting and tree height are limited, so that recursive
 traversals of the tree cannot overflow the stack.
 
 Source: cel-spec doc/langdef.md (Syntax); messages and positions as in cel-go's parser.
-Errors: CelSyntaxError, with line, column and the source line.
+Errors: Errors: CelSyntaxError, with the line, the column and the source line.
 """
 
 import re
@@ -66,7 +66,7 @@ class Select(Expr):
 
 @attrs.frozen
 class CallExpr(Expr):
-    """Call of a function, macro or operator; with `target`, a method call `target.name(...)`."""
+    """A call of a function, macro or operator, or with `target` a method call `target.name(...)`."""
 
     name: str
     args: tuple[Expr, ...]
@@ -84,12 +84,12 @@ class MapLiteral(Expr):
 
 
 class Uint(int):
-    """CEL's unsigned integer, a type distinct from int."""
+    """CEL's unsigned integer, which is a separate type from int."""
 
 
 @attrs.define(eq=False)
 class CelSyntaxError(KscheddError):
-    """The text is not a valid CEL expression."""
+    """Text that is not a valid CEL expression."""
 
     text: str
     at: int
@@ -100,7 +100,7 @@ class CelSyntaxError(KscheddError):
 
 
 def located(text: str, at: int, why: str) -> str:
-    """Return `why` with its position in the text, formatted like cel-go's issues."""
+    """Return `why` with its position in the text, in the format of cel-go's issues."""
     if not text:
         return f"ERROR: <input>:1:0: {why}"
     line = text.count("\n", 0, at) + 1
@@ -117,7 +117,7 @@ def parse(text: str) -> Expr:
 
 @attrs.frozen
 class CelToken:
-    """A token and its offset in the text; a literal has its value."""
+    """A token and its offset in the text; a literal also has its value."""
 
     kind: str  # "mark", "word", "literal" or "end"
     text: str
@@ -126,7 +126,7 @@ class CelToken:
 
 
 def tokens(text: str) -> list[CelToken]:
-    """Return the tokens of an expression, the last of kind "end". Raises CelSyntaxError."""
+    """Return the tokens of an expression; the last token is of kind "end". Raises CelSyntaxError."""
     found = []
     at = _after_space(text, 0)
     while at < len(text):
@@ -178,7 +178,7 @@ def _number(text: str, at: int, match: re.Match[str]) -> object:
 
 
 def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, int]:
-    """Return the string or bytes literal that begins at `at`, and its end offset."""
+    """Return the string or bytes literal that begins at `at`, and the offset of its end."""
     prefix, quote = opening[1].lower(), opening[2]
     if prefix in ("rr", "bb"):
         raise CelSyntaxError(text, at, f"Syntax error: token recognition error at: '{opening[0]}'")
@@ -206,7 +206,7 @@ def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, in
 
 
 def _escape(text: str, at: int) -> tuple[int, bool, int]:
-    """Return (code, single octet in bytes or not, end offset) of the escape after the backslash at `at` - 1."""
+    """Return (code, whether it is one octet in bytes, end offset) of the escape after the backslash at `at` - 1."""
     kind = text[at : at + 1]
     if kind in _SIMPLE_ESCAPES:
         return _SIMPLE_ESCAPES[kind], False, at + 1
@@ -232,7 +232,7 @@ class _Parser:
     place: int = 0
     nesting: int = 0
     heights: dict[int, int] = attrs.field(factory=dict)  # id of a node -> height of its subtree
-    alive: list[Expr] = attrs.field(factory=list)  # holds the nodes so that the ids in `heights` are not reused
+    alive: list[Expr] = attrs.field(factory=list)  # keeps the nodes alive, so that the ids in `heights` are not reused
 
     def whole(self) -> Expr:
         tree = self.expression()
@@ -304,7 +304,7 @@ class _Parser:
             right = self.binary(binds + 1)
             name = f"_{token.text}_" if token.text != "in" else "@in"
             if binds <= 2 and isinstance(left, CallExpr) and left.name == name:
-                # A chain of && or || becomes one node, so that its length does not add height.
+                # A chain of && or || becomes one node, so that long chains do not increase the height.
                 left = self.made(CallExpr(left.at, name, (*left.args, right)), *left.args, right)
             else:
                 left = self.made(CallExpr(token.at, name, (left, right)), left, right)
@@ -369,7 +369,7 @@ class _Parser:
             return self.made(ListLiteral(token.at, items), *items)
         if self.take("{"):
             return self.map_literal(token.at)
-        self.take(".")  # a leading dot means the root namespace, the only one here
+        self.take(".")  # a leading dot means the root namespace, which is the only namespace here
         word = self.now
         if word.kind != "word":
             raise self.no_operand() if word.kind == "end" else self.unexpected()

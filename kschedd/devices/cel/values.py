@@ -1,11 +1,12 @@
 """CEL values and their comparison.
 
-CEL's types are represented by Python's: bool, int (64 bits), `Uint`, float, str, bytes, list, dict, None. Kubernetes
-adds `Quantity` and `Semver`; `Optional` is the result of `.?` and `[?]`. CEL distinguishes types that Python equates.
+CEL's types are represented by Python types: bool, int (64 bits), `Uint`, float, str, bytes, list, dict, None.
+Kubernetes adds `Quantity` and `Semver`; `Optional` is the result of `.?` and `[?]`. CEL distinguishes types that are
+equal in Python.
 
 Source: cel-spec doc/langdef.md (Values, Equality); apiserver/pkg/cel (quantity.go, semver.go); blang/semver v4.
 Units: a Quantity is a whole number of billionths.
-Errors: CelFailure, for evaluation errors.
+Errors: Errors: CelFailure, for evaluation errors.
 """
 
 import math
@@ -49,7 +50,7 @@ class Quantity:
 
 @attrs.frozen(order=False)
 class Semver:
-    """A version per semver.org 2.0.0; `build` is compared for equality only."""
+    """A version as in semver.org 2.0.0; `build` is compared only for equality."""
 
     core: tuple[int, int, int]
     pre: tuple[str, ...] = ()
@@ -84,7 +85,7 @@ def _semver_fault(text: str) -> str:
 
 @attrs.frozen(eq=False)
 class Optional:
-    """CEL's optional: a value that may be absent."""
+    """CEL's optional, which is a value that may be absent."""
 
     values: tuple[Any, ...] = ()
 
@@ -131,7 +132,7 @@ def kind(value: Any) -> str:
 
 
 def equal(left: Any, right: Any, spend: Callable[[int], None]) -> bool:
-    """Compare like CEL's `==`; the cost of the comparison is passed to `spend`."""
+    """Compare as CEL's `==` does; the cost of the comparison is passed to `spend`."""
     of_left, of_right = kind(left), kind(right)
     if of_left != of_right:
         return of_left in NUMBERS and of_right in NUMBERS and bool(left == right)
@@ -155,7 +156,7 @@ def _same_key(key: Any, right: dict[Any, Any]) -> bool:
 
 
 def key_in(table: dict[Any, Any], key: Any) -> bool:
-    """Return whether a map has the key; unlike in a Python dict, a bool does not equal a number."""
+    """Return whether a map has the key; unlike in a Python dict, a bool never equals a number."""
     if kind(key) not in ("string", "bool", "int", "uint", "double") or (isinstance(key, float) and math.isnan(key)):
         return False
     if isinstance(key, str):
@@ -164,7 +165,7 @@ def key_in(table: dict[Any, Any], key: Any) -> bool:
 
 
 def traversed(length: int) -> int:
-    """Return the cost of traversing a string or list of that length: a tenth, rounded up."""
+    """Return the cost of traversing a string or list of this length, which is a tenth of it, rounded up."""
     return -(-length // 10)
 
 

@@ -1,4 +1,4 @@
-"""Devices held by allocated claims, as a whole or in shares of their capacity.
+"""Devices held by allocated claims, either whole or in shares of their capacity.
 
 Devices used with admin access are not held.
 
@@ -25,7 +25,7 @@ class Held:
 
     device: DeviceId
     share: bool = False
-    consumed: tuple[tuple[str, str], ...] | None = None  # by a share: capacity and amount
+    consumed: tuple[tuple[str, str], ...] | None = None  # capacities and amounts consumed by a share
 
 
 _Holds = tuple[Held, ...]
@@ -46,14 +46,14 @@ def held_devices(allocated: Raw | None) -> Iterator[Held]:
 
 @attrs.define(eq=False)
 class AllocatedState:
-    """The held devices with their counts; readers see changes immediately."""
+    """The held devices, with counts; readers get changes immediately."""
 
     whole: set[DeviceId] = attrs.field(factory=set)
     shared: set[DeviceId] = attrs.field(factory=set)
     capacity: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)
     """Capacity consumed by the shares of a device, if they state it."""
     _holders: Counter[tuple[DeviceId, bool]] = attrs.field(factory=Counter)  # by device, and True for shares
-    _consumers: Counter[DeviceId] = attrs.field(factory=Counter)  # shares that state their consumption
+    _consumers: Counter[DeviceId] = attrs.field(factory=Counter)  # shares with recorded consumption
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> "AllocatedState":
@@ -74,7 +74,7 @@ class AllocatedState:
             add(self.capacity.setdefault(device, {}), dict(one.consumed))
 
     def remove(self, one: Held) -> None:
-        """Remove a held device that was added."""
+        """Remove a held device that was added before."""
         device, key = one.device, (one.device, one.share)
         self._holders[key] -= 1
         if not self._holders[key]:
@@ -89,9 +89,9 @@ class AllocatedState:
 
 @attrs.define(eq=False)
 class InUse:
-    """Devices held by claims through their allocation or, while they have none, through an allocation in flight.
+    """Devices held by claims through their allocation or, if they have none, through an allocation in flight.
 
-    `pools` records changes by pool. It numbers the changes made here, independently of the cluster's versions.
+    `pools` records changes by pool. The numbers count the changes made here, independently of the cluster's versions.
     """
 
     state: AllocatedState = attrs.field(factory=AllocatedState)
@@ -100,18 +100,18 @@ class InUse:
     _in_flight: dict[str, _Holds] = attrs.field(factory=dict)
 
     def take_all(self, claims: Mapping[str, Object]) -> None:
-        """Replace all claims; keyed by claim key."""
+        """Replace all claims; the mapping is by claim key."""
         for key in self._by_claim.keys() - claims.keys():
             self.take(key, None)
         for key, claim in claims.items():
             self.take(key, claim)
 
     def take(self, key: str, claim: Object | None) -> None:
-        """Record the current version of a claim; None: it was deleted."""
+        """Record the current version of a claim, or None if it was deleted."""
         self._put(self._by_claim, key, None if claim is None else allocation(claim))
 
     def take_in_flight(self, key: str, allocated: Raw | None) -> None:
-        """Record a claim's allocation in flight; None: it is no longer in flight."""
+        """Record a claim's allocation in flight, or None if it is no longer in flight."""
         self._put(self._in_flight, key, allocated)
 
     def _put(self, holders: dict[str, _Holds], key: str, allocated: Raw | None) -> None:

@@ -1,12 +1,12 @@
-"""Shared counters of partitionable devices: amounts available in a pool, and amounts taken by devices being allocated.
+"""Shared counters of partitionable devices: available amounts in a pool, and amounts taken by devices being allocated.
 
-A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). The available amount is that of
-the pool's counter sets minus the consumption of allocated devices, on any node. A further device fits if no counter of
-the pool becomes negative.
+A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). The available amount is the amount
+in the pool's counter sets minus the consumption of allocated devices on any node. A further device fits if no counter
+of the pool becomes negative.
 
-In 1.36.3 counters are stored by the name of a pool, without its driver. If two drivers have pools of one name, the
-counters of the pool that is read first apply to both. For the same reason one `Available` serves a whole scheduling
-attempt with all its nodes. Since 1.37 pools of two drivers are separate.
+In 1.36.3 counters are stored by the name of a pool, without its driver. If two drivers have pools with the same name,
+the counters of the pool that is read first apply to both pools. For the same reason, one `Available` serves a whole
+scheduling attempt with all its nodes. Since 1.37 pools of two drivers are separate.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (checkAvailableCounters, deallocateCountersForDevice).
@@ -26,10 +26,10 @@ _Counts = dict[tuple[str, str], Fraction]  # by counter set and counter
 
 @attrs.frozen(eq=False)
 class Available:
-    """Counters of pools that allocated devices leave available, computed once for each pool."""
+    """Counters of pools after subtracting allocated devices, computed once for each pool."""
 
     is_allocated: Callable[[DeviceId], bool]
-    apart: bool = False  # pools of two drivers with one name have separate counters (a rule)
+    apart: bool = False  # True if pools of two drivers with the same name have separate counters (a rule)
     _left: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def name(self, pool: Pool) -> _PoolName:
@@ -63,7 +63,7 @@ class Consumed:
     _taken: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def take(self, pool: Pool, device: Device) -> bool:
-        """Add the device's consumption if its pool has enough left; return whether it has."""
+        """Add the device's consumption if enough is left in its pool, and return whether it is."""
         taken = self._taken.setdefault(self.available.name(pool), {})
         for of_set, name, amount in device.counters:
             taken[of_set, name] = taken.get((of_set, name), Fraction()) + amount

@@ -1,15 +1,16 @@
-"""Device inventory: ResourceSlices in the form that the allocator reads, indexed by the nodes that can use them.
+"""Device inventory: ResourceSlices in the form read by the allocator, indexed by the nodes that can use them.
 
-A driver publishes a pool of devices as one or more slices of one generation; `kschedd.devices.pools.on_node` assembles
-the pools of a node. A node can use the slices that name it, those for all nodes, and those whose node selector matches.
-From slices with selection per device (`perDeviceNodeSelection`) it can use the devices to which one of these applies.
+A driver publishes a pool of devices as one or more slices of one generation. `kschedd.devices.pools.on_node` assembles
+the pools of a node. A node can use slices that name the node, slices for all nodes, and slices with a node selector
+that matches. From slices with selection per device (`perDeviceNodeSelection`), a node can use the devices to which one
+of these conditions applies.
 
 An `Inventory` is a read-only snapshot of the slices; `updated` creates the next one and reuses unchanged slices, so
 that cached selector results (`Device.verdicts`) are kept. Slices are sorted by name.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
-(NodeMatches). Upstream 1.34 gathers slices in no particular order; here they are sorted by name, as in 1.36.
-Errors: InventoryError if a node selector cannot be parsed.
+(NodeMatches). Upstream 1.34 gathers slices in no particular order; kschedd sorts them by name, as in 1.36.
+Errors: Raises InventoryError if a node selector cannot be parsed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +52,7 @@ class InventoryError(KscheddError):
 
 @attrs.define(eq=False)
 class Reach:
-    """The nodes that can use a slice, or a device: a named one, all, or those that a selector matches."""
+    """The nodes that can use a slice or a device: one named node, all nodes, or the nodes that a selector matches."""
 
     node_name: str
     all_nodes: bool
@@ -63,7 +64,7 @@ class Reach:
         return cls(raw.get("nodeName") or "", bool(raw.get("allNodes")), raw.get("nodeSelector"))
 
     def __bool__(self) -> bool:
-        """Return whether any node selection is stated."""
+        """Return whether any node selection is given."""
         return bool(self.node_name or self.all_nodes or self.raw_selector is not None)
 
     def includes(self, node: Node) -> bool:
@@ -85,13 +86,13 @@ class Device:
     id: DeviceId
     raw: Raw
     slice: "Slice"
-    # Cached result of each evaluated selector: True, False or the failure. Owned by `kschedd.devices.selection`.
+    # Cached result of each evaluated selector: True, False or the failure. `kschedd.devices.selection` owns this cache.
     verdicts: dict[str, Any] = attrs.field(factory=dict)
-    view: list[Any] = attrs.field(factory=list)  # cached CEL input of this device: empty, or one element
+    view: list[Any] = attrs.field(factory=list)  # cached CEL input of this device: empty or one element
 
     @cached
     def reach(self) -> Reach:
-        """Return the nodes that can use the device: its own selection if its slice selects per device."""
+        """Return the nodes that can use the device, which has its own selection if its slice selects per device."""
         return Reach.read(self.raw) if self.slice.per_device else self.slice.reach
 
     @cached
@@ -114,12 +115,12 @@ class Device:
 
     @cached
     def consumed_by_default(self) -> Mapping[str, str] | None:
-        """Return the capacity consumed by a request that states none; None if such a request cannot be served."""
+        """Return the capacity consumed by a request without capacities, or None if it cannot be served."""
         return consumed_capacity({}, self.capacities)
 
     @cached
     def negative_by_default(self) -> str:
-        """Return a capacity with a negative amount that requests consume by default; "" if there is none."""
+        """Return a capacity with a negative amount that requests consume by default, or "" if there is none."""
         consumed = self.consumed_by_default or {}
         return min((name for name, amount in consumed.items() if parse(amount) < 0), default="")
 
@@ -142,7 +143,7 @@ class Device:
 
 
 def typed_value(attribute: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """Return (type, value) of an attribute; the type is int, bool, string or version."""
+    """Return (type, value) of an attribute, where the type is int, bool, string or version."""
     for of_type in _ATTRIBUTE_TYPES:
         value = attribute.get(of_type)
         if value is not None:
@@ -158,7 +159,7 @@ class Slice:
     generation: int
     slices_in_pool: int
     reach: Reach
-    states_per_device: bool  # the field perDeviceNodeSelection is set, even to false
+    states_per_device: bool  # True if the field perDeviceNodeSelection is set, even to false
     per_device: bool
     counter_sets: tuple[tuple[str, Mapping[str, Fraction]], ...]
     devices: tuple[Device, ...] = ()
@@ -192,7 +193,7 @@ class Slice:
         return made
 
     def reaches(self, node: Node) -> bool:
-        """Return whether the node can use the slice; with selection per device, at least one device of it."""
+        """Return whether the node can use the slice or, with selection per device, at least one device in it."""
         if self.reach or not self.per_device:
             try:
                 return self.reach.includes(node)
@@ -203,7 +204,7 @@ class Slice:
         return any(self.device_reaches(device, node) for device in self.devices)
 
     def device_reaches(self, device: Device, node: Node) -> bool:
-        """Return whether the node can use the device of this slice, which selects per device."""
+        """Return whether the node can use the device of this slice, which has selection per device."""
         try:
             return device.reach.includes(node)
         except SelectorError as fault:
@@ -255,9 +256,9 @@ class Inventory:
         return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
 
     def mixes_counters(self, *, apart: bool) -> bool:
-        """Return whether several pools share a name under which upstream stores their counters.
+        """Return whether several pools share the name under which upstream stores their counters.
 
-        `apart`: the name includes the driver.
+        With `apart`, the name includes the driver.
         """
         known: bool | None = self.cache.get(("mixes_counters", apart))
         if known is None:

@@ -1,15 +1,15 @@
-"""Resource pools of a node: the slices of one generation that the node can use, assembled from the inventory.
+"""Resource pools of a node: the slices of one generation that the node can use, taken from the inventory.
 
-A pool with a missing slice in its generation is incomplete. A pool with a duplicate device name, or with missing or
-duplicate counters, is invalid. `Pool.slices` are those from which devices may be taken: in 1.34 all, in 1.36 none of
-incomplete and invalid pools.
+A pool is incomplete if a slice of its generation is missing. A pool is invalid if it has a duplicate device name, or
+missing or duplicate counters. `Pool.slices` are the slices from which devices may be taken: in 1.34 all slices, in 1.36
+none from incomplete and invalid pools.
 
-Pools are sorted by driver and name, as in 1.36.3 (for 1.34, whose order is random, by their slices' names); those with
-binding conditions come after all others.
+Pools are sorted by driver and name, as in 1.36.3 (for 1.34, which has random order, by the names of their slices).
+Pools with binding conditions come last.
 
 Source: Kubernetes v1.34, v1.36 and v1.37,
 dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go (GatherPools, buildPool).
-Errors: InventoryError if a slice's node selector cannot be parsed.
+Errors: Raises InventoryError if the node selector of a slice cannot be parsed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ from kschedd.devices.rules import DeviceRules
 class Pool:
     driver: str
     name: str
-    slices: tuple[Slice, ...] = ()  # with devices that the node can use
+    slices: tuple[Slice, ...] = ()  # slices with devices that the node can use
     incomplete: bool = False
-    invalid: str = ""  # why the pool is invalid; "" if it is valid
-    others: tuple[Slice, ...] = ()  # of the same generation, for other nodes
+    invalid: str = ""  # reason why the pool is invalid, or "" if it is valid
+    others: tuple[Slice, ...] = ()  # slices of the same generation for other nodes
     counter_sets: CounterSets = attrs.field(factory=dict)
 
     def __str__(self) -> str:
@@ -42,9 +42,9 @@ class Pool:
 
 @attrs.frozen(eq=False)
 class DeviceCandidates:
-    """Some pools, and their devices in the order in which they are tried.
+    """Some pools, and their devices in the order in which the search tries them.
 
-    A pool that ends the search is in it as well.
+    The pools include pools that end the search.
     """
 
     pools: tuple[Pool, ...]
@@ -80,7 +80,7 @@ class DeviceCandidates:
 
 
 def candidates_of(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandidates:
-    """Return the pools that the node can use; cached while the slices and the node do not change."""
+    """Return the pools that the node can use, cached as long as the slices and the node do not change."""
     key = (rules, node.name)
     known: tuple[Node, DeviceCandidates] | None = inventory.cache.get(key)
     if known is None or known[0] is not node:
@@ -89,7 +89,7 @@ def candidates_of(inventory: Inventory, node: Node, rules: DeviceRules) -> Devic
 
 
 def _shared(inventory: Inventory, node: Node, rules: DeviceRules) -> DeviceCandidates:
-    """Return the pools that the node can use, shared by all nodes that can use all devices of the same slices."""
+    """Return the pools that the node can use; nodes that can use all devices of the same slices share the result."""
     slices = [
         one
         for one in inventory.usable_on(node)
@@ -130,14 +130,14 @@ def _is_read(one: Slice, rules: DeviceRules) -> bool:
 
 
 def _for_every_node(one: Slice, rules: DeviceRules) -> bool:
-    """Return whether the slice is read for all nodes: one with counters is, because they belong to the whole pool."""
+    """Return whether the slice is read for all nodes, because it has counters, which belong to the whole pool."""
     return bool(one.counter_sets) and rules.partitionable_devices and not rules.counter_slices_have_nodes
 
 
 def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey, Pool]:
-    """Return the incomplete and invalid pools with counters, in the form for a node without devices of theirs.
+    """Return the incomplete and invalid pools with counters, in the form for a node without any of their devices.
 
-    Their counters are read for such nodes as well, so they count if all pools must be valid.
+    The counters of these pools are read for such nodes as well, so they count if all pools must be valid.
     """
     known: dict[PoolKey, Pool] | None = inventory.cache.get(rules)
     if known is None:
@@ -152,7 +152,7 @@ def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey,
 
 
 def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: DeviceRules) -> Pool | None:
-    """Return the pool of the newest generation among these slices; None if other nodes' slices are of a newer one."""
+    """Return the pool of the newest generation in these slices; None if slices of other nodes have a newer one."""
     members = _newest(slices)
     state = _completeness(inventory, key, members)
     if state is None:
@@ -166,11 +166,11 @@ def _pool(inventory: Inventory, key: PoolKey, slices: Iterable[Slice], rules: De
 @attrs.frozen
 class _Completeness:
     complete: bool
-    everywhere: Sequence[Slice]  # all slices of the generation, for any nodes
+    everywhere: Sequence[Slice]  # all slices of the generation, whatever nodes can use them
 
 
 def _completeness(inventory: Inventory, key: PoolKey, members: Sequence[Slice]) -> _Completeness | None:
-    """Return whether all slices of these members' generation exist; None: a newer generation replaces it."""
+    """Return whether all slices of this generation exist, or None if a newer generation replaces it."""
     generation, wanted = members[0].generation, members[0].slices_in_pool
     if len(members) == wanted:
         return _Completeness(True, members)
@@ -182,7 +182,7 @@ def _completeness(inventory: Inventory, key: PoolKey, members: Sequence[Slice]) 
 
 
 def _newest(slices: Iterable[Slice]) -> list[Slice]:
-    """Return the slices of the newest generation among the slices of a pool."""
+    """Return the slices of the newest generation among all slices of a pool."""
     slices = list(slices)
     newest = max(one.generation for one in slices)
     return [one for one in slices if one.generation == newest]

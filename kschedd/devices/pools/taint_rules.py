@@ -1,8 +1,8 @@
 """DeviceTaintRules: taints that an administrator adds to devices without changing their ResourceSlices.
 
-A rule selects devices by driver, pool and name, as far as its selector states them: an empty selector selects every
-device, a rule without a selector none. The scheduler treats a selected device as if the rule's taint were in its slice,
-after the existing ones.
+A rule selects devices by the driver, pool and name in its selector: an empty selector selects every device, and a rule
+without a selector selects none. The scheduler treats a selected device as if the rule's taint were in its slice, after
+the taints already there.
 
 Source: Kubernetes v1.37, dynamic-resource-allocation/resourceslice/tracker/tracker.go (applyPatches).
 """
@@ -19,12 +19,12 @@ KIND: Final = "DeviceTaintRule"
 
 @attrs.frozen(eq=False)
 class TaintedSlices:
-    """ResourceSlices with the rules' taints; the same object is returned while slice and rules are unchanged."""
+    """ResourceSlices with the taints of rules; the same object is returned while slice and rules are unchanged."""
 
     _known: dict[str, tuple[Object, tuple[Object, ...], Object]] = attrs.field(factory=dict)  # by slice name
 
     def of(self, slices: Iterable[Object], rules: Iterable[Object]) -> Iterator[Object]:
-        """Yield the slices with the taints of the rules, which are applied in the order of their names."""
+        """Yield the slices with the taints of the rules, applied in the order of the rules' names."""
         ordered = sorted(rules, key=lambda rule: rule.name)
         for one in slices:
             concerned = tuple(rule for rule in ordered if _concerns(rule, one))
@@ -39,7 +39,7 @@ class TaintedSlices:
 
 
 def changes_taints(slices: Iterable[Object], old: Object | None, new: Object | None) -> bool:
-    """Return whether replacing a rule changes some device's taints; None: there is no rule."""
+    """Return whether replacing a rule changes the taints of any device; None means no rule."""
     for one in slices:
         before, after = (_rule_for(one, rule) for rule in (old, new))
         if before is None and after is None:
@@ -55,7 +55,7 @@ def _rule_for(one: Object, rule: Object | None) -> Object | None:
 
 
 def _given(rule: Object | None, device: Raw) -> Raw | None:
-    """Return the taint that a rule which applies to the slice adds to the device."""
+    """Return the taint that a rule for the slice adds to the device."""
     if rule is None or rule.spec["deviceSelector"].get("device") not in (None, device.get("name")):
         return None
     taint: Raw | None = rule.spec.get("taint")
@@ -63,7 +63,7 @@ def _given(rule: Object | None, device: Raw) -> Raw | None:
 
 
 def _concerns(rule: Object, one: Object) -> bool:
-    """Return whether the rule may select devices of the slice."""
+    """Return whether the rule may select a device of the slice."""
     selector = rule.spec.get("deviceSelector")
     if selector is None:
         return False

@@ -1,1 +1,1 @@
-"""Out-of-tree plugins: guarded calls, views, worker processes."""
+"""Out-of-tree plugins: guarded calls, read-only views, and worker processes."""

@@ -1,9 +1,9 @@
 """Validation of out-of-tree plugins' return values, and conversion to exact built-in values.
 
-Each function takes a method's return value and returns the value for the scheduler, or raises BadAnswer with the actual
-and the required value. They run in the plugin's thread and within its time limit, because inspecting a foreign value
-may run the plugin's code (`__len__`, `__eq__`, a generator). The plugin cannot change the result, and comparing,
-hashing or printing it runs no plugin code. Exceptions are callables, which the guard wraps.
+Each function takes the return value of a method and returns the value for the scheduler, or raises BadAnswer with the
+actual and the required value. The functions run in the plugin's thread and within its time limit, because inspecting a
+foreign value may run plugin code (`__len__`, `__eq__`, a generator). The plugin cannot change the result, and
+comparing, hashing or printing the result runs no plugin code. Callables are an exception: the guard wraps them.
 """
 
 import math
@@ -54,7 +54,7 @@ def text(what: str, value: object) -> str:
 
 
 def number(what: str, value: object) -> float:
-    """Return a number of seconds: finite and not negative."""
+    """Return a number of seconds, which must be finite and not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadAnswer(f"{what} is {shown(value)}; a number of seconds is expected")
     if not 0 <= value < math.inf:
@@ -66,7 +66,10 @@ def number(what: str, value: object) -> float:
 
 
 def status(method: str, value: object, plugin: str, *more: Code) -> Status | None:
-    """Return a Status or None. `more`: codes this method may return besides those every method may."""
+    """Return a Status or None.
+
+    `more` are codes that this method may return besides the codes allowed for every method.
+    """
     if value is None:
         return None
     if not isinstance(value, Status):
@@ -95,7 +98,7 @@ def rejection(method: str, value: object, plugin: str) -> Status:
 
 
 def column(method: str, value: object, rows: int) -> Ints:
-    """Return one int64 per row, as a copy."""
+    """Return a copy with one int64 per row."""
     expected = f"an int64 array of {rows} values, one for each row,"
     if isinstance(value, np.ndarray):
         array = value
@@ -150,7 +153,7 @@ def process_count(value: object) -> int:
 
 
 def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
-    """Return a hashable of numbers, strings, None and tuples or frozensets of them; comparing it is safe."""
+    """Return a hashable of numbers, strings, None and tuples or frozensets of these, which is safe to compare."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | np.integer):
@@ -168,7 +171,7 @@ def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
 
 
 def sort_key(method: str, value: object) -> tuple[Any, ...]:
-    """Return the key in a form in which any two are comparable: each value preceded by the rank of its type."""
+    """Return the key in a form in which any two keys are comparable: each value has the rank of its type before it."""
     return _ranked(method, plain_key(method, value))
 
 

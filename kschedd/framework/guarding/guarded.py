@@ -1,11 +1,11 @@
-"""GuardedPlugin: an out-of-tree plugin with the same methods, each of them guarded.
+"""GuardedPlugin: an out-of-tree plugin with guarded versions of its methods.
 
-`GuardedRegistry.make` constructs the plugin within the guard. It reads once every attribute that the scheduler needs
-(methods, dependencies, registered events), and returns a GuardedPlugin with only these. A call passes read-only views
-instead of the scheduler's own objects (`views`), and its return value is validated and copied (`answers`) before the
-scheduler sees it. In-tree plugins are not guarded: they are part of the program.
+`GuardedRegistry.make` constructs the plugin inside the guard. It reads every attribute that the scheduler needs
+(methods, dependencies, registered events) once, and returns a GuardedPlugin with only these attributes. A call passes
+read-only views instead of the scheduler's own objects (`views`), and its return value is validated and copied
+(`answers`) before the scheduler uses it. In-tree plugins are not guarded: they are part of the program.
 
-Owns: each plugin's guard. Fails: PluginLoadError if a plugin cannot be constructed; PluginError from the methods.
+Owns: each plugin's guard. Fails: Construction raises PluginLoadError, and the methods raise PluginError.
 """
 
 import inspect
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Arguments: the plugin, the method, the scheduler's original arguments of the call, and the return value."""
 
-_MOST_RAISED: Final = 100  # exceptions of plugins that are kept
-_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # guarded separately, or never called
+_MOST_RAISED: Final = 100  # maximum number of plugin exceptions that are kept
+_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # plugins that are guarded separately or never called
 
-# Return annotation -> the required check; each code in an Annotated is allowed in addition.
+# Return annotation -> the required check; codes in an Annotated are allowed in addition.
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {
     type(None): lambda plugin, method, args, value, codes: None,
     Status | None: lambda plugin, method, args, value, codes: answers.status(method, value, plugin.name, *codes),
@@ -123,14 +123,14 @@ They are derived from the Protocols of the extension points and of the fast path
 """
 
 _MAY_BE_ASYNC: Final = ("pre_bind", "bind", "post_bind")
-_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # their faults are reported and fail nothing
+_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # methods with faults that are reported but fail nothing
 
 
 # -- arguments of calls ----------------------------------------------------------------------------------------------
 
 
 def _entry(entry: Any) -> Any:
-    """Return a copy of a QueuedPod, because the queue modifies its own."""
+    """Return a copy of a QueuedPod, because the queue modifies the original."""
     return attrs.evolve(entry, pod=read_only(entry.pod))
 
 
@@ -163,11 +163,14 @@ class AnswerListener(Protocol):
     """An observer of each answer of an out-of-tree plugin, such as a recording."""
 
     def answered(self, plugin: str, method: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-        """Make the call, and return its result."""
+        """Make the call and return its result."""
 
 
 class GuardedPlugin:
-    """An out-of-tree plugin: the methods it had at construction, each guarded. Constructed within the guard."""
+    """An out-of-tree plugin with the methods that it had at construction, each guarded.
+
+    Must be constructed inside the guard.
+    """
 
     name: str
     listener: AnswerListener | None = None
@@ -194,7 +197,7 @@ class GuardedPlugin:
             raise BadAnswer(f"{missing}; a plugin with one has both")
 
     def limit(self, by_point: Mapping[str, float]) -> None:
-        """Set the time limits of its calls by extension point; the daemon's limit applies to all others."""
+        """Set the time limits of the plugin's calls by extension point; the daemon's limit applies to all others."""
         self.guard.limits = {
             method: seconds
             for point, seconds in by_point.items()
@@ -203,13 +206,16 @@ class GuardedPlugin:
         }
 
     def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
-        """Run work that makes many calls of this plugin, all for one pod, under one limit."""
+        """Run work that makes many calls of this plugin for one pod, under one limit."""
         return self._heard("batch", self.guard.batch)(method, work, pod)
 
     def call_elsewhere(
         self, method: str, state: CycleState, pod: Pod, table: NodeTable, rows: Sequence[int]
     ) -> list[answers.Answer | PluginError]:
-        """Return the result of its `filter` or `score` for each row, from a worker process. Raises PluginError."""
+        """Return the result of the plugin's `filter` or `score` for each row, from a worker process.
+
+        Raises PluginError.
+        """
         assert self.elsewhere is not None, "a plugin that has worker processes is expected"
         processes, plugin = self.elsewhere
         guard = self.guard
@@ -221,7 +227,7 @@ class GuardedPlugin:
         return value
 
     def _heard(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a call that the listener observes while there is one."""
+        """Return a call that the listener, if there is one, observes."""
 
         def heard(*args: Any) -> Any:
             listener = self.listener
@@ -245,7 +251,7 @@ class GuardedPlugin:
             if name == "post_filter":
                 out[3] = PostFilterViewView(args[3], args[1])
             elif name == "normalize":
-                out[2] = args[2].copy()  # a copy: plugins often write into it
+                out[2] = args[2].copy()  # a copy, because plugins often write into it
             return check(self, name, args, method(*out))
 
         def call(*args: Any) -> Any:
@@ -275,9 +281,9 @@ class GuardedPlugin:
         return self._heard("hint", lambda pod, old, new: self.guard.call("hint", work, pod, old, new))
 
     def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-        """Return a function that computes the plugin's key as comparable built-in values.
+        """Return a function that computes the plugin's sort key in comparable built-in values.
 
-        A pod whose key fails sorts after all others; ties are broken by priority and time.
+        If computing its key fails, a pod sorts after all others; ties are broken by priority and time.
         """
 
         def work(entry: Any) -> Any:
@@ -310,8 +316,8 @@ def _depends_on(value: object) -> frozenset[str] | None:
 class GuardedRegistry(Registry):
     """A registry that guards out-of-tree plugins.
 
-    `limit_s`: of one call; infinity calls plugins in the caller's thread and keeps their latest exceptions in `raised`.
-    `on_fault` receives faults that fail no call; without `processes`, no plugin gets worker processes.
+    `limit_s` is the limit of one call. Infinity calls plugins in the caller's thread and keeps their latest exceptions
+    in `raised`. `on_fault` receives faults that fail no call. Without `processes`, no plugin gets worker processes.
     """
 
     def __init__(
@@ -333,7 +339,7 @@ class GuardedRegistry(Registry):
         self.raised: deque[PluginTraceback] | None = deque(maxlen=_MOST_RAISED) if limit_s == math.inf else None
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """Return a plugin ready for use; raise PluginLoadError if an out-of-tree one cannot be constructed."""
+        """Return a plugin ready for use; raise PluginLoadError if an out-of-tree plugin cannot be constructed."""
         if name not in self.added:
             return super().make(name, args, handle)
         guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs, self.raised)
@@ -368,7 +374,7 @@ class GuardedRegistry(Registry):
 
 
 def guarded(registry: Registry | None) -> GuardedRegistry:
-    """Return the registry itself if it guards its plugins, else a guarding one with the same plugins."""
+    """Return the registry itself if it guards its plugins, otherwise a guarding registry with the same plugins."""
     if isinstance(registry, GuardedRegistry):
         return registry
     if registry is None:

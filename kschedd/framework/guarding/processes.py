@@ -1,20 +1,21 @@
-"""WorkerProcesses: filters and scores of CPU-bound plugins, in separate processes.
+"""WorkerProcesses: separate processes for the filters and scores of CPU-bound plugins.
 
-A plugin requests them with its class attribute `worker_processes`, the maximum number in parallel. Threads do not help
-such a plugin: only one runs at a time, and it slows down the event loop. Each shard of nodes goes to one process as a
-whole, and the thread that has the shard waits for it (`WorkerProcess.call`). The results do not depend on where they
-are computed.
+A plugin requests worker processes with its class attribute `worker_processes`, the maximum number in parallel. Threads
+do not help such a plugin, because only one thread runs at a time, and it slows down the event loop. Each shard of nodes
+is sent as a whole to one process, and the thread that has the shard waits for this process (`WorkerProcess.call`). The
+results are the same wherever they are computed.
 
-A process is started when one is needed and none is idle, at most `most` of them, and kept. A process that does not
-respond within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an error of the
-plugin, and the next one has a new process. Creating a plugin in the process has the same time limit as in the daemon,
-and so has the start of the process. Processes that a plugin has forked end with the worker process.
+A process is started, and then kept, when one is needed and none is idle; there are at most `most` processes. A process
+that does not respond within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an
+error of the plugin, and the next attempt gets a new process. Starting a process, and creating a plugin in it, each have
+the same time limit as creating a plugin in the daemon. Processes that a plugin has forked end with the worker process.
 
-No library fits: `concurrent.futures` breaks the whole pool if one process dies, and cannot end one that hangs;
-`anyio.to_process` and trio-parallel include the start of a process in the limit of the call.
+No library fits: Standard alternatives do not fit: `concurrent.futures` breaks the whole pool if one process dies, and
+cannot end a process that hangs; `anyio.to_process` and trio-parallel include the start of a process in the limit of the
+call.
 
-Owns: the processes, and the bytes of nodes that have been sent.  Ends: with `close`.
-Fails: PluginError, PluginTimeout.
+Owns: the processes, and the serialized nodes that have been sent.  Ends: with `close`.
+Fails: Errors: PluginError, PluginTimeout.
 """
 
 import hashlib
@@ -57,17 +58,17 @@ class _Gone(Exception):
 
 
 class WorkerProcess:
-    """One process; used by one thread at a time."""
+    """One process, used by one thread at a time."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = start(_BEGIN, theirs, stderr=subprocess.DEVNULL)
         self._pipe = Connection(ours.detach())
-        self.plugins: set[str] = set()  # keys of the plugins it has created
+        self.plugins: set[str] = set()  # keys of the plugins that the process has created
 
     def answer(self, order: bytes | None, limit_s: float) -> Any:
-        """Send the order, if any, and wait for the answer. Raises _Gone."""
+        """Send the command, if any, and wait for the answer. Raises _Gone."""
         try:
             if order is not None:
                 self._pipe.send_bytes(order)
@@ -85,27 +86,27 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Kill the process from a thread that does not use it; the thread that does gets _Gone."""
+        """Kill the process from another thread than the one that uses it, which then gets _Gone."""
         self._kill_group()
         self._process.wait()
 
     def end(self) -> None:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.1)  # for the exit status of a process that ended by itself
+            self._process.wait(0.1)  # wait for the exit status of a process that ended by itself
         self._kill_group()
         self._process.wait()
         self._pipe.close()
 
     def _kill_group(self) -> None:
         """Kill the process and the processes that plugins forked from it."""
-        # all have ended; macOS raises PermissionError if some are zombies
+        # all processes have ended; macOS raises PermissionError if some are zombies
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 @attrs.frozen(eq=False)
 class ProcessPlugin:
-    """A plugin that uses processes: how it is created there, and how many it may use in parallel."""
+    """A plugin that uses processes: how to create it there, and how many processes it may use in parallel."""
 
     name: str
     recipe: PluginRecipe
@@ -114,7 +115,7 @@ class ProcessPlugin:
 
 
 class WorkerProcesses:
-    """The worker processes of a daemon; see the module. May be used from several threads."""
+    """The worker processes of a daemon; see the module. Several threads may use this object."""
 
     def __init__(self, most: int = MOST_PROCESSES, start_limit_s: float = START_LIMIT_S) -> None:
         self._start_limit_s = start_limit_s
@@ -177,7 +178,7 @@ class WorkerProcesses:
         return [_read(plugin.name, method, answer) for answer in answers]
 
     def close(self) -> None:
-        """End all processes; threads that wait for one get a PluginError."""
+        """End all processes; a thread that waits for a process gets a PluginError."""
         with self._changed:
             self._closed = True
             processes = list(self._all)
@@ -245,7 +246,7 @@ class WorkerProcesses:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def _node(self, table: NodeTable, row: int) -> bytes:
-        """Return the node's bytes, cached as long as the node and its pods stay the same."""
+        """Return the serialized node, cached as long as the node and its pods stay the same."""
         info = NodeInfo(table, row)
         node, pods, resources = info.node, tuple(info.pods), (table.numbering, len(table.resources))
         known = self._sent.get(node.name)

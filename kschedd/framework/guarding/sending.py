@@ -1,7 +1,7 @@
-"""Serialization for worker processes: pods, nodes, and the plugin's entries in `state.data`.
+"""Serialization of pods, nodes, and the plugin's entries in `state.data` for worker processes.
 
-API objects are sent as their fields, without their caches; a read-only object arrives as a read-only one. Classes and
-functions of a plugin's file are sent as their names, because that file is not an importable module: the reader passes
+API objects are sent as their fields without their caches; a read-only object arrives as a read-only object. Classes and
+functions of a plugin's file are sent as their names, because the file is not an importable module: the receiver passes
 the module (`read`).
 
 Based on pickle. Raises NotSendable.
@@ -33,7 +33,7 @@ class NotSendable(KscheddError):
 
 @attrs.frozen(eq=False)
 class NodeSnapshot:
-    """A node in a worker process: the content of a `NodeInfo` without the table."""
+    """A node in a worker process: the content of a `NodeInfo`, without the table."""
 
     node: Node
     pods: Sequence[Pod]
@@ -64,7 +64,7 @@ def made(cls: type, fields: Mapping[str, Any], twin: bool) -> Any:
 
 
 def attribute(name: str) -> Any:
-    """Stand for an object of the plugin's module; the reader replaces it."""
+    """Serve as a placeholder for an object of the plugin's module, which the receiver inserts."""
     raise pickle.UnpicklingError(f"{name} belongs to a plugin's file")
 
 
@@ -106,11 +106,11 @@ class _Unpickler(pickle.Unpickler):
 
 
 def written(value: Any, module: str = "") -> bytes:
-    """Serialize a value. `module`: the name of the plugin's module. Raises NotSendable."""
+    """Serialize a value. `module` is the name of the plugin's module. Raises NotSendable."""
     out = io.BytesIO()
     try:
         _Pickler(out, module).dump(value)
-    except Exception as fault:  # the plugin's values may raise anything
+    except Exception as fault:  # the plugin's values may raise any exception
         raise NotSendable(plain_text(f"{type(fault).__name__}: {fault}")) from None
     return out.getvalue()
 

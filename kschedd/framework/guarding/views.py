@@ -4,8 +4,8 @@ Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `Cy
 the original. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
 views. Only requested rows and raw manifests are copied.
 
-A few calls make the scheduler cache additional data (a label column, a pod counter). They are allowed only within a
-call that the scheduler makes, and while nothing else changes its state.
+A few calls make the scheduler cache additional data (a label column, a pod counter). These calls are allowed only
+within a call by the scheduler, and while no other code changes the scheduler's state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -36,13 +36,13 @@ from kschedd.values import frozen
 
 
 def array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array, read-only through a buffer: a plugin could make a plain numpy view writeable again."""
+    """Return the array, read-only through a buffer, because a plugin could make a plain numpy view writeable again."""
     buffer: Any = values  # numpy's stubs do not declare a Buffer before Python 3.12
     return np.asarray(memoryview(buffer).toreadonly())
 
 
 class ListView(Sequence[Any]):
-    """A read-only list; `_out` converts each item returned."""
+    """A read-only list; `_out` converts each item that is returned."""
 
     __slots__ = ("_items", "_out")
 
@@ -63,7 +63,7 @@ class ListView(Sequence[Any]):
 
 
 class MapView(Mapping[Any, Any]):
-    """A read-only map; `_out` converts each value returned."""
+    """A read-only map; `_out` converts each value that is returned."""
 
     __slots__ = ("_items", "_out")
 
@@ -353,7 +353,7 @@ class ClusterView(_View):
 
 
 class PluginData:
-    """Out-of-tree plugins' entries in one attempt's CycleState: for each key the value and its plugin."""
+    """Out-of-tree plugins' entries in one attempt's CycleState: the value and the plugin for each key."""
 
     __slots__ = ("values",)
     KEY: Final = "out-of-tree plugins"
@@ -362,7 +362,7 @@ class PluginData:
         self.values = {} if values is None else values
 
     def clone(self) -> "PluginData":
-        """Return a clone for a what-if. Raises PluginError if a value's `clone` raises."""
+        """Return a clone for a what-if. Raises PluginError if the `clone` method of a value raises."""
         return PluginData(
             {
                 key: (guard, guard.call("clone", value.clone) if clones else value)
@@ -373,7 +373,7 @@ class PluginData:
 
 
 class DataView(MutableMapping[str, Any]):
-    """`CycleState.data` for one plugin: its own entries and those of other out-of-tree plugins; keys are strings."""
+    """`CycleState.data` for one plugin: entries of this plugin and of other out-of-tree plugins; keys are strings."""
 
     __slots__ = ("_guard", "_state")
 
@@ -437,7 +437,7 @@ class StateView(_View):
 
 
 class HandleView(_View):
-    """A view of a `Handle`. It checks arguments, because some methods change the scheduler's state.
+    """A view of a `Handle`. The view checks arguments, because some methods change the scheduler's state.
 
     `allow`, `reject`, `activate`, `waiting_pods` and `nominated_pods` may be called from any thread, at any time.
     """

@@ -2,13 +2,13 @@
 
 An allocated claim restricts the pod to the nodes of its allocation. For claims that are not allocated, each node is
 searched for devices (`kschedd.devices`). The chosen node's allocation is assumed (Reserve) and written before binding
-(PreBind). From Reserve until the watch delivers the allocation, the claim's devices count as used and other pods wait
-for the claim. For an unschedulable pod, PostFilter may deallocate a claim that ties it to infeasible nodes.
+(PreBind). From Reserve until the watch delivers the allocation, the claim's devices count as used, and other pods wait
+for the claim. For an unschedulable pod, PostFilter may deallocate a claim that restricts the pod to infeasible nodes.
 
 Extended resources that a DeviceClass provides form an additional claim of the pod, which is different on each node and
 is created in PreBind (`kschedd.devices.extended_resources`).
 
-Pods without claims and such resources pass without reading any device state.
+Pods without claims and without such resources pass without a read of any device state.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
 consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,
@@ -17,7 +17,7 @@ counters_charged_once, capacity_representable, capacity_formatted_by_step, fract
 selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`); extended_resources, devices_scored,
 claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter, deleted_claims_wake.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
-extendeddynamicresources.go. Upstream picks the claim to deallocate at random; here it is the first.
+extendeddynamicresources.go. Upstream chooses the claim to deallocate at random; kschedd takes the first.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -84,13 +84,14 @@ from kschedd.plugins.devices import dynamicresources_writes as writes_of
 from kschedd.plugins.devices.dynamicresources_args import DynamicResourcesArgs
 from kschedd.plugins.devices.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, DeviceAttempt, NodeRequests
 
-# Search steps per second of upstream's filter timeout. Steps are counted, not time, so that runs are deterministic.
+# Search steps per second that correspond to upstream's filter timeout. Steps are counted instead of time, so that runs
+# are deterministic.
 STEPS_PER_SECOND: Final = 5_000
 _BINDING_TIMEOUT_S: Final = 600.0
 
 
 def device_rules(rules: Rules, gates: Mapping[str, bool]) -> DeviceRules:
-    """Return the version's rules that the allocator depends on."""
+    """Return the rules of the Kubernetes version on which the allocator depends."""
     return DeviceRules(
         admin_access=gates.get("DRAAdminAccess", True),
         prioritized_list=gates.get("DRAPrioritizedList", True),
@@ -129,9 +130,9 @@ class DynamicResources:
     _handle: Handle
     _enabled: bool
     _rules: DeviceRules
-    _extended: bool  # DeviceClasses may provide extended resources
-    _owner_word: str  # the word for a pod in the reason that a claim belongs to another one
-    _quiet: bool  # PostFilter gives no reason if it has nothing to do
+    _extended: bool  # True if DeviceClasses may provide extended resources
+    _owner_word: str  # the word for a pod in the rejection reason that a claim belongs to another pod
+    _quiet: bool  # True if PostFilter gives no reason when it has nothing to do
     _after_timeout: Callable[[str], Status]
     _most_steps: int
     _binding_timeout_s: float
@@ -159,7 +160,8 @@ class DynamicResources:
         return PRE_POINTS if self.idle_for(pod) else ()
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        # PreFilter stores a state even for pods without claims, so that PostFilter can see that the attempt reached it.
+        # PreFilter stores a state even for pods without claims, so that PostFilter can determine that the attempt
+        # reached it.
         spec = pod.signature.spec
         if self._enabled:
             if spec.raw.get("resourceClaims") or (self._extended and any(map(may_be_devices, spec.requests))):
@@ -226,7 +228,7 @@ class DynamicResources:
         return pod_claims(pod, cluster.of_kind("ResourceClaim"), owner_word=self._owner_word)
 
     def _cannot_allocate(self, claim: Claim, cluster: SchedulerCache, *, of_user: bool) -> Status | None:
-        """Return why this claim cannot be allocated on any node; None if nodes have to be searched."""
+        """Return why this claim cannot be allocated on any node, or None if nodes have to be searched."""
         if claim.obj in self._manager.in_flight:
             return unresolvable(f"resource claim {claim} is in the process of being allocated")
         for request in claim.requests if of_user else ():
@@ -291,7 +293,7 @@ class DynamicResources:
                 return unresolvable("cannot fit resource")
             needed = left
             if not needed and not attempt.has_user_claims:
-                return None  # device plugins provide all of them
+                return None  # device plugins provide all of these resources
         unavailable = [
             place
             for place, selector in enumerate(attempt.reachable)
@@ -335,7 +337,7 @@ class DynamicResources:
         return NodeRequests(known.sharing(claims), known, extended)
 
     def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> tuple[str, ...] | None:
-        """Return the resources that come from a DeviceClass on this node; None if one is not available at all."""
+        """Return the resources that come from a DeviceClass on this node, or None if one is not available at all."""
         classes, allocatable = self._manager.resolver.classes(), node.node.allocatable
         needed = []
         for name in claim.resources:
@@ -350,7 +352,7 @@ class DynamicResources:
             return self.did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
-            # Another plugin's PreFilter ended the cycle before this one: upstream reports the missing state.
+            # The PreFilter of another plugin ended the cycle before this one: upstream reports the missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
             return self.did_nothing("no new claims to deallocate")
@@ -415,7 +417,7 @@ class DynamicResources:
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
-        """Release the assumed devices. The returned writes revert those of PreBind."""
+        """Release the assumed devices. The returned writes revert the writes of PreBind."""
         attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         writes: list[Write] = []
         for place, claim in enumerate(attempt.claims):
@@ -432,7 +434,7 @@ class DynamicResources:
         return Plan(tuple(writes)) if writes else None
 
     def _current(self, claim: Object, pod: Pod) -> Object | None:
-        """Return the current version of the claim; None if it was deleted."""
+        """Return the current version of the claim, or None if it was deleted."""
         if claim.name == IN_MEMORY:
             return self._manager.extended_claim(pod)
         current = self._handle.cluster.get("ResourceClaim", claim.key)
@@ -476,7 +478,7 @@ class DynamicResources:
         return Plan(tuple(writes)) if writes else None
 
     def _plan_to_wait(self, writes: list[Write], keys: list[str]) -> Plan:
-        """Return a plan that binds once the devices of these claims are ready."""
+        """Return a plan that binds the pod once the devices of these claims are ready."""
         timeout_s = self._binding_timeout_s
         ready = writes_of.devices_ready(keys, timeout_s, lambda: self._handle.now_s)
         return Plan(tuple(writes), ready, timeout_s, error("device binding timeout"))
@@ -504,7 +506,7 @@ class DynamicResources:
         return [registered] if self._rules.device_taint_rules else []
 
     def _after_taint_rule(self, pod: Pod, old: Object | None, new: Object | None) -> QueueingHint:
-        """Wake pods if a rule changes slices, since upstream gets events for changed slices only."""
+        """Requeue pods if a rule changes slices, because upstream gets only the events of the changed slices."""
         slices = self._handle.cluster.of_kind("ResourceSlice").values()
         return QUEUE if changes_taints(slices, old, new) else QUEUE_SKIP
 
@@ -537,7 +539,7 @@ def _freed(old: Object | None, new: Object | None) -> bool:
 
 
 def _users(signature: PodSignature, old: Object | None, new: Object | None) -> Collection[str] | None:
-    """Return the pods affected by a change of a claim: those that name it, or the one it was created for."""
+    """Return the pods affected by a change of a claim: pods that name it, or the pod for which it was created."""
     if _freed(old, new):
         return None
     if new is None or signature.namespace != new.namespace:

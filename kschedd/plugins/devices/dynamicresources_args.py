@@ -1,4 +1,4 @@
-"""Arguments of DynamicResources: limits of the search for devices and of the wait for their readiness.
+"""Arguments of DynamicResources, which limit the search for devices and the wait for their readiness.
 
 Source: Kubernetes v1.34 and v1.36, validation_pluginargs.go (ValidateDynamicResourcesArgs).
 """

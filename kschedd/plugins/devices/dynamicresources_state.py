@@ -16,12 +16,12 @@ from kschedd.devices.claims import Claim, allocation, read_claim
 from kschedd.devices.extended_resources import ExtendedResourceClaim, NodeClaim
 from kschedd.framework.status import Status
 
-_MOST_ALTERNATIVES: Final = 8  # of a request; also the score of the first one
+_MOST_ALTERNATIVES: Final = 8  # maximum number of alternatives of a request; also the score of the first one
 
 
 @attrs.frozen(eq=False)
 class NodeRequests:
-    """The claims to allocate on nodes that take the same extended resources from a DeviceClass."""
+    """The claims to allocate on nodes that get the same extended resources from a DeviceClass."""
 
     claims: tuple[Claim, ...]
     known: ClaimRequests = attrs.field(repr=False)
@@ -39,11 +39,11 @@ class AllocationOnNode:
 
 @attrs.define(eq=False)
 class DeviceAttempt:
-    """State of one attempt, shared by all what-if runs: the pods they add or remove do not affect it."""
+    """State of one attempt, shared by all what-if runs, because pods added or removed in them do not affect it."""
 
-    claims: tuple[Object, ...] = ()  # the one for extended resources last
-    reachable: tuple[NodeSelector | None, ...] = ()  # of allocated claims; None: every node
-    not_ready: frozenset[int] = frozenset()  # indices of allocated claims whose devices failed or timed out
+    claims: tuple[Object, ...] = ()  # the pod's claims; the claim for extended resources is last
+    reachable: tuple[NodeSelector | None, ...] = ()  # nodes of allocated claims; None: every node
+    not_ready: frozenset[int] = frozenset()  # indices of allocated claims with devices that failed or timed out
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
@@ -52,8 +52,8 @@ class DeviceAttempt:
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     requested: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
-    unavailable: set[int] = attrs.field(factory=set)  # claims whose allocation is unusable on some node
-    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> its assumed allocation
+    unavailable: set[int] = attrs.field(factory=set)  # claims with an allocation that is unusable on some node
+    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> the assumed allocation of the claim
     written: set[int] = attrs.field(factory=set)  # claims that PreBind reserves for the pod
 
     @property
@@ -61,7 +61,7 @@ class DeviceAttempt:
         return len(self.claims) > (self.extended is not None)
 
     def score(self, node_name: str) -> int:
-        """Return the node's score: higher, the earlier in their requests the allocated alternatives are."""
+        """Return the node's score, which is higher if the allocated alternatives are earlier in their requests."""
         found = self.found.get(node_name)
         return 0 if found is None else _score(found) + sum(map(_score_allocated, self.claims))
 

@@ -1,7 +1,7 @@
 """CinderLimits: limits a node to 256 volumes of OpenStack Cinder.
 
-Part of older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source: Kubernetes v1.30,
-plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
+This plugin belongs to older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source:
+Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 
 from typing import ClassVar

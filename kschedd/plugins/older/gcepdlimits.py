@@ -1,7 +1,7 @@
 """GCEPDLimits: limits a node to 16 persistent disks of Google Compute Engine.
 
-Part of older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source: Kubernetes v1.30,
-plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
+This plugin belongs to older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source:
+Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 
 from typing import ClassVar

@@ -1,8 +1,8 @@
-"""NodeLabel: nodes must have some labels and lack others, and are scored by such labels, whatever their values.
+"""NodeLabel: nodes must have some labels and lack others, and are scored by such labels, whatever the labels' values.
 
-Part of older releases; today NodeAffinity's addedAffinity replaces it. Source: Kubernetes v1.22,
+This plugin belongs to older releases; today NodeAffinity's addedAffinity replaces it. Source: Kubernetes v1.22,
 plugins/nodelabel/node_label.go.
-Codes: 1, a required label is missing, or a forbidden one is present.
+Codes: 1, a required label is missing, or a forbidden label is present.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""NodePreferAvoidPods: an annotation of a node names controllers whose pods should go elsewhere.
+"""NodePreferAvoidPods: an annotation of a node names controllers; their pods should avoid the node.
 
-Such a node scores 0 for pods of that ReplicationController or ReplicaSet, and 100 for all others; with its usual weight
-of 10000 this outweighs every other score. Part of older releases; today a taint with the effect PreferNoSchedule
-replaces it. Source: Kubernetes v1.22, plugins/nodepreferavoidpods/node_prefer_avoid_pods.go.
-Errors: none; an invalid annotation has no effect.
+Such a node scores 0 for pods of these ReplicationControllers or ReplicaSets, and 100 for all other pods. With the usual
+weight of 10000, this outweighs every other score. This plugin belongs to older releases; today a taint with the effect
+PreferNoSchedule replaces it. Source: Kubernetes v1.22, plugins/nodepreferavoidpods/node_prefer_avoid_pods.go. Errors:
+none; an invalid annotation has no effect.
 """
 
 from typing import Any, ClassVar, Final, Self
@@ -60,13 +60,13 @@ class NodePreferAvoidPods:
 
 
 def _controller(pod: Pod) -> tuple[str, str] | None:
-    """Return kind and uid of the pod's controller, if it is of a kind that can be avoided."""
+    """Return the kind and uid of the pod's controller, if its kind can be avoided."""
     owner = pod.owner
     return (owner.kind, owner.uid) if owner is not None and owner.kind in _CONTROLLERS else None
 
 
 def avoided(text: str) -> frozenset[tuple[str, str]]:
-    """Return kinds and uids of the controllers that the annotation names; none if it is invalid."""
+    """Return the kinds and uids of the controllers that the annotation names, or none if it is invalid."""
     try:
         value: Any = json_value(text)
         controllers = [one["podSignature"]["podController"] for one in value["preferAvoidPods"]]

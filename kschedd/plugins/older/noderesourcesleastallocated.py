@@ -1,6 +1,6 @@
 """NodeResourcesLeastAllocated: prefers nodes with low requested resources.
 
-Part of older releases; today it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
+This plugin belongs to older releases; today it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
 plugins/noderesources/least_allocated.go.
 Units: scores 0 to 100, the weighted mean of the resources' scores, truncated.
 """

@@ -1,8 +1,8 @@
 """SelectorSpread: spreads the pods of a Service or controller over nodes and, with double weight, over zones.
 
-A node's score is higher, the fewer pods that match the pod's Services and controller are on it and in its zone. Pods
-with topology spread constraints are ignored. Part of older releases; today PodTopologySpread replaces it with its
-System defaults.
+A node scores higher if fewer pods that match the pod's Services and controller are on the node and in its zone. Pods
+with topology spread constraints are not scored. This plugin belongs to older releases; today PodTopologySpread with its
+System defaults replaces it.
 
 Source: Kubernetes v1.22, plugins/selectorspread/selector_spread.go.
 Units: raw scores are numbers of pods; normalized from 0 to 100, computed in float64 and truncated.
@@ -29,9 +29,9 @@ _ZONE_WEIGHT: Final = 2.0 / 3.0
 
 @attrs.frozen(eq=False)
 class _Prepared:
-    counts: Ints  # matching pods by row of the whole table
+    counts: Ints  # number of matching pods by row of the whole table
     rows: Rows  # the feasible rows
-    zones: Ints  # the number of each row's zone; -1: none
+    zones: Ints  # number of each row's zone; -1: no zone
 
 
 @attrs.define(eq=False)

@@ -1,15 +1,14 @@
 """ServiceAffinity: places the pods of a Service on nodes with equal values of some labels, spread over other labels.
 
-Filter: for each of `affinityLabels` that the pod's nodeSelector does not name, the value must be that of the node of
-the first similar pod, if a Service selects the pod. Similar pods are the pods in its namespace that have all of its
-labels.
-Score: for each of `antiAffinityLabelsPreference` the score is higher, the fewer of the Service's pods are on nodes with
-the same value. Part of older releases; today InterPodAffinity replaces it.
+Filter, if a Service selects the pod: for each label in `affinityLabels` that the pod's nodeSelector does not contain,
+the node's value must equal the value on the node of the first similar pod. Similar pods are the pods in its namespace
+that have all of its labels. Score, for each label in `antiAffinityLabelsPreference`: the score is higher if fewer of
+the Service's pods are on nodes with the same value. This plugin belongs to older releases; today InterPodAffinity
+replaces it.
 
-Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go.
-Differences: "first" refers to the order in which nodes are visited, and Services are sorted by name; both orders are
-undefined upstream.
-Codes: 1, the node's labels differ. Units: raw scores are numbers of pods.
+Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go. Differences: "First" refers to the order in which
+nodes are visited, and Services are sorted by name; upstream defines neither order. Codes: 1, the node's labels differ.
+Units: raw scores are numbers of pods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +39,7 @@ class ServiceAffinityArgs:
 
 @attrs.define(eq=False)
 class _Alike:
-    """The number of similar pods on each node, by the node's name."""
+    """The number of similar pods on each node, by node name."""
 
     by_node: dict[str, int]
 

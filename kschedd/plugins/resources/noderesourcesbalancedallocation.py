@@ -1,18 +1,19 @@
 """NodeResourcesBalancedAllocation: nodes with more even utilization across resources score higher.
 
 The balance of a node is (1 - standard deviation of the used fractions) * 100, truncated. The score is the balance of
-the node with the pod. With the feature balance_before_and_after the score is instead the change of the balance by the
-pod, 75 for no change. Pods without requests are not scored, otherwise they would all go to the same node.
+the node including the pod. With the feature balance_before_and_after, the score is instead the change of the balance
+caused by the pod, with 75 for no change. Pods without requests are not scored, because otherwise they would all go to
+the same node.
 
 With the argument `arithmetic: difference`, the default for files of v1.18, the score is 100 minus the difference
-between the shares of cpu and memory. It applies to every pod, and is 0 if one of the two is exhausted
+between the shares of cpu and memory. This arithmetic applies to every pod, and gives 0 if cpu or memory is exhausted
 (`noderesources_older`).
 
 Devices that provide an extended resource count as in NodeResourcesFit (extended_resources).
 
 Rules: balance_before_and_after, extended_resources.
 Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go.
-Units: fractions are float64, computed in upstream's order of operations so that truncation agrees.
+Units: fractions are float64, computed in upstream's order of operations so that truncation gives equal results.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -36,7 +37,7 @@ from kschedd.plugins.resources.noderesources_args import NodeResourcesBalancedAl
 from kschedd.plugins.resources.noderesources_older import balanced
 
 _HALF: Final = MAX_NODE_SCORE // 2
-# Plain numbers would be converted each time.
+# Plain numbers would be converted at each use.
 _ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))
 Floats = npt.NDArray[np.float64]
 
@@ -87,7 +88,7 @@ class NodeResourcesBalancedAllocation:
 
 
 def after(fractions: Fractions, requested: Sequence[int]) -> Ints:
-    """Return the balance of each node with the pod."""
+    """Return the balance of each node including the pod."""
     if len(fractions.places) == 2 and fractions.complete:
         shares: Floats = np.minimum(fractions.used / fractions.capacity, _ONE)
         deviation: Floats = np.abs((shares[0] - shares[1]) / _TWO)
@@ -101,7 +102,7 @@ def after(fractions: Fractions, requested: Sequence[int]) -> Ints:
 
 
 def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
-    """Return the change of each node's balance by the pod, as 50 to 100; 75 means unchanged."""
+    """Return the change of each node's balance caused by the pod, as 50 to 100; 75 means unchanged."""
     rows = fractions.rows
     without = fractions.used - column(tuple([requested[place] for place in fractions.places]))
     both = np.concatenate((fractions.used, without), axis=1), np.concatenate((fractions.capacity,) * 2, axis=1)
@@ -111,9 +112,9 @@ def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
 
 
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
-    """Return the population standard deviation over the resources of each row.
+    """Return the population standard deviation over the resources, for each row.
 
-    For two resources half the difference.
+    For two resources it is half of the difference.
     """
     present = [capacity != 0 for _, _, capacity in columns]
     fractions = [np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0) for _, used, capacity in columns]

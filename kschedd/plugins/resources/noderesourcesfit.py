@@ -1,16 +1,14 @@
-"""NodeResourcesFit: a node passes if its free resources cover the pod's requests, and is scored by its utilization.
+"""NodeResourcesFit: a node passes if its free resources cover the pod's requests; its utilization determines its score.
 
-If a DeviceClass provides an extended resource (extended_resources), nodes without any of it in their allocatable are
-left to DynamicResources, and their devices count in the score.
+If a DeviceClass provides an extended resource (extended_resources), nodes without this resource in their allocatable
+are left to DynamicResources, and their devices count in the score.
 
-Rules: extended_resources.
-Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest), resource_allocation.go,
-least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go.
-Units: int64; CPU in millicores, memory and storage in bytes, the rest in counts; scores 0 to 100.
-Shapes: N rows; one contiguous column for each resource. Columns are read, never written.
-Codes: bit 0, the pod requests more than the node's allocatable; bit 1, too many pods; bit 2 + i, the i-th requested
-resource is insufficient. For a pod with more than 32 requested resources the bits from 2 on are a number instead, which
-identifies the set of insufficient resources.
+Rules: extended_resources. Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest),
+resource_allocation.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go. Units: int64; CPU in
+millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: Shapes: N rows; one
+contiguous column for each resource. Columns are only read, never written. Codes: bit 0, the pod requests more than the
+node's allocatable; bit 1, too many pods; bit 2 + i, the i-th requested resource is insufficient. For a pod with more
+than 32 requested resources, the bits from 2 on are instead a number that identifies the set of insufficient resources.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -52,24 +50,24 @@ from kschedd.values import fast_frozen
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
 _MOST_SHAPES = 1024
-_MOST_BITS = 32  # requested resources with a bit each; codes stay far below 2**63, even times the number of filters
+_MOST_BITS = 32  # maximum number of requested resources with a bit each
 
 _LEAST = -(1 << 63)  # smallest number in a column
 
-_NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # with few rows twice as fast as plain numbers
+_NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # for few rows, these are twice as fast as plain numbers
 
 Scorer = Callable[[Fractions], Ints]
 
 
 @fast_frozen(eq=False)
 class _Lines:
-    """Columns of resources that are compared together, one line each.
+    """Columns of resources that are compared together, one line for each resource.
 
-    They are a block of the table's columns, from the first resource to the last. If there are many columns, or they are
-    far apart, they are a copy (`block` is None).
+    The lines are a block of the table's columns, from the first resource to the last. If there are many columns, or
+    they are far apart, the lines are a copy (`block` is None).
     """
 
-    names: tuple[str, ...]  # in the order of upstream's reasons
+    names: tuple[str, ...]  # names in the order of upstream's reasons
     numbers: tuple[int, ...]  # their columns
     block: slice | None
     places: tuple[int, ...]  # their lines
@@ -77,7 +75,7 @@ class _Lines:
     bits: Ints  # by line: bit of the code if the resource is insufficient
 
     def of(self, table: NodeTable, at: Rows | slice) -> tuple[Ints, Ints]:
-        """Return the allocatable and the requested amounts of these rows."""
+        """Return the allocatable and the requested amounts on these rows."""
         allocatable, requested = table.allocatable, table.requested
         if self.block is None:
             both = [np.array([column[number][at] for number in self.numbers]) for column in (allocatable, requested)]
@@ -88,9 +86,9 @@ class _Lines:
         return allocatable.take(at, axis=1), requested.take(at, axis=1)
 
     def amounts(self, requested: list[int]) -> Ints:
-        """Return the amounts that a pod requests of these resources, as a column.
+        """Return the pod's requests for these resources, as a column.
 
-        A line of another resource gets the smallest number, which every node can satisfy.
+        The line of a resource that is not requested gets the smallest number, which every node satisfies.
         """
         if self.places == self.lines:
             return np.array(requested)[:, np.newaxis]
@@ -105,7 +103,7 @@ def _lines_of(names: tuple[str, ...], numbers: tuple[int, ...]) -> _Lines:
     together = len(names) <= _MOST_BITS and end - first <= 2 * len(names)
     places = tuple(number - first for number in numbers) if together else tuple(range(len(names)))
     bits = np.zeros(end - first if together else len(names), dtype=np.int64)
-    for place, line in enumerate(places[:_MOST_BITS]):  # unused for more resources
+    for place, line in enumerate(places[:_MOST_BITS]):  # not used for more resources
         bits[line] = 1 << _FIRST_RESOURCE + place
     return _Lines(names, numbers, slice(first, end) if together else None, places, tuple(range(len(bits))), bits)
 
@@ -115,9 +113,9 @@ _Wanted = tuple[_Lines, Ints]
 
 
 def requested_resources(requests: Resources) -> list[tuple[str, int]]:
-    """Return the requests that are compared with a node, in the order of upstream's reasons."""
+    """Return the requests that are compared with a node, names in the order of upstream's reasons."""
     plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
-    # A negative amount (after overflow) is still compared, as upstream does for all except cpu, memory and storage.
+    # A negative amount (after overflow) is still compared, as in kube-scheduler, except for cpu, memory and storage.
     scalar = [(name, n) for name, n in sorted(requests.items()) if n and name not in _PLAIN and is_scalar(name)]
     return plain + scalar
 
@@ -138,11 +136,11 @@ class NodeResourcesFit:
     _resizes_preempt: bool = False
     _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
     _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of the resources
-    _numbering: int = 0  # numbering of the table to which these columns belong
+    _numbering: int = 0  # table numbering to which these columns belong
     _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
-    _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key, and code
+    _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key as `_wants`, and by code
     _scored: list[str] = attrs.field(init=False)  # resources
-    # The numbered sets of insufficient resources, and their numbers; 0 is the empty set.
+    # Sets of insufficient resources by number; number 0 is the empty set.
     _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
     _scarce_numbers: dict[tuple[str, ...], int] = attrs.field(factory=lambda: {(): 0})
 
@@ -162,7 +160,7 @@ class NodeResourcesFit:
         return cls(ignored, groups, strategy, scorer, devices, rules.resize_rules, rules.resizes_preempt)
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
-        """Return a key that changes with the resources that devices provide and, if these are scored, their number."""
+        """Return a key that changes with the resources that devices provide and, if these are scored, their numbers."""
         if self._devices is None:
             return 0
         classes = self._devices.resolver.classes()
@@ -182,7 +180,7 @@ class NodeResourcesFit:
         codes = full * _TOO_MANY_PODS if np.count_nonzero(full) else None
         if lines.names:
             allocatable, requested = lines.of(table, at)
-            # A pod to be resized is already counted there, with the amounts after its resize.
+            # A pod to be resized is already counted on the node, with its amounts after the resize.
             lacks = (np.minimum(amounts, 0) if state.resizes else amounts) > allocatable - requested
             if self._devices is not None:
                 self._leave_to_devices(lines, lacks, allocatable)
@@ -195,7 +193,7 @@ class NodeResourcesFit:
         return codes if codes is None or places is None else codes[places]
 
     def _leave_to_devices(self, lines: _Lines, lacks: Bools, allocatable: Ints) -> None:
-        """Clear the lack of resources on nodes whose devices may provide them because of a DeviceClass."""
+        """Clear insufficient resources on nodes where devices of a DeviceClass may provide them."""
         by_devices = self._by_devices()
         if by_devices:
             for name, line in zip(lines.names, lines.places, strict=True):
@@ -203,14 +201,14 @@ class NodeResourcesFit:
                     lacks[line] &= allocatable[line] > 0
 
     def _set_codes(self, lines: _Lines, lacks: Bools) -> Ints:
-        """Return the codes for more resources than there are bits."""
+        """Return the codes for more resources than bits."""
         sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
         numbers = [self._scarce_number(tuple(compress(lines.names, scarce))) for scarce in sets.T.tolist()]
         codes: Ints = np.array(numbers, dtype=np.int64)[set_of_row.reshape(-1)] << _FIRST_RESOURCE
         return codes
 
     def _by_devices(self) -> Mapping[str, Object]:
-        """Return the resources that a DeviceClass provides on nodes without any of them in their allocatable."""
+        """Return the resources that a DeviceClass provides on nodes that lack them in their allocatable."""
         return {} if self._devices is None else self._devices.resolver.classes()
 
     def _scarce_number(self, names: tuple[str, ...]) -> int:
@@ -233,14 +231,14 @@ class NodeResourcesFit:
         return status
 
     def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
-        # Not from `_wants`, which may have been cleared since the code was stored.
+        # `_wants` is not used here, because it may have been cleared after the code was stored.
         names = [name for name, _ in self._compared(pod) if not self._ignores(name)]
         if len(names) > _MOST_BITS:
             return self._scarce[code]
         return [name for place, name in enumerate(names) if code >> place & 1]
 
     def _wanted(self, pod: Pod, table: NodeTable) -> _Wanted:
-        """Return every resource compared for this pod."""
+        """Return every resource that is compared for this pod."""
         asks = pod.pod_spec.resource_requests
         if self._numbering != table.numbering:
             self._wants.clear()
@@ -346,19 +344,19 @@ class NodeResourcesFit:
 
 @lru_cache(64)
 def _counted(weights: tuple[int, ...], places: tuple[int, ...]) -> tuple[Ints, Ints, bool]:
-    """Return the (read-only) weights of these resources, their sum, at least 1, and whether all weights are 1."""
+    """Return the (read-only) weights of these resources, their sum (at least 1), and whether all weights are 1."""
     counted = [weights[place] for place in places]
     return np.array(counted, dtype=np.int64), np.array(max(sum(counted), 1)), set(counted) <= {1}
 
 
 def _average(fractions: Fractions, weights: tuple[int, ...], score: Callable[[Ints, Ints], Ints]) -> Ints:
-    """Return the weighted mean of the resources' scores, truncated; resources that a node lacks do not count for it."""
+    """Return the weighted mean of the resources' scores, truncated, ignoring resources that a node lacks."""
     by_resource, weight_sum, alike = _counted(weights, fractions.places)
     capacity = fractions.capacity
     total: Ints
     if fractions.complete:
         shares = score(fractions.used, capacity)
-        # A product of integers takes four times as long as a sum, which suffices if all weights are 1.
+        # A product of integers takes four times as long as a sum, which is enough if all weights are 1.
         total = np.add.reduce(shares) if alike else by_resource @ shares
     else:
         counts = capacity != 0
@@ -401,7 +399,7 @@ def requested_to_capacity_ratio(weights: tuple[int, ...], shape: tuple[ShapePoin
 
     def wrapping(requested: Ints, capacity: Ints) -> Ints:
         percent = np.where(requested > capacity, 100, truncated(requested * 100, capacity))
-        # Below the first point and above the last one the function is constant.
+        # The function is constant below the first point and above the last point.
         return np.where(capacity != 0, scores[np.clip(percent, 0, 100)], 0)
 
     def score(fractions: Fractions) -> Ints:

@@ -1,18 +1,19 @@
 """InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
 
-A required affinity term needs a pod in its topology domain that matches all the pod's terms. If no such pod exists
-anywhere, a pod that matches its own terms passes. A required anti-affinity term needs a domain without one. The
-required anti-affinity terms of existing pods exclude the domains they run in. Preferred terms, of the pod and of
-existing pods, add their weights, as do required affinity terms of existing pods that match the incoming pod.
+A required affinity term needs a pod in the node's topology domain that matches all the pod's terms. If no such pod
+exists anywhere, a pod that matches its own terms passes. A required anti-affinity term needs a domain without a
+matching pod. The required anti-affinity terms of existing pods exclude the domains in which these pods run. Preferred
+terms of the pod and of existing pods add their weights. Required affinity terms of existing pods that match the
+incoming pod also add a weight.
 
-The number of pods per domain that match a term, or have one, is read from the cache's counters. An attempt therefore
-costs a few vector steps per term over the given rows, and nothing per existing pod.
+The number of pods per domain that match a term, or that have a term, is read from the cache's counters. An attempt
+therefore costs a few vector steps per term on the given rows, and nothing per existing pod.
 
 Rules: namespace_selector_kept; nominated_pods_wake, affinity_wakes_more and any_anti_affinity_wakes, in the hint after
 a pod has changed.
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
-Shapes: counts have an int64 for each value id of the key's column, and a last one, 0, for rows without the key.
-Errors: none; a pod whose selectors cannot be parsed is unschedulable on every node.
+Shapes: counts have an int64 for each value id of the key's column, and a last element, 0, for rows without the key.
+Errors: none; a pod with selectors that cannot be parsed is unschedulable on every node.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -66,11 +67,12 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 
 
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term as releases before 1.37 evaluate it against existing pods.
+    """Return an incoming pod's term in the form that releases before 1.37 evaluate against existing pods.
 
-    Upstream adds the namespaces that the namespaceSelector selects to the term. It should then clear the selector, but
-    clears only a copy's (kubernetes#141526). The selector is therefore evaluated again, on a namespace without labels.
-    A selector that matches empty labels (only NotIn and DoesNotExist) thus selects every namespace.
+    Upstream adds to the term the namespaces that the namespaceSelector selects. It should then clear the selector, but
+    clears only the selector of a copy (kubernetes#141526). The selector is therefore evaluated again, on a namespace
+    without labels. A selector that matches empty labels (only NotIn and DoesNotExist) therefore selects every
+    namespace.
     """
     selector = term.namespace_selector
     if selector is None or not selector.matches({}):
@@ -79,7 +81,7 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
 
 
 def as_stated(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term as it is evaluated with the feature namespace_selector_kept."""
+    """Return an incoming pod's term in the form that is evaluated with the feature namespace_selector_kept."""
     return term
 
 
@@ -87,13 +89,13 @@ AsEvaluated = Callable[[PodAffinityTerm], PodAffinityTerm]
 
 
 def evaluated_by(rules: Rules) -> AsEvaluated:
-    """Return the function by which a version evaluates an incoming pod's terms against existing pods."""
+    """Return the function with which a version evaluates an incoming pod's terms against existing pods."""
     return as_stated if rules.namespace_selector_kept else as_asked
 
 
 @lru_cache(_REMEMBERED)
 def matcher(terms: tuple[PodAffinityTerm, ...], as_evaluated: AsEvaluated) -> PodMatcher:
-    """Return the matcher of existing pods that match all these terms of an incoming pod."""
+    """Return a matcher for existing pods that match all these terms of an incoming pod."""
     return pod_matcher(map(as_evaluated, terms))
 
 
@@ -105,7 +107,7 @@ class InterPodAffinityArgs:
 
 @attrs.frozen
 class _HintRules:
-    """The features that affect the hint after a pod has changed."""
+    """The features that affect the hint after a change of a pod."""
 
     nominated_pods_wake: bool = False
     affinity_wakes_more: bool = False
@@ -129,7 +131,7 @@ _SpeakOf = Callable[[Sequence[PodAffinityTerm], Pod], bool]
 
 
 def _excludes(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
-    """Return whether the other pod's required anti-affinity excludes this one; invalid terms never match."""
+    """Return whether the other pod's required anti-affinity excludes this pod; invalid terms never match."""
     try:
         return keeps_away(other.signature.required_anti_affinity, pod)
     except SelectorError:
@@ -242,8 +244,8 @@ class InterPodAffinity:
         filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
         at = table.places(rows)
-        # Upstream's order of checks is near, away, minded. They are written in reverse, so that the first failing check
-        # wins.
+        # Upstream's order of checks is near, away, minded. The codes are written in reverse order, so that the first
+        # failing check wins.
         for tally in filtering.minded.values():
             if tally.total:
                 _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, MINDED)
@@ -262,7 +264,7 @@ class InterPodAffinity:
     # -- score ------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows) -> Status | None:
-        """Skip scoring if no term, of the pod or of existing pods, affects any node."""
+        """Skip scoring if no term of the pod or of existing pods affects any node."""
         terms = self._own(pod.signature)
         if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
             return SKIP
@@ -347,7 +349,7 @@ def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
 
 
 def _reject(codes: Ints, rejected: Bools, code: int) -> None:
-    # Usually no row is rejected, and a write with an empty mask costs as much as any other.
+    # Usually no row is rejected, and a write with an empty mask costs as much as any other write.
     if np.count_nonzero(rejected):
         codes[rejected] = code
 
@@ -360,7 +362,10 @@ def _by_key(found: Iterable[tuple[str, Ints, int]]) -> dict[str, list[tuple[Ints
 
 
 def _all_match(terms: Sequence[PodAffinityTerm], pod: Pod) -> bool:
-    """Return whether all terms match the pod; False without terms. As upstream, hints ignore namespace labels."""
+    """Return whether all terms match the pod, or False if there are no terms.
+
+    As in kube-scheduler, hints ignore namespace labels.
+    """
     return bool(terms) and all([term.matches(pod.namespace, pod.labels, {}) for term in terms])
 
 
@@ -391,7 +396,7 @@ def _after_node_change(pod: Pod, old: Node | None, new: Node | None) -> Queueing
         return QUEUE
     assert new is not None, "a node that goes is no registered event"
     if old is None:
-        # A node without the key satisfies any anti-affinity, so a new node may always help.
+        # A node without the key satisfies any anti-affinity term, so a new node may always help.
         helps = bool(away) or any(term.topology_key in new.labels for term in near)
         return QUEUE if helps else QUEUE_SKIP
     for terms, left_helps in ((near, False), (away, True)):

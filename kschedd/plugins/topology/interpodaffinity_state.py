@@ -1,11 +1,11 @@
-"""InterPodAffinity's state within an attempt: pods by domain for each term, and as columns for preemption's dry run.
+"""InterPodAffinity's state in an attempt: pods by domain for each term, also as columns for the dry run of preemption.
 
-In the dry run every row stands for a cluster of its own, in which pods of that node were removed. Only the count of the
-node's own domain and the total differ. One number per row therefore replaces a copy of the state.
+In the dry run every row represents a separate cluster, in which pods of that node were removed. Only the count of the
+node's own domain and the total differ between rows. One number per row therefore replaces a copy of the state.
 
-Source: Kubernetes v1.34, plugins/interpodaffinity/filtering.go (preFilterState, updateWithPod).
-Shapes: counts of a tally have an int64 for each value id of the key's column, and a last one, 0, for rows without the
-key; counts and totals of a column have one for each row.
+Source: Kubernetes v1.34, plugins/interpodaffinity/filtering.go (preFilterState, updateWithPod). Shapes: counts of a
+tally have an int64 for each value id of the key's column, and a last element, 0, for rows without the key; counts and
+totals of a column have one element for each row.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,12 +33,12 @@ class AffinityTerms:
     candidates: PodMatcher | None  # pods that match all required affinity terms
     near_keys: tuple[str, ...]
     away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term: matching pods, topology key
-    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with weight, negative for anti-affinity
+    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with their weight, which is negative for anti-affinity
 
 
 @attrs.define(eq=False)
 class AffinityTally:
-    """Pods by domain of one key in this attempt. `counts` is the cache's own array until the first change."""
+    """Pods by domain of one topology key in this attempt. `counts` is the cache's own array until the first change."""
 
     key: str
     counts: Ints
@@ -56,7 +56,7 @@ class AffinityTally:
         self.total += amount
 
     def clone(self) -> "AffinityTally":
-        self.changed = False  # both share the array and copy it before writing
+        self.changed = False  # both tallies share the array, and copy it before writing
         return AffinityTally(self.key, self.counts, self.total)
 
 
@@ -71,7 +71,7 @@ class AffinityFiltering:
 
     @property
     def first_of_its_kind(self) -> bool:
-        """True if no domain has a matching pod and the pod matches its own terms; it needs only the topology keys."""
+        """True if no domain has a matching pod but the pod matches its own terms; a node then needs only the keys."""
         return self.speaks_of_itself and not any(tally.total for tally in self.candidates)
 
     def clone(self) -> "AffinityFiltering":
@@ -84,7 +84,7 @@ class AffinityFiltering:
 
 
 class _DomainColumn:
-    """A tally in the dry run: only the count of the row's own domain and the total differ."""
+    """A tally in the dry run; only the count of the row's own domain and the total differ between rows."""
 
     def __init__(self, tally: AffinityTally | None, key: str, table: TableCopy) -> None:
         self.ids = table.label(key).ids
@@ -116,7 +116,7 @@ class AffinityColumns:
         self._away = [_DomainColumn(tally, tally.key, table) for tally in filtering.away]
         self._minded = {key: _DomainColumn(tally, key, table) for key, tally in filtering.minded.items()}
         self._of: Sequence[Pod] = ()
-        # Columns, and how often each of these pods counts in them.
+        # Columns, with the number of times that each of these pods counts in them.
         self._counting: list[tuple[_DomainColumn, Ints]] = []
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
@@ -131,7 +131,7 @@ class AffinityColumns:
             column.add(np.repeat(rows, times[kinds]), amount)
 
     def _find(self, other: Pod) -> list[_DomainColumn]:
-        """Return the columns in which the pod counts, repeated as often as it counts."""
+        """Return the columns in which the pod counts, repeated by the number of times that it counts."""
         found: list[_DomainColumn] = []
         terms, namespaces = self._terms, self._namespaces
         if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
@@ -150,7 +150,7 @@ class AffinityColumns:
         return found
 
     def codes(self, rows: Rows) -> Ints:
-        # In reverse order, as in `filter_rows`: the first failing check wins.
+        # In reverse order, as in `filter_rows`, so that the first failing check wins.
         codes = np.zeros(len(rows), dtype=np.int64)
         for column in self._minded.values():
             codes[column.has_any(rows)] = MINDED

@@ -1,15 +1,15 @@
-"""PodTopologySpread: spreads the pods that a constraint selects evenly over the domains of its topology key.
+"""PodTopologySpread: spreads the pods selected by a constraint evenly over the domains of its topology key.
 
-A hard constraint rejects a node whose domain would exceed the minimum by more than maxSkew; a soft one prefers domains
-with fewer pods. Only nodes that have all the keys, and that the pod's node affinity and tolerations allow (depending on
-the constraint's policies), form domains.
+A hard constraint rejects a node if its domain would exceed the minimum by more than maxSkew; a soft constraint prefers
+domains with fewer pods. Only nodes that have all the keys, and that are allowed by the pod's node affinity and
+tolerations (depending on the constraint's policies), form domains.
 
-Results that depend on labels only (the rows that count, the domains) are cached until labels change. Numbers of pods
+Results that depend only on labels (the rows that count, the domains) are cached until labels change. Numbers of pods
 are read from the cache's counters. An attempt therefore costs a few vector steps over domains and rows.
 
-Rules: nominated_pods_wake, in the hint after a pod has changed.
+Rules: nominated_pods_wake, in the hint after a change of a pod.
 Source: Kubernetes v1.34 and v1.36, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
-Shapes: counts have an int64 for each value id of the key's column, and a last one for rows without the key.
+Shapes: counts have an int64 for each value id of the key's column, and a last element for rows without the key.
 Errors: none.
 """
 
@@ -66,7 +66,7 @@ class _Tally:
 
     ready: ReadyConstraint
     counts: Ints
-    least: int  # minimum over all domains, 0 if there are fewer than minDomains
+    least: int  # minimum over all domains, or 0 if there are fewer than minDomains
     changed: bool = False
 
     @classmethod
@@ -81,7 +81,7 @@ class _Tally:
         return self.ready.constraint.max_skew + self.least - self.ready.selects_itself
 
     def codes(self, ids: Ints) -> Ints:
-        """Return the code of a node in each of these domains, given as value ids."""
+        """Return the code of a node in each of these domains, which are given as value ids."""
         most = self.most
         if len(self.counts) > len(ids):
             codes = (self.counts[ids] > most) * np.int64(TOO_SKEWED)
@@ -102,7 +102,7 @@ class _Tally:
             self.least = int(sums.min())
 
     def clone(self) -> "_Tally":
-        self.changed = False  # both share the array and copy it before writing
+        self.changed = False  # both tallies share the array, and copy it before writing
         return _Tally(self.ready, self.counts, self.least)
 
 
@@ -117,13 +117,13 @@ class _Filtering:
 
 @attrs.define(eq=False)
 class _DomainColumns:
-    """One constraint in the dry run: only the row's own domain and the minimum differ."""
+    """One constraint in the dry run; only the row's own domain and the minimum differ between rows."""
 
     tally: _Tally
     ids: Ints  # value id of each row
     counts: Ints  # pods in the row's domain
     others_least: Ints | None  # minimum over the other domains; None: minDomains makes it 0
-    among_domains: Bools  # the row's domain counts for the minimum
+    among_domains: Bools  # True if the row's domain counts for the minimum
     may_count: Bools  # pods on the row count
 
     @classmethod
@@ -165,7 +165,7 @@ class _SpreadColumns:
         self._size = len(table.names)
         self._labelled = np.logical_and.reduce([column.ids >= 0 for column in self._columns])
         self._of: Sequence[Pod] = ()
-        self._selected: list[Bools] = []  # by constraint: which of these pods it selects
+        self._selected: list[Bools] = []  # by constraint: whether it selects each of these pods
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         if of is not self._of:
@@ -176,7 +176,7 @@ class _SpreadColumns:
                 column.counts += np.where(self._labelled & column.may_count, pods * amount, 0)
 
     def _which(self, constraint: SpreadConstraint, of: Sequence[Pod]) -> Bools:
-        """Return which of these pods the constraint selects. As upstream, terminating pods count here."""
+        """Return which of these pods the constraint selects. As in kube-scheduler, terminating pods count here."""
         namespace, selector = self._namespace, constraint.selector
         return np.array([other.namespace == namespace and selector.matches(other.labels) for other in of])
 
@@ -194,7 +194,7 @@ class _SpreadColumns:
 class _Scoring:
     rows: Rows
     raw: Ints
-    ignored: Bools | None  # nodes without all of the keys; None: there are none
+    ignored: Bools | None  # nodes that lack one of the keys; None: there are none
 
 
 @attrs.define(eq=False)
@@ -239,7 +239,7 @@ class PodTopologySpread:
         for tally in filtering.tallies:
             if table.label(tally.ready.constraint.topology_key).ids[row] < 0:
                 return
-        # As upstream, terminating pods count here, although the counters leave them out.
+        # As in kube-scheduler, terminating pods count here, although the counters omit them.
         for tally in filtering.tallies:
             ready = tally.ready
             if ready.constraint.selector.matches(other.labels) and (ready.among is None or ready.among.mask[row]):
@@ -309,7 +309,7 @@ class PodTopologySpread:
                 by_domain = counts * weight + float(constraint.max_skew - 1)
                 by_domain[-1] = 0.0
                 if len(readies) == 1 and len(by_domain) < len(ids):
-                    raw = _rounded(by_domain)[ids]  # few domains instead of as many values as rows
+                    raw = _rounded(by_domain)[ids]  # there are few domains, but as many values as rows
                     break
                 points = by_domain[ids]
             total = points if total is None else total + points
@@ -322,7 +322,7 @@ class PodTopologySpread:
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scoring: _Scoring = state.data[_SCORE]
-        if isinstance(table, TableWithoutPods):  # pods per node are counted now, pods per domain earlier
+        if isinstance(table, TableWithoutPods):  # pods per node are counted here, and pods per domain earlier
             scoring = state.data[_SCORE] = self._scoring(pod, table, rows, self._constraints.of(pod, SOFT))
         if rows is scoring.rows:
             return scoring.raw
@@ -388,7 +388,7 @@ class PodTopologySpread:
 
 
 def _raw_taints(node: Node) -> Sequence[Any]:
-    """Return the taints with timeAdded, which upstream compares as well."""
+    """Return the taints including timeAdded, which upstream compares as well."""
     taints: Sequence[Any] = node.spec.get("taints") or ()
     return taints
 
@@ -398,7 +398,7 @@ def _values_among(ids: Ints, size: int) -> Bools:
     seen = np.zeros(size, dtype=np.bool_)
     seen[ids[:_FIRST]] = True
     rest = ids[_FIRST:]
-    # Usually there are few values, the first nodes have them all, and every node has one.
+    # Usually there are few values, the first nodes have all of them, and every node has a value.
     if len(rest) and (np.count_nonzero(seen[:-1]) < size - 1 or lowest(rest) < 0):
         seen[rest] = True
     return seen

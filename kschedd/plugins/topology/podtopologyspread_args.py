@@ -1,4 +1,4 @@
-"""Arguments of PodTopologySpread: the constraints of pods that have none of their own.
+"""Arguments of PodTopologySpread, which are default constraints for pods without their own.
 
 Source: Kubernetes v1.34, validation_pluginargs.go (ValidatePodTopologySpreadArgs), apis/config/v1/defaults.go; v1.22,
 apis/config/v1beta1/defaults.go (SetDefaults_PodTopologySpreadArgs).
@@ -48,7 +48,7 @@ class DefaultConstraint:
 
     @property
     def raw(self) -> dict[str, Any]:
-        """The constraint as written in a pod spec."""
+        """The constraint in the format of a pod spec."""
         raw: dict[str, Any] = {
             "maxSkew": self.max_skew,
             "topologyKey": self.topology_key,
@@ -97,7 +97,7 @@ class PodTopologySpreadArgs:
     def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
         """Return the arguments with the version's default for `defaultingType`.
 
-        Before v1beta2 user-defined constraints did not require it; before v1.20 there were no others.
+        Before v1beta2, user-defined constraints did not require it; before v1.20 there were no other constraints.
         """
         if context.version in ("v1alpha1", "v1alpha2", "Policy"):
             return cls((), "List")

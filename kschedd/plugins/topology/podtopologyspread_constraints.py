@@ -1,8 +1,8 @@
 """Evaluation of a pod's spread constraints: the rows that count, the domains, and the pods to count in them.
 
-A pod's own constraints, or the default ones with the selector of its Services and controller, are prepared for
-PodTopologySpread. The result depends on the pod's signature and on labels and taints only, so it is cached until those
-change. Pods with the same affinity and tolerations share the rows that count.
+A pod's own constraints, or the default constraints with the selector of its Services and controller, are prepared for
+PodTopologySpread. The result depends only on the pod's signature and on labels and taints, so it is cached until these
+change. Pods with equal affinity and tolerations share the rows that count.
 
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go.
 Errors: none.
@@ -42,10 +42,10 @@ class ReadyConstraint:
 
     constraint: SpreadConstraint
     kind: PodMatcher | None  # None: an empty selector, which counts no pods
-    among: RowSet | None  # the rows whose pods count; None: every row that has the key
+    among: RowSet | None  # rows with pods that count; None: every row that has the key
     values: Ints | None  # value ids of its domains; None: every value of the key
     domains: int
-    selects_itself: int  # 1 if the pod itself matches
+    selects_itself: int  # 1 if the pod matches its own constraint
 
 
 def _by_action(args: PodTopologySpreadArgs) -> dict[str, list[Mapping[str, Any]]]:
@@ -63,7 +63,7 @@ class SpreadConstraints:
     _selectors: DefaultSelectors = attrs.field(init=False)
     # The following fields are valid until labels change.
     _stamp: int = attrs.field(init=False, default=-1)
-    # Keyed by signature without amounts, and more.
+    # By signature without amounts, and other values.
     _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
         init=False, factory=dict
     )
@@ -75,7 +75,7 @@ class SpreadConstraints:
         self._selectors = DefaultSelectors(self._cluster)
 
     def of(self, pod: Pod, action: str) -> tuple[ReadyConstraint, ...]:
-        """Return the pod's own constraints with this `action`, or the defaults if it has no constraints at all."""
+        """Return the pod's own constraints with this `action`, or the defaults if the pod has no constraints."""
         signature = pod.signature
         own = signature.spread_constraints
         selector: LabelSelector | None = None
@@ -105,7 +105,7 @@ class SpreadConstraints:
         return readies
 
     def hard(self, pod: Pod) -> Sequence[SpreadConstraint]:
-        """Return the pod's hard constraints as specified."""
+        """Return the pod's hard constraints as specified in the pod."""
         if pod.signature.spread_constraints:
             return self._stated(pod, None, HARD)
         selector = self._selectors.of(pod) if self._defaults[HARD] else None
@@ -117,7 +117,7 @@ class SpreadConstraints:
         return bool(self._defaults[HARD])
 
     def all_keys_needed(self, pod: Pod) -> bool:
-        """Return whether a node must have all topology keys; System defaults also count a node with only a hostname."""
+        """Return whether a node must have all topology keys; with the System defaults, the hostname is enough."""
         return bool(pod.signature.spread_constraints) or self._args.defaulting_type != "System"
 
     def domains(self, ready: ReadyConstraint) -> TopologyPairCounts:
@@ -137,8 +137,8 @@ class SpreadConstraints:
     def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
         """Return the counts, and the count of nodes without the key, which upstream treats as the domain "".
 
-        `seen` has the values of the nodes to score, the last entry for those without the key. All nodes without the key
-        count for that domain, even if none of them is scored.
+        `seen` has the values of the nodes to score; the last entry is for nodes without the key. All nodes without the
+        key count for that domain, even if none of them is scored.
         """
         table = self._cluster.table
         column = table.label(ready.constraint.topology_key)
@@ -167,7 +167,7 @@ class SpreadConstraints:
         return ReadyConstraint(constraint, kind, among, values, domains, int(selector.matches(pod.labels)))
 
     def _allowed_rows(self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> RowSet | None:
-        """Return the rows whose pods count: with all `keys`, and allowed by affinity and taints, if honored."""
+        """Return the rows with pods that count: rows with all `keys` that affinity and taints allow, if honored."""
         spec = pod.pod_spec
         honored: tuple[Any, ...] = (constraint.topology_key, keys)
         if constraint.honor_affinity:
@@ -193,7 +193,7 @@ class SpreadConstraints:
         return among
 
     def _domain_values(self, key: str, among: RowSet | None) -> tuple[Ints | None, int]:
-        """Return the value ids that occur in the rows (None: all of the column), and their number."""
+        """Return the value ids that occur in the rows (None: all value ids of the column), and their number."""
         place = (key, 0 if among is None else among.number)
         known = self._values.get(place)
         if known is None:

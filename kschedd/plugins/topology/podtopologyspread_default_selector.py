@@ -1,9 +1,9 @@
 """The default selector of a pod without spread constraints: the selectors of its Services and its controller.
 
-Used by PodTopologySpread if default constraints are configured. Results are cached until an object of one of the four
+PodTopologySpread uses it if default constraints are configured. Results are cached until an object of one of the four
 kinds changes.
 Source: Kubernetes v1.34, plugins/helper/spread.go (DefaultSelector).
-Errors: none; a controller that does not exist, or whose selector cannot be parsed, adds nothing.
+Errors: none; a controller that does not exist, or that has a selector which cannot be parsed, adds nothing.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class DefaultSelectors:
             self._services.clear()
             for service in self._cluster.of_kind("Service").values():
                 labels = service.spec.get("selector")
-                if labels:  # a Service without a selector selects nothing
+                if labels:  # a Service without a selector selects no pods
                     self._services.setdefault(service.namespace, []).append((from_map(labels), labels))
 
     def _worked_out(self, pod: Pod, owner: _Owner) -> LabelSelector:

@@ -1,10 +1,9 @@
-"""NodeVolumeLimits: a node passes if its CSI drivers can attach the pod's volumes in addition to those attached.
+"""NodeVolumeLimits: a node passes if its CSI drivers can attach the pod's volumes in addition to the attached ones.
 
-A volume that another pod on the node also uses is counted once. A driver without a limit on the node's CSINode, or a
-node without a CSINode, has no limit.
-Rules: portworx_volumes_counted, volumes_need_driver.
-Source: Kubernetes v1.34, v1.36 and v1.37, plugins/nodevolumelimits/csi.go.
-Errors: a missing claim rejects the pod; a failing CSI translation is an error on nodes that need it.
+A volume that is also used by another pod on the node is counted once. A driver without a limit on the node's CSINode,
+or a node without a CSINode, has no limit. Rules: portworx_volumes_counted, volumes_need_driver. Source: Kubernetes
+v1.34, v1.36 and v1.37, plugins/nodevolumelimits/csi.go. Errors: a missing claim rejects the pod; a failed CSI
+translation is an error on nodes that need it.
 """
 
 from collections.abc import Sequence
@@ -49,11 +48,11 @@ _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 
 @attrs.frozen
 class _Wanted:
-    """The volumes the pod needs attached."""
+    """The volumes that must be attached for the pod."""
 
     volumes: list[Attachable | Fault]
     at_most: Attached | None  # volumes if every in-tree plugin is migrated; None if a volume has a fault
-    everywhere: bool  # all of these count on every node
+    everywhere: bool  # True if all of these volumes count on every node
     is_migrated: IsMigrated
 
     def on(self, csi_node: Object | None) -> Attached | Fault:
@@ -91,10 +90,10 @@ class NodeVolumeLimits:
         return bool(spec.volumes)
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
-        """Return the nodes that certainly have room for the volumes, even if all of them count and none is attached.
+        """Return the nodes with enough room for the volumes, even if all of them count and none is attached.
 
-        If no node has limits, these are all nodes. In a what-if copy they are the nodes that had room with all their
-        pods and got no others.
+        If no node has limits, all nodes are returned. In a what-if copy, these are the nodes that had enough room with
+        all their pods and got no further pods.
         """
         wanted: _Wanted | None = state.data.get(self.name)
         own = self._cluster.table
@@ -138,14 +137,14 @@ class NodeVolumeLimits:
         return None
 
     def _needed(self, wanted: _Wanted) -> bool:
-        """Return whether nodes without a driver of the volumes are infeasible."""
+        """Return whether nodes that lack a driver of the volumes are infeasible."""
         if not self._needs_drivers:
             return False
         drivers = {each.driver for each in wanted.volumes if isinstance(each, Attachable)}
         return any(map(self._prevents, drivers))
 
     def _missing(self, new: Attached, csi_node: Object | None) -> str:
-        """Return a driver that the node lacks but needs; "" if there is none."""
+        """Return a driver that the node needs but lacks, or ""."""
         needed = {driver for driver, _ in new if self._prevents(driver)} if self._needs_drivers else set()
         if needed and csi_node is not None:
             needed.difference_update(driver.get("name") for driver in csi_node.spec.get("drivers") or ())

@@ -1,12 +1,10 @@
-"""VolumeBinding: a node passes if it can use the pod's bound volumes and its unbound claims can be bound there.
+"""VolumeBinding: a node passes if the pod's bound volumes are usable and its unbound claims can be bound there.
 
 Reserve assumes the bindings and provisionings. PreBind writes them (the claim into the volume, the chosen node into the
-claim) and waits until every claim is bound. Unreserve reverts the assumptions.
-Rules: capacity_scored.
-Source: Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go.
-Units: scores 0 to 100.
-Errors: PreFilter rejects the pod if a claim is missing, lost, being deleted, not the pod's own, or unbound in Immediate
-mode; an undecidable case (missing StorageClass, invalid selector) is an error on the node.
+claim), and waits until every claim is bound. Unreserve reverts the assumptions. Rules: capacity_scored. Source:
+Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go. Units: scores 0 to 100. Errors: PreFilter
+rejects the pod if a claim is missing, lost, being deleted, not the pod's own, or unbound in Immediate mode. Cases that
+cannot be decided (missing StorageClass, invalid selector) are an error on the node.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -60,12 +58,12 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 
 @attrs.define(eq=False)
 class _Attempt:
-    """State of the pod's claims in one attempt. What-if runs share it: other pods do not affect it."""
+    """State of the pod's claims in an attempt. What-if runs share this state, because other pods do not affect it."""
 
     claims: PodClaims
     by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
     all_bound: bool = False
-    before: dict[str, Object] = attrs.field(factory=dict)  # key -> the cluster's version of each assumed object
+    before: dict[str, Object] = attrs.field(factory=dict)  # key -> original version of each assumed object
 
 
 CAPACITY_SHAPE: Final = (ShapePoint(0, 10), ShapePoint(100, 0))
@@ -186,14 +184,14 @@ class VolumeBinding:
         return None
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
-        """Return all nodes if all claims are bound to volumes without node affinity, else none."""
+        """Return all nodes if all claims are bound to volumes without node affinity, otherwise none."""
         attempt: _Attempt | None = state.data.get(self.name)
         return np.full(len(rows), attempt is None or attempt.claims.usable_everywhere)
 
     # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Any) -> Status | None:
-        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, even if only with 0.
+        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, even if all scores are 0.
         return None if self._shape else SKIP
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:

@@ -1,9 +1,8 @@
-"""VolumeRestrictions: a node passes if no pod on it uses a disk of the incoming pod that cannot be shared.
+"""VolumeRestrictions: a node passes if none of its pods uses a disk of the incoming pod that cannot be shared.
 
 Such disks are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read) and EBS volumes. A claim
-with access mode ReadWriteOncePod can have one user in the whole cluster. While another pod uses it no node passes, but
-preempting that pod helps.
-Source: Kubernetes v1.34, plugins/volumerestrictions/volume_restrictions.go.
+with access mode ReadWriteOncePod can have only one user in the whole cluster. While another pod uses the claim no node
+passes, but preempting that pod helps. Source: Kubernetes v1.34, plugins/volumerestrictions/volume_restrictions.go.
 Errors: a claim that does not exist rejects the pod in PreFilter.
 """
 
@@ -41,7 +40,7 @@ _DISKS: Final = ("gcePersistentDisk", "awsElasticBlockStore", "rbd", "iscsi")
 
 
 def disks(pod: Pod) -> list[Raw]:
-    """Return the pod's volumes that can conflict with another pod's."""
+    """Return the pod's volumes that can conflict with volumes of another pod."""
     return [volume for volume in pod.signature.spec.volumes if any(volume.get(kind) is not None for kind in _DISKS)]
 
 
@@ -79,18 +78,18 @@ def _same_image(a: Raw, b: Raw) -> bool:
 class _Wanted:
     disks: list[Raw]
     claims: frozenset[str]  # names of the pod's ReadWriteOncePod claims
-    users: int  # uses of these claims by assigned pods
+    users: int  # number of uses of these claims by assigned pods
 
     def clone(self) -> "_Wanted":
         return _Wanted(self.disks, self.claims, self.users)
 
     def uses(self, other: Pod) -> int:
-        # By name only: upstream does not compare the other pod's namespace here.
+        # Only names are compared, because upstream does not compare the other pod's namespace here.
         return sum(name in self.claims for name in claims_named(other)) if self.claims else 0
 
 
 class _DiskColumns:
-    """The plugin's dry-run columns: pods on each row with a conflicting disk, and uses of the claims."""
+    """The plugin's dry-run columns: the pods on each row with a conflicting disk, and the uses of the claims."""
 
     def __init__(self, wanted: _Wanted, table: TableCopy) -> None:
         self._wanted = wanted

@@ -1,6 +1,6 @@
-"""VolumeZone: a node passes if its zone and region labels match those of the pod's bound volumes.
+"""VolumeZone: a node passes if its zone and region labels match the labels of the pod's bound volumes.
 
-A node without any zone or region label passes: upstream assumes a single-zone cluster.
+A node without any zone or region label passes, because upstream assumes a single-zone cluster.
 Source: Kubernetes v1.34, plugins/volumezone/volume_zone.go, cloud-provider/volume/helpers (LabelZonesToSet).
 Errors: a claim, class or volume that does not exist rejects the pod in PreFilter.
 """
@@ -36,7 +36,7 @@ _CONFLICT: Final = unresolvable("node(s) had no available volume zone")
 
 @attrs.frozen
 class Topology:
-    """One topology label of a volume; a node must have one of the values."""
+    """One topology label of a volume; a node must have one of the label's values."""
 
     key: str
     values: frozenset[str]
@@ -133,7 +133,7 @@ class VolumeZone:
 
 
 def _waits(claim: Object, cluster: SchedulerCache) -> Status | None:
-    """Return why an unbound claim rejects the pod on every node; None if it is WaitForFirstConsumer."""
+    """Return why an unbound claim rejects the pod on every node, or None if it is WaitForFirstConsumer."""
     name = class_of(claim)
     if not name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")

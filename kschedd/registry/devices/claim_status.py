@@ -1,7 +1,7 @@
-"""Validation of a ResourceClaim's status: allocation, reservations, and device status reported by drivers.
+"""Validation of a ResourceClaim's status: its allocation, its reservations, and the device status reported by drivers.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (ValidateResourceClaimStatusUpdate).
-Takes claims that match the schema; appends to `faults`.
+The functions take claims that match the schema, and append to `faults`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -79,13 +79,13 @@ def _validate_reservation(before: Raw, after: Raw, deleted: Any, faults: Faults)
 
 
 def device_id(device: Raw) -> str:
-    """Return the id of a device, or of a share of one, as upstream prints it."""
+    """Return the id of a device, or of a share of a device, as kube-apiserver prints it."""
     parts = [device.get(field) or "" for field in ("driver", "pool", "device")]
     return "/".join([*parts, device["shareID"]] if device.get("shareID") else parts)
 
 
 def allocated_devices(status: Raw) -> set[str]:
-    """Return the devices allocated in this claim status, in the form of `device_id`."""
+    """Return the devices allocated in this claim status, in the format of `device_id`."""
     return {
         device_id(result) for result in ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     }

@@ -1,6 +1,6 @@
 """Validation of device fields added in 1.36: counters, taints, node selection, binding conditions, request policies.
 
-Fields of disabled features have been dropped before (`disabled_fields`).
+Fields of disabled features have already been dropped (`disabled_fields`).
 
 Source: Kubernetes v1.36, pkg/apis/resource/validation/validation.go.
 """
@@ -41,7 +41,7 @@ _IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def validate_shared_counters(spec: Raw, faults: Faults) -> None:
-    """Validate the counter sets of a slice, which may not contain devices as well."""
+    """Validate the counter sets of a slice, which may not also contain devices."""
     sets = spec.get("sharedCounters")
     if sets is not None and spec.get("devices") is not None:
         faults.append(invalid("spec", "", "only one of `sharedCounters` or `devices` is allowed"))
@@ -77,13 +77,16 @@ def _repeated(keys: Sequence[str], path: str, faults: Faults) -> None:
 
 
 def most_devices(devices: Sequence[Raw]) -> int:
-    """Return the maximum number of devices in a slice with these devices."""
+    """Return the maximum number of devices in a slice that contains these devices."""
     features = any(device.get(field) for device in devices for field in ("taints", "consumesCounters"))
     return _MOST_DEVICES_WITH_FEATURES if features else _MOST_DEVICES
 
 
 def validate_device_features(device: Raw, path: str, faults: Faults, *, per_device: bool) -> None:
-    """Validate the 1.36 fields of a device. `per_device`: each device of the slice sets its own node selection."""
+    """Validate the 1.36 fields of a device.
+
+    `per_device` is true if each device of the slice sets its own node selection.
+    """
     for name, capacity in (device.get("capacity") or {}).items():
         policy = capacity.get("requestPolicy")
         if policy is None:
@@ -164,7 +167,7 @@ def _validate_conditions(device: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_request_policy(policy: Raw, capacity: Any, path: str, faults: Faults) -> None:
-    """Validate a request policy; `capacity` is the device's total."""
+    """Validate a request policy; `capacity` is the total of the device."""
     values, valid_range, default = policy.get("validValues") or (), policy.get("validRange"), policy.get("default")
     if values and valid_range is not None:
         both = 'cannot specify "validValues" and "validRange" at the same time'
@@ -186,7 +189,7 @@ def _validate_values(values: Sequence[Any], default: Any, capacity: Any, path: s
             faults.append(invalid(f"{path}[{index}]", as_stored(values[index]), why))
     if len(values) > _MOST_VALUES:
         faults.append(too_many(path, len(values), _MOST_VALUES))
-        values = ()  # not checked further, so none of them is the default
+        values = ()  # the values are not checked further, so none of them is the default
     for index, each in enumerate(values):
         if nanos(each) > nanos(capacity):
             why = f"option is larger than capacity value: {as_stored(capacity)}"

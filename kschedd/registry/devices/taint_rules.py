@@ -1,4 +1,4 @@
-"""Taints of devices: validation of DeviceTaintRules, with the messages of 1.37, and the time of taints.
+"""Taints of devices: validation of DeviceTaintRules, with the messages of 1.37, and the times of taints.
 
 Source: Kubernetes v1.37, pkg/apis/resource/validation/validation.go (validateDeviceTaintRuleSpec), v1/defaults.go.
 """
@@ -27,7 +27,7 @@ def validate_device_taint_rule(spec: dict[str, Any]) -> list[FieldError]:
 
 
 def date_taints(new: dict[str, Any], at: str) -> None:
-    """Set the time of taints that have none to `at`, in a ResourceSlice's devices or in a DeviceTaintRule."""
+    """Set the time `at` in taints without a time, in the devices of a ResourceSlice or in a DeviceTaintRule."""
     spec = new.get("spec") or {}
     if spec.get("taint"):
         new["spec"] = {**spec, "taint": _dated(spec["taint"], at)}

@@ -1,7 +1,7 @@
 """Validation of dynamic resource allocation: ResourceSlices, ResourceClaims, their templates, DeviceClasses.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go.
-Takes objects that match the schema and have their defaults. CEL expressions are not compiled here.
+The functions take objects that match the schema and have their defaults. CEL expressions are not compiled here.
 """
 
 import re
@@ -30,7 +30,7 @@ _MOST_SELECTORS: Final = 32
 _MOST_ALTERNATIVES: Final = 8
 _MOST_CONSTRAINTS: Final = 32
 _MOST_CONFIGS: Final = 32
-_MOST_NAMED: Final = 32  # attributes and capacities of a device
+_MOST_NAMED: Final = 32  # maximum number of attributes and capacities of a device
 _LONGEST_POOL: Final = 253
 _LONGEST_DOMAIN: Final = 63
 _LONGEST_ID: Final = 32
@@ -135,7 +135,7 @@ def _validate_constraint(constraint: Raw, path: str, names: set[str], faults: Fa
 
 
 def validate_requests(requests: Sequence[str], path: str, names: Collection[str], faults: Faults) -> None:
-    """Validate names of requests, or of a request and one of its alternatives; each may occur only once."""
+    """Validate names of requests, or of a request and one of its alternatives; each name may occur only once."""
     seen = set()
     for index, name in enumerate(requests):
         here = f"{path}[{index}]"
@@ -198,7 +198,7 @@ def validate_pool_name(name: str, path: str, faults: Faults) -> None:
 def _validate_attribute_name(name: str, path: str, faults: Faults) -> None:
     """Validate the name of an attribute or a capacity: a C identifier, optionally prefixed by a domain.
 
-    A name with more than one slash is not checked further, as upstream.
+    As in kube-apiserver, a name with more than one slash is not checked further.
     """
     if not name:
         faults.append(required(path, "name required"))
@@ -343,7 +343,7 @@ def _shown_key(key: str) -> str:
 
 
 def _validate_place(spec: Raw, faults: Faults) -> None:
-    """Validate the node selection of a slice: exactly one of its fields must be set."""
+    """Validate the node selection of a slice, which must set exactly one of its fields."""
     if (name := spec.get("nodeName")) is not None:
         if not name:
             faults.append(invalid("spec.nodeName", name, "must be either unset or set to a non-empty string"))

@@ -1,7 +1,7 @@
 """Validation of Endpoints and EndpointSlices: addresses and ports.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateEndpoints), pkg/apis/discovery/validation.
-Takes objects that match the schema and have their defaults; appends to `faults`.
+The functions take objects that match the schema and have their defaults, and append to `faults`.
 """
 
 from typing import Any, Final
@@ -162,7 +162,7 @@ def _validate_port(port: Raw, path: str, faults: Faults, *, named: bool) -> None
 
 
 def _validate_protocols(port: Raw, path: str, faults: Faults, *, stated: bool = False) -> None:
-    """Append the errors of a port's protocols. `stated`: an empty protocol is unsupported, not missing."""
+    """Append the errors of a port's protocols. If `stated`, an empty protocol is unsupported and not missing."""
     protocol = port.get("protocol") or ""
     if not protocol and not stated:
         faults.append(required(f"{path}.protocol"))

@@ -1,4 +1,4 @@
-"""Lists of taints and tolerations in annotations, as JSON; the predecessors of the fields.
+"""Lists of taints and tolerations as JSON in annotations, which preceded the fields.
 
 Source: Kubernetes v1.34, pkg/apis/core/helper (GetTolerationsFromPodAnnotations, GetTaintsFromNodeAnnotations); Go
 1.24, encoding/json.
@@ -24,7 +24,7 @@ _TYPES: Final[Mapping[str, str]] = {
 
 
 def annotated_list(text: str, struct: str) -> tuple[list[Raw], str]:
-    """Return the list of structs (Taint or Toleration) in an annotation, and the error if it cannot be parsed."""
+    """Return the list of structs (Taint or Toleration) in an annotation, and the error if the list cannot be parsed."""
     if wrong := json_error(text):
         return [], wrong
     try:

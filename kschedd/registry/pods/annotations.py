@@ -51,7 +51,7 @@ def has_good_cost(annotations: Annotations) -> bool:
 def validate_pod_annotations(
     annotations: Annotations, spec: Raw, path: str, faults: Faults, old: Annotations | None = None
 ) -> None:
-    """Validate the annotations that relate to the pod's spec; `old` are those before an update."""
+    """Validate the annotations that relate to the pod's spec; `old` are the annotations before an update."""
     if MIRROR in annotations and not spec.get("nodeName"):
         why = "must set spec.nodeName if mirror pod annotation is set"
         faults.append(invalid(f"{path}[{MIRROR}]", annotations[MIRROR], why))
@@ -87,7 +87,7 @@ def _validate_seccomp(profile: str, path: str, faults: Faults) -> None:
 
 
 def validate_profiles_match(annotations: Annotations, spec: Raw, path: str, faults: Faults) -> None:
-    """Check that the profiles which a new pod or a template names by annotation and by field are equal."""
+    """Check that a new pod or a template names the same profiles in annotations and in fields."""
     of_pod = spec.get("securityContext") or {}
     _match(annotations.get(_SECCOMP_OF_POD), of_pod.get("seccompProfile"), f"{path}.securityContext", "seccomp", faults)
     for container, here in each_container(spec, path):
@@ -137,7 +137,7 @@ def validate_annotation_changes(old: Annotations, new: Annotations, path: str, f
 
 
 def validate_claims_by_name(name: str, spec: Raw, faults: Faults) -> None:
-    """Validate the names of the claims for ephemeral volumes of the pod of this name."""
+    """Validate the names of the claims for ephemeral volumes of the pod with this name."""
     volumes = spec.get("volumes") or ()
     made = {f"{name}-{volume.get('name') or ''}" for volume in volumes if "ephemeral" in volume}
     for index, volume in enumerate(volumes):
@@ -155,7 +155,7 @@ _USE_FIELD: Final = 'deprecated since v1.30; use the "appArmorProfile" field ins
 
 
 def with_app_armor_fields(spec: Raw, annotations: Annotations) -> tuple[Raw, list[str]]:
-    """Return a new pod's spec with the profiles from its annotations in fields that are not set, and the warnings."""
+    """Return a new pod's spec with unset profile fields filled from its annotations, and the warnings."""
     warnings: list[str] = []
     if (spec.get("os") or {}).get("name") == "windows" or not any(key.startswith(APPARMOR) for key in annotations):
         return spec, warnings

@@ -1,9 +1,9 @@
 """Server-side defaults of a container besides resources and ports: probes, lifecycle hooks, environment variables.
 
-Scheduling does not read these fields. But an object that is written back with all its server-side defaults must not
-appear changed.
-Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe, SetDefaults_HTTPGetAction,
-SetDefaults_ObjectFieldSelector); the encoding of core/v1 types omits a variable's empty value.
+Scheduling does not read these fields. However, an object that is written back with all its server-side defaults must
+not appear changed. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe,
+SetDefaults_HTTPGetAction, SetDefaults_ObjectFieldSelector); the encoding of core/v1 types omits a variable's empty
+value.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 
 
 def default_details(container: Raw) -> None:
-    """Set the defaults of probes, hooks and environment. Modifies `container`, which belongs to the caller."""
+    """Set the defaults of probes, hooks and environment. It modifies `container`, which belongs to the caller."""
     for field in _PROBES:
         if (probe := container.get(field)) is not None:
             container[field] = _filled(_action(probe), _PROBE)

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validateProbe, validateHandler, ValidateEnv,
 ValidateEnvFrom, ValidateVolumeMounts, ValidateVolumeDevices, validateResizePolicy).
-Takes containers that match the schema and have their defaults; appends to `faults`.
+The functions take containers that match the schema and have their defaults, and append to `faults`.
 """
 
 import re
@@ -64,7 +64,7 @@ def validate_hooks(container: Raw, path: str, grace: int, faults: Faults) -> Non
 
 
 def refuse_hooks(container: Raw, path: str, faults: Faults) -> None:
-    """Reject fields that init containers other than sidecars may not have."""
+    """Reject fields that are forbidden in init containers other than sidecars."""
     for field in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
         if container.get(field) is not None:
             why = "may not be set for init containers without restartPolicy=Always"
@@ -165,7 +165,7 @@ def _validate_reference_name(source: Raw, path: str, faults: Faults) -> None:
     name = source.get("name") or ""
     if not name:
         faults.append(required(f"{path}.name"))
-    else:  # like a name prefix: it may end with a dash
+    else:  # like a name prefix, the name may end with a dash
         faults += [invalid(f"{path}.name", name, why) for why in dns_subdomain(without_last_dash(name))]
 
 

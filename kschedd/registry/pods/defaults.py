@@ -1,10 +1,10 @@
 """Server-side defaults of a pod's spec.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go
-(applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition).
-Takes specs that match the schema (checked by `schema_check`) and does not modify them: changed parts are copied.
-Quantities are returned in canonical form and rounded up to thousandths, as an API server stores them. Defaults of
-probes, hooks and environment are in `container_defaults`.
+(applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition). The functions take specs that match the schema
+(checked by `schema_check`) and do not modify them: changed parts are copied. Quantities are returned in canonical form
+and rounded up to thousandths, as an API server stores them. Defaults of probes, hooks and environment are in
+`container_defaults`.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ _MILLI: Final = 10**6  # nanos
 
 @lru_cache(1 << 13, typed=True)
 def stored_quantity(quantity: str | int | float) -> str:
-    """Return a ResourceList quantity as the API server stores it: rounded up to thousandths."""
+    """Return a ResourceList quantity in the form that kube-apiserver stores: rounded up to thousandths."""
     amount = nanos(quantity)
     rounded = -(-abs(amount) // _MILLI) * _MILLI
     if rounded == abs(amount):
@@ -32,7 +32,7 @@ def stored_quantity(quantity: str | int | float) -> str:
 
 
 def stored_resources(resources: Raw) -> Raw:
-    """Return a ResourceList with its quantities as stored; the argument itself if they already are."""
+    """Return a ResourceList with stored forms of its quantities, or the argument itself if nothing changes."""
     for quantity in resources.values():
         if stored_quantity(quantity) != quantity:
             return {name: stored_quantity(value) for name, value in resources.items()}
@@ -40,7 +40,7 @@ def stored_resources(resources: Raw) -> Raw:
 
 
 def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
-    """Return a copy without empty lists and maps (omitempty in the API types); those in `needed` are kept."""
+    """Return a copy without empty lists and maps (omitempty in the API types), but with the fields in `needed`."""
     return {
         field: value
         for field, value in raw.items()
@@ -51,7 +51,8 @@ def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
 def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     """Return the spec with its defaults.
 
-    In a template, requests are not set from limits, and ports are not defaulted; that happens when the pod is created.
+    In a template, requests are not set from limits and ports are not defaulted, because this happens when the pod is
+    created.
     """
     new = without_empty(spec, type_named("PodSpec"), "containers", *(() if template else ("overhead",)))
     if not new.get("restartPolicy"):
@@ -119,7 +120,7 @@ def _container(container: Raw, host_network: bool, keep_requests: bool) -> Raw:
 
 
 def stored_requirements(resources: Raw) -> Raw:
-    """Return ResourceRequirements with their quantities as stored."""
+    """Return ResourceRequirements with stored forms of the quantities."""
     requests = resources.get("requests")
     limits = resources.get("limits")
     if requests:
@@ -213,9 +214,9 @@ def _for_pods(name: str) -> bool:
 
 
 def _default_pod_level(spec: Raw) -> None:
-    """Set the defaults of pod-level requests and limits that are partly stated.
+    """Set the defaults of pod-level requests and limits that are partly given.
 
-    Modifies `spec`, which is already a copy.
+    It modifies `spec`, which is already a copy.
     """
     resources = spec["resources"]
     limits = dict(resources.get("limits") or {})
@@ -251,7 +252,7 @@ def _all_resources(spec: Raw, side: str) -> set[str]:
 
 
 def _style_of(spec: Raw, side: str, name: str) -> Any:
-    """Return the notation of a sum: that of its first part."""
+    """Return the notation of a sum, which is the notation of its first part."""
     for container in _each(spec):
         quantity = ((container.get("resources") or {}).get(side) or {}).get(name)
         if quantity is not None:
@@ -286,8 +287,8 @@ def aggregate(spec: Raw, side: str) -> dict[str, int]:
 def merge_label_keys(spec: Raw, labels: Mapping[str, str]) -> Raw:
     """Return a new pod's spec with its matchLabelKeys and mismatchLabelKeys merged into the label selectors.
 
-    Keys without a matching label on the pod are ignored. Keys merged already are not merged again, so that an object
-    exported from one cluster can be created in another.
+    Keys without a matching label on the pod are ignored. Keys that are already merged are not merged again, so that an
+    object exported from one cluster can be created in another.
     """
     new = None
     if any(constraint.get("matchLabelKeys") for constraint in spec.get("topologySpreadConstraints") or ()):

@@ -1,4 +1,4 @@
-"""Validation of the downward API: fields and resources of a pod that its containers can read.
+"""Validation of the downward API: the fields and resources of a pod that its containers can read.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validateObjectFieldSelector,
 validateContainerResourceFieldSelector), pkg/apis/core/pods/helpers.go (ConvertDownwardAPIFieldLabel).

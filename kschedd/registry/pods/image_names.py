@@ -1,4 +1,4 @@
-"""Names of container images: parsing of the tag, which decides the default pull policy.
+"""Names of container images: parsing of the tag, which determines the default pull policy.
 
 Source: Kubernetes v1.34, pkg/util/parsers/parsers.go (ParseImageName); github.com/distribution/reference v0.6.0,
 normalize.go and regexp.go.
@@ -23,12 +23,12 @@ _DIGEST_LENGTHS: Final = {"sha256": 64, "sha384": 96, "sha512": 128}  # in hexad
 
 @lru_cache(1 << 10)
 def image_pull_policy(image: str) -> str:
-    """Return Always for an image tagged latest or without tag and digest; IfNotPresent otherwise, also if invalid."""
+    """Return Always for an image tagged latest or without tag and digest, otherwise (or if invalid) IfNotPresent."""
     return "Always" if image_tag(image) == "latest" else "IfNotPresent"
 
 
 def image_tag(image: str) -> str:
-    """Return the tag: latest if there is neither a tag nor a digest; empty for a digest alone or an invalid name."""
+    """Return the tag: "latest" without tag and digest, "" for a digest alone or an invalid name."""
     if _IDENTIFIER.fullmatch(image):
         return ""
     domain, slash, path = image.partition("/")
@@ -43,7 +43,7 @@ def image_tag(image: str) -> str:
 
 
 def _is_digest(digest: str | None) -> bool:
-    """Return whether the digest is absent or one of a known algorithm."""
+    """Return whether the digest is absent or has a known algorithm."""
     if digest is None:
         return True
     algorithm, _, encoded = digest.partition(":")

@@ -1,7 +1,7 @@
-"""Validation of a pod's status: of its fields, and of changes to them.
+"""Validation of a pod's status: its fields, and changes to the fields.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodStatusUpdate and what it calls).
-Takes statuses that match the schema.
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodStatusUpdate and the functions that it
+calls). The functions take statuses that match the schema.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def validate_pod_status(status: Raw, path: str = "status") -> Faults:
 
 
 def _validate_addresses(addresses: Sequence[Raw], path: str, faults: Faults) -> None:
-    """Validate addresses; at most one per family is allowed."""
+    """Validate addresses, of which only one per family is allowed."""
     texts = [address.get("ip") or "" for address in addresses]
     for index, text in enumerate(texts):
         if not is_address(text):

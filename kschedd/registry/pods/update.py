@@ -1,9 +1,9 @@
-"""Validation of pod updates: few fields of a pod's spec may change after creation.
+"""Validation of pod updates: only a few fields of a pod's spec may change after creation.
 
 A plain update may change images, shorten activeDeadlineSeconds, add tolerations and remove scheduling gates. For a
 gated pod it may also narrow nodeSelector and node affinity. All other fields must be equal.
 Source: Kubernetes v1.34, ValidatePodUpdate in pkg/apis/core/validation/validation.go.
-Takes specs that have their defaults.
+The functions take specs that have their defaults.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ def validate_pod_update(old: Raw, new: Raw) -> Faults:
         why = "existing toleration can not be modified except its tolerationSeconds"
         faults.append(forbidden("spec.tolerations", why))
     else:
-        # Repeated, since added tolerations may be invalid.
+        # The validation is repeated, because added tolerations may be invalid.
         validate_tolerations(tolerations, "spec.tolerations", faults)
     gates, gated = new.get("schedulingGates") or [], old.get("schedulingGates") or []
     last = {gate.get("name", ""): index for index, gate in enumerate(gates)}
@@ -84,7 +84,7 @@ def _without(containers: Sequence[Raw], *fields: str) -> list[Any]:
 
 
 def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
-    """Append the faults of a changed activeDeadlineSeconds; False if it is out of range or greater than before."""
+    """Append the faults of a changed activeDeadlineSeconds; return False if it is out of range or was increased."""
     path = "spec.activeDeadlineSeconds"
     if after is None:
         if before is not None:
@@ -99,7 +99,7 @@ def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
 
 
 def _bare(toleration: Raw) -> tuple[str, ...]:
-    """Return a toleration's fields other than its time."""
+    """Return the fields of a toleration without tolerationSeconds."""
     return tuple(toleration.get(field) or "" for field in ("key", "operator", "value", "effect"))
 
 
@@ -111,7 +111,7 @@ def _keep(rest: dict[str, Any], old: Raw, field: str) -> None:
 
 
 def _restore(rest: dict[str, Any], old: Raw, *fields: str) -> None:
-    """Restore containers' old values of mutable fields, so that a diff shows the other fields only."""
+    """Restore the old values of the containers' mutable fields, so that a diff shows only the other fields."""
     for kind in ("containers", "initContainers"):
         before, after = old.get(kind) or (), rest.get(kind) or ()
         if after:

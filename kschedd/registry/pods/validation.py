@@ -1,9 +1,9 @@
-"""Validation of a pod's spec, or of a pod template's.
+"""Validation of the spec of a pod or of a pod template.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and what it calls).
-Takes specs that match the schema and have their defaults. The spec is validated without the pod's metadata, so that the
-result is valid for every pod with that spec; `validation_pod_annotations` validates fields against the metadata. Errors
-are in upstream's order.
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and the functions that it calls). The
+functions take specs that match the schema and have their defaults. The spec is validated without the pod's metadata, so
+that the result is valid for every pod with this spec. `validation_pod_annotations` validates fields against the
+metadata. Errors are in upstream's order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ _LONGEST_DEADLINE: Final = 2**31 - 1
 
 
 def validate_pod_spec(spec: Raw, path: str = "spec", *, template: bool = False) -> Faults:
-    """Return all errors in a pod's spec, or in a pod template's."""
+    """Return all errors in the spec of a pod or of a pod template."""
     faults: Faults = []
     if spec.get("terminationGracePeriodSeconds") is None:
         faults.append(required(f"{path}.terminationGracePeriodSeconds"))
@@ -109,7 +109,7 @@ def validate_tokens(spec: Raw, faults: Faults) -> None:
 
 
 def validate_new_pod(spec: Raw, faults: Faults) -> None:
-    """Reject fields that a new pod may not have: a node while it is gated, and ephemeral containers."""
+    """Reject fields that a new pod may not have: a node name while it is gated, and ephemeral containers."""
     if spec.get("ephemeralContainers"):
         faults.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
     if spec.get("nodeName") and spec.get("schedulingGates"):
@@ -133,7 +133,7 @@ def _validate_resources_of_pod(resources: Raw, spec: Raw, path: str, faults: Fau
 
 
 def _validate_host_users(spec: Raw, path: str, faults: Faults) -> None:
-    """Check that a pod with its own user namespace shares no other namespace with the node."""
+    """Check that a pod with its own user namespace shares no other namespace with its node."""
     for field, called in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
         if spec.get(field):
             faults.append(forbidden(f"{path}.{called}", "when `hostUsers` is false"))
@@ -239,7 +239,7 @@ def _validate_init_containers(spec: Raw, path: str, volumes: Volumes, claims: fr
             faults.append(duplicate(f"{here}.name", name))
         elif name:
             names.add(name)
-        # Init containers run in sequence: each is checked alone, and reported with index 0.
+        # Init containers run in sequence, so each is checked separately, and is reported with index 0.
         _validate_host_ports(container, f"{path}.initContainers[0]", set(), faults)
         if restart == "Always":
             validate_hooks(container, here, spec.get("terminationGracePeriodSeconds") or 0, faults)
@@ -250,7 +250,7 @@ def _validate_init_containers(spec: Raw, path: str, volumes: Volumes, claims: fr
 def _validate_container(
     container: Raw, spec: Raw, path: str, volumes: Volumes, claims: frozenset[str], faults: Faults
 ) -> None:
-    """Validate the fields that all kinds of containers have."""
+    """Validate the fields that all types of containers have."""
     name = container.get("name") or ""
     if not name:
         faults.append(required(f"{path}.name"))
@@ -273,7 +273,7 @@ def _validate_container(
 
 
 def _validate_image(container: Raw, path: str, faults: Faults) -> None:
-    """Reject an image with surrounding whitespace in a pod; templates may have it."""
+    """Reject surrounding whitespace in the image of a pod; templates may contain it."""
     image = container.get("image") or ""
     if image != image.strip():
         faults.append(invalid(f"{path}.image", image, "must not have leading or trailing whitespace"))
@@ -311,7 +311,7 @@ def _validate_host_ports(container: Raw, path: str, taken: set[tuple[str, str, i
 
 
 def _validate_ports_on_host(spec: Raw, path: str, faults: Faults) -> None:
-    """Check that with the node's network the host port of each container port is equal to it."""
+    """Check that with host networking, the host port of each container port equals the container port."""
     for place, container in enumerate(spec.get("containers") or ()):
         for index, port in enumerate(container.get("ports") or ()):
             on_host = port.get("hostPort") or 0

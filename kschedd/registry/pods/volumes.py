@@ -1,7 +1,7 @@
-"""Validation of a pod's volumes: exactly one source each, and the required fields of each source.
+"""Validation of a pod's volumes: each must have exactly one source, with the source's required fields.
 
-Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateVolumes, validateVolumeSource and what it
-calls). Sources are checked in upstream's order: if there are two, the later one is rejected.
+Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateVolumes, validateVolumeSource and the
+functions that they call). Sources are checked in upstream's order: if there are two sources, the later one is rejected.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ _VOLUME_FIELDS: Final = (
 
 
 def validate_volumes(spec: Raw, path: str, faults: Faults) -> Mapping[str, Raw]:
-    """Validate the volumes of a pod. Return the valid ones by name."""
+    """Validate the volumes of a pod. Return the valid volumes by name."""
     names: dict[str, Raw] = {}
     for index, volume in enumerate(spec.get("volumes") or ()):
         here = f"{path}[{index}]"

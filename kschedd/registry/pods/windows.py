@@ -1,4 +1,4 @@
-"""Validation of a pod's operating system and of Windows options.
+"""Validation of the pod's operating system and of Windows options.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validateOS, validateLinux, validateWindows,
 validateWindowsSecurityContextOptions, validateWindowsHostProcessPod).
@@ -17,7 +17,7 @@ Faults = list[FieldError]
 _SYSTEMS: Final = ("linux", "windows")
 _FOR_LINUX: Final = "cannot be set for a windows pod"
 _FOR_WINDOWS: Final = "windows options cannot be set for a linux pod"
-# Fields of the pod's security context and of the pod itself, in upstream's order.
+# Fields in the pod's security context and in the pod's spec, in upstream's order.
 _OF_POD: Final = (
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -51,7 +51,7 @@ _OF_CONTAINER: Final = (
 
 
 def each_container(spec: Mapping[str, Any], path: str) -> Iterator[tuple[Raw, str]]:
-    """Yield the containers of all kinds with their paths, in upstream's order."""
+    """Yield the containers of all types with their paths, in upstream's order."""
     for field in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(field) or ()):
             yield container, f"{path}.{field}[{index}]"
@@ -99,7 +99,7 @@ def _host_process(context: Raw | None) -> bool | None:
 
 
 def validate_host_process(spec: Raw, path: str, faults: Faults) -> None:
-    """Check that either all or no containers of a pod are HostProcess containers, which require the host's network."""
+    """Check that all containers of a pod are HostProcess containers, which require host networking, or that none is."""
     of_pod = _host_process(spec.get("securityContext"))
     count = of_host = 0
     for container, here in each_container(spec, path):

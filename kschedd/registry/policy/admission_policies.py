@@ -2,7 +2,7 @@
 
 Expressions are required, but not compiled; audit annotations are only counted.
 Source: Kubernetes v1.34, pkg/apis/admissionregistration/validation/validation.go.
-Takes objects that match the schema and have their defaults; appends to `faults`.
+The functions take objects that match the schema and have their defaults, and append to `faults`.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def validate_policy(policy: Raw, faults: Faults) -> None:
 
 
 def validate_policy_scope(spec: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults in what a policy applies to, in the spec of a validating or mutating one."""
+    """Append the faults in the match rules of a validating or mutating policy."""
     failure, constraints = spec.get("failurePolicy"), spec.get("matchConstraints")
     if failure is None:
         faults.append(required("spec.failurePolicy"))

@@ -1,7 +1,7 @@
-"""Validation of APIServices: group and version, and the Service that serves them.
+"""Validation of APIServices: group and version, and the Service that serves the API.
 
 Source: Kubernetes v1.34, kube-aggregator/pkg/apis/apiregistration/validation/validation.go.
-Takes objects that match the schema and have their defaults; appends to `faults`.
+The functions take objects that match the schema and have their defaults, and append to `faults`.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
-"""Structure of a PKCS #10 certification request in DER; the contents of its parts are not checked.
+"""Structure of a PKCS #10 certification request in DER, without checks of the contents of its parts.
 
-Only the parts that Go parses before keys, names and extensions are read. The key and the signature are not checked, as
-that requires cryptography.
-Source: RFC 2986, section 4; Go 1.24, encoding/asn1 (parseTagAndLength, parseField), crypto/x509 (certificateRequest).
-Raises: DerError, with Go's messages.
+This module reads only the parts that Go parses before keys, names and extensions. Keys and signatures are not checked,
+because this would require cryptography. Source: RFC 2986, section 4; Go 1.24, encoding/asn1 (parseTagAndLength,
+parseField), crypto/x509 (certificateRequest). Raises: Errors: DerError, with Go's messages.
 """
 
 from typing import Final
@@ -22,7 +21,7 @@ _LARGEST: Final = 1 << 23
 
 @attrs.define(eq=False)
 class DerError(KscheddError):
-    """The bytes are not a certification request."""
+    """Bytes that are not a certification request."""
 
     why: str
 

@@ -1,8 +1,8 @@
-"""Validation of FlowSchemas and PriorityLevelConfigurations, including the four mandatory ones.
+"""Validation of FlowSchemas and PriorityLevelConfigurations, including the four mandatory objects.
 
 Source: Kubernetes v1.34, pkg/apis/flowcontrol/validation/validation.go, pkg/apis/flowcontrol/bootstrap/default.go,
 apiserver/pkg/util/shufflesharding.
-Takes objects that match the schema and have their defaults; appends to `faults`.
+The functions take objects that match the schema and have their defaults, and append to `faults`.
 """
 
 import math
@@ -215,7 +215,7 @@ def validate_priority_level(item: Raw, faults: Faults) -> None:
 
 
 def _fixed_level(name: str, spec: Raw, faults: Faults) -> None:
-    """Check that a mandatory level is unchanged; only one part of the exempt level may change."""
+    """Check that a mandatory level is unchanged; in the exempt level only one part may change."""
     free = name == "exempt"
     fixed = {**_FIXED_LEVELS[name], **({"exempt": spec["exempt"]} if free and "exempt" in spec else {})}
     if not same(spec, fixed, type_named("flowcontrol.v1.PriorityLevelConfigurationSpec")):

@@ -1,4 +1,4 @@
-"""Defaults of kinds that kschedd stores but does not use: webhooks, admission policies, endpoint slices, flow control.
+"""Defaults of kinds that kschedd only stores: webhooks, admission policies, endpoint slices, flow control.
 
 Each function modifies the top level of an object that is already a copy, and copies nested parts before changing them.
 Source: Kubernetes v1.34, pkg/apis/{admissionregistration,discovery,flowcontrol,networking}/v1/defaults.go,

@@ -1,8 +1,8 @@
-"""Validation of kinds that came with 1.36 and 1.37: mutating policies, trust bundles, certificates, migrations.
+"""Validation of the kinds added in 1.36 and 1.37: mutating policies, trust bundles, certificates, migrations.
 
-Expressions are required, but not compiled; certificates are not parsed. Functions take the new spec and the old one
-(None for a new object), and return the errors.
-Source: Kubernetes v1.37, pkg/apis/admissionregistration, certificates and storagemigration (validation.go).
+Expressions are required, but not compiled; certificates are not parsed. The functions take the new spec and the old
+spec (None for a new object), and return the errors. Source: Kubernetes v1.37, pkg/apis/admissionregistration,
+certificates and storagemigration (validation.go).
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Raw = Mapping[str, Any]
 _IMMUTABLE: Final = "field is immutable"
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _REINVOCATION: Final = ("IfNeeded", "Never")
-#: patch type -> the field that it needs
+#: patch type -> its required field
 _PATCHES: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _HOUR: Final = 3600
 _LONGEST: Final = 91 * 24 * _HOUR

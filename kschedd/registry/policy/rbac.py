@@ -1,7 +1,7 @@
 """Validation of Roles, ClusterRoles and their bindings.
 
 Source: Kubernetes v1.34, pkg/apis/rbac/validation/validation.go.
-Takes objects that match the schema and have their defaults; appends to `faults`.
+The functions take objects that match the schema and have their defaults, and append to `faults`.
 """
 
 from collections.abc import Mapping

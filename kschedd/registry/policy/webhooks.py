@@ -2,7 +2,7 @@
 
 Expressions of match conditions are required, but not compiled.
 Source: Kubernetes v1.34, pkg/apis/admissionregistration/validation/validation.go, apiserver/pkg/util/webhook.
-Takes objects that match the schema and have their defaults; appends to `faults`.
+The functions take objects that match the schema and have their defaults, and append to `faults`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ def validate_webhooks(item: Raw, faults: Faults) -> None:
 
 
 def validate_updated_webhooks(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed configuration; violations of newer rules in the old one stay allowed."""
+    """Append the faults of a changed configuration; newer rules apply only if the old configuration met them."""
     before = old.get("webhooks") or ()
     versions = [hook.get("admissionReviewVersions") or () for hook in before]
     names = [hook.get("name") for hook in before]
@@ -167,7 +167,7 @@ def _validate_resources(resources: Sequence[str], path: str, faults: Faults) -> 
         faults.append(required(path))
     all_of: set[str] = set()  # resources selected with every subresource
     of_all: set[str] = set()  # subresources selected for every resource
-    plain = False  # set by the last one without a subresource, as upstream
+    plain = False  # the last plain resource (without a subresource) decides, as in upstream
     for index, text in enumerate(resources):
         here = f"{path}[{index}]"
         if not text:
@@ -221,7 +221,7 @@ def _validate_url(text: str, path: str, faults: Faults) -> None:
 
 
 def _validate_service(service: Raw, path: str, faults: Faults) -> None:
-    # Upstream passes name and namespace in the wrong order: a missing one is reported at the other's path.
+    # Upstream passes name and namespace in the wrong order: if one is missing, the error has the path of the other.
     if not service.get("namespace"):
         faults.append(required(f"{path}.name"))
     if not service.get("name"):

@@ -22,7 +22,7 @@ def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
         same_value = same_in(old, new, field, type_named("storage.v1.StorageClass"))
         none_now_stated = (
             field == "parameters" and new.get(field) == {} and field not in old
-        )  # upstream distinguishes them
+        )  # upstream distinguishes these
         if not same_value or none_now_stated:
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
 
@@ -49,7 +49,7 @@ _CLAIM_IMMUTABLE: Final = (
 
 
 def _claim(old: Raw, new: Raw, faults: Faults) -> None:
-    """Check a claim's changes: it may be bound once, get a missing storage class, and be expanded while bound."""
+    """Check the changes of a claim: it may be bound once, get a missing storage class, and be expanded while bound."""
     before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
     then, now = _requested(before), _requested(after)
     if not before.get("volumeName"):
@@ -88,7 +88,7 @@ def _class_noted(claim: Raw) -> str | None:
 
 
 def _claim_class(old: Raw, new: Raw, faults: Faults) -> None:
-    """Check that the class in the older annotation is unchanged, or moved to the field."""
+    """Check that the class in the deprecated annotation is unchanged or was moved to the field."""
     before, after = _class_noted(old), _class_noted(new)
     had, has = at(old, "spec.storageClassName"), at(new, "spec.storageClassName")
     moved = before is not None and had is None and has == before and after in (None, before)
@@ -148,7 +148,7 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _with_new_labels(then: Any, now: Any) -> Any:
-    """Return the old node affinity with deprecated labels renamed if the new one has their current names."""
+    """Return the old node affinity with deprecated labels renamed if the new affinity uses their current names."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         renamed = {name: _with_new_labels(value, now.get(name)) for name, value in then.items()}
         if "key" in then and RENAMED_LABELS.get(then["key"], "") == now.get("key"):

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go, pkg/apis/storage/validation/validation.go and
 pkg/volume/validation/pv_validation.go.
-Takes values that match the schema and have their defaults.
+The functions take values that match the schema and have their defaults.
 """
 
 import posixpath
@@ -35,7 +35,7 @@ def _validate_access_modes(modes: Sequence[str], path: str, faults: Faults) -> N
 
 
 def validate_claim_spec(spec: Raw, path: str, faults: Faults, *, any_group: bool = False) -> None:
-    """Validate the spec of a PersistentVolumeClaim; `any_group`: do not check the API groups of its data sources."""
+    """Validate the spec of a PersistentVolumeClaim; with `any_group`, data sources may have any API group."""
     modes = spec.get("accessModes") or ()
     if not modes:
         faults.append(required(f"{path}.accessModes", "at least 1 access mode is required"))
@@ -89,7 +89,7 @@ def validate_claim(claim: Raw, faults: Faults) -> None:
 
 
 def validate_updated_claim(claim: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Validate an updated claim; the group of a data source is not checked if the old claim stated one."""
+    """Validate an updated claim; a data source may have any group if the old claim had a data source group."""
     before = old.get("spec") or {}
     stated = any("apiGroup" in (before.get(field) or {}) for field in ("dataSource", "dataSourceRef"))
     validate_claim_spec(claim.get("spec") or {}, "spec", faults, any_group=stated)
@@ -105,12 +105,12 @@ _SOURCES: Final = (
 def _validate_volume_source(spec: Raw, name: str, faults: Faults) -> None:
     """Check that there is exactly one source, with its required fields.
 
-    If there are two, the one that is later in upstream's order is rejected.
+    If there are two sources, the later one in upstream's order is rejected.
     """
     stated = [source for source in _SOURCES if spec.get(source) is not None]
     for index, kind in enumerate(stated):
         source = spec[kind]
-        if index and kind != "flexVolume":  # upstream does not reject it
+        if index and kind != "flexVolume":  # upstream does not reject this source
             called = "cephFS" if kind == "cephfs" else kind
             faults.append(forbidden(f"spec.{called}", "may not specify more than 1 volume type"))
             continue
@@ -267,7 +267,7 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
     _validate_parameters(item.get("parameters") or {}, faults)
     topologies = item.get("allowedTopologies") or ()
-    # Upstream compares with as many empty terms as there are terms, and with all earlier terms.
+    # Upstream compares each term with as many empty terms as there are terms, and with all earlier terms.
     terms: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(topologies)})
     for index, term in enumerate(topologies):
         expressions = term.get("matchLabelExpressions") or ()

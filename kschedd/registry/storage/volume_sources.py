@@ -45,7 +45,7 @@ _NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def validate_common_source(kind: str, source: Raw, path: str, faults: Faults, persistent: bool = False) -> None:
-    """Validate a source of a kind that both support."""
+    """Validate a source of a type that both pods and PersistentVolumes support."""
     faults += [required(f"{path}.{field}") for field in _NEEDED.get(kind, ()) if not source.get(field)]
     if (check := _CHECKS.get(kind)) is not None:
         check(source, path, faults, persistent)
@@ -107,7 +107,7 @@ def _iscsi(source: Raw, path: str, faults: Faults, persistent: bool) -> None:
 
 
 def initiator_too_long(source: Raw, name: str) -> str:
-    """Return why a volume of this name may not have this iSCSI source; empty if it may."""
+    """Return why a volume of this name may not have this iSCSI source, or nothing if it may."""
     if source.get("initiatorName") is None or len(f"{name}:{source.get('targetPortal') or ''}".encode()) <= 64:
         return ""
     whole = "Total length of <volume name>:<iscsi.targetPortal>"

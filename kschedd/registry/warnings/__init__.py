@@ -1,1 +1,1 @@
-"""Warnings that the API server returns with an object it accepts."""
+"""Warnings that kube-apiserver returns for an accepted object."""

@@ -1,7 +1,7 @@
-"""Warnings about pods and pod templates: valid fields that have no effect, a surprising effect, or are deprecated.
+"""Warnings about pods and pod templates, for valid fields that have no effect or a surprising effect or are deprecated.
 
 Source: Kubernetes v1.34, pkg/api/pod/warnings.go, pkg/api/node/util.go, pkg/registry/core/pod/strategy.go.
-Takes specs with their defaults. Raises nothing.
+The functions take specs with their defaults. Raises nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _ANNOTATIONS: Final[Mapping[str, str]] = {
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
-# in the order of the warnings
+# in the order in which upstream reports the warnings
 REMOVED_VOLUMES: Final[Mapping[str, str]] = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11",
@@ -50,7 +50,7 @@ _SHOWN: Final[Mapping[str, str]] = {"storageos": "storageOS"}
 
 
 def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[str]:
-    """Yield the warnings of a pod's spec, or of the spec of the template at this path."""
+    """Yield the warnings of the spec of a pod, or of the template at this path."""
     at = f"{template}.spec" if template else "spec"
     meta = f"{template}.metadata.annotations" if template else "metadata.annotations"
     yield from _node_labels(spec, at)
@@ -96,12 +96,12 @@ def pod_warnings(spec: Raw, annotations: Raw, template: str = "") -> Iterator[st
 
 
 def is_warned_of(annotation: str) -> bool:
-    """Return whether `pod_warnings` looks at this annotation."""
+    """Return whether `pod_warnings` checks this annotation."""
     return annotation in _ANNOTATIONS or annotation == _POD_SECCOMP or annotation.startswith((_SECCOMP, _APPARMOR))
 
 
 def node_label_warning(key: Any) -> str:
-    """Return why a node label is deprecated; "" if it is not."""
+    """Return why a node label is deprecated, or "" if it is not."""
     return _NODE_LABELS.get(key, "")
 
 

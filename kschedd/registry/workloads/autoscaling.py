@@ -1,8 +1,8 @@
 """Validation of HorizontalPodAutoscalers: replicas, the scaled object, metrics and behavior.
 
-An object of autoscaling/v1 is validated as the autoscaling/v2 object that it is converted to, so that paths are those
-of v2. Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. Takes objects that match the schema and
-have their defaults; appends to `faults`.
+An object of autoscaling/v1 is validated as the autoscaling/v2 object to which it is converted, so the paths in messages
+are v2 paths. Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. The functions take objects that
+match the schema and have their defaults, and append to `faults`.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,8 @@ def validate_autoscaler(autoscaler: Raw, faults: Faults) -> None:
 def validate_updated_autoscaler(autoscaler: Raw, old: Mapping[str, Any], faults: Faults) -> None:
     """Append the faults of a changed HorizontalPodAutoscaler.
 
-    If the old one scaled to zero, the new one may, too. Invalid API versions of the old one may stay.
+    If the old autoscaler could scale to zero, the new one may, too. Invalid API versions in the old autoscaler may
+    stay.
     """
     spec, before = autoscaler.get("spec") or {}, old.get("spec") or {}
     least = 0 if before.get("minReplicas") == 0 else 1
@@ -78,7 +79,7 @@ def validate_autoscaler_status(autoscaler: Mapping[str, Any], faults: Faults) ->
 
 
 def _metrics(spec: Raw) -> list[Raw]:
-    """Return the metrics; for autoscaling/v1 the metric that the object is converted to."""
+    """Return the metrics, or for autoscaling/v1 the metric into which the object is converted."""
     percent = spec.get("targetCPUUtilizationPercentage")
     if percent is None:
         return spec.get("metrics") or []
@@ -95,14 +96,14 @@ def _validate_reference(reference: Raw, path: str, faults: Faults) -> None:
 
 
 def _described(metric: Raw) -> Raw:
-    """Return the object that a metric describes; an empty one for other metrics."""
+    """Return the object that a metric describes, or an empty object for other metrics."""
     source = (metric.get("object") or {}) if metric.get("type") == "Object" else {}
     described: Raw = source.get("describedObject") or {}
     return described
 
 
 def _version_fault(reference: Raw, *, core: bool) -> str:
-    """Return the error in the version of a reference, "" if it is valid; `core`: the core group is allowed."""
+    """Return the error in the version of a reference, or "" if it is valid; `core` allows the core group."""
     stated = reference.get("apiVersion") or ""
     if stated.count("/") > 1:
         return f"unexpected GroupVersion string: {stated}"

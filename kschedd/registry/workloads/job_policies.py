@@ -25,7 +25,7 @@ _LONGEST_INDEXES: Final = 64 * 1024
 
 
 def without_value(path: str, why: str) -> FieldError:
-    """Return a fault whose message does not contain the value."""
+    """Return a fault with a message that does not contain the value."""
     return FieldError(path, None, f"Invalid value: {why}")
 
 

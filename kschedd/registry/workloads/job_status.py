@@ -1,8 +1,8 @@
-"""Validation of a Job's status: consistency of its counts, times, lists of indexes and conditions.
+"""Validation of a Job's status: the consistency of its counts, times, lists of indexes and conditions.
 
 Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go (ValidateJobUpdateStatus),
-pkg/registry/batch/job/strategy.go (getStatusValidationOptions). An existing fault that is unrelated to the change is
-not reported.
+pkg/registry/batch/job/strategy.go (getStatusValidationOptions). An existing fault is not reported if it is unrelated to
+the change.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class _Change:
         self.finish = self.finished is self.was.isdisjoint(("Complete", "Failed"))
 
     def of(self, *fields: str) -> bool:
-        """Return whether one of the fields changes; for pointers, absent differs from empty."""
+        """Return whether one of the fields changes; for pointers, an absent value differs from an empty value."""
         return any(not same_in(self.before, self.after, field, type_named("batch.v1.JobStatus")) for field in fields)
 
     def state(self, *kinds: str) -> bool:
@@ -91,7 +91,7 @@ def _times(change: _Change, faults: Faults) -> None:
 
 
 def _conditions_with_reasons(change: _Change, faults: Faults) -> None:
-    # A failure's reason is checked only when its indexes change: the reason itself is immutable.
+    # The reason for a failure is checked only when its indexes change, because the reason itself is immutable.
     failed = change.state("Failed") or change.of("failedIndexes")
     complete = change.state("Complete", "SuccessCriteriaMet")
     for kind, reason, changes in (("Failed", "FailureTarget", failed), ("Complete", "SuccessCriteriaMet", complete)):
@@ -158,7 +158,7 @@ def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
 
 
 def _overlap(ones: list[tuple[int, int]], others: list[tuple[int, int]]) -> int | None:
-    """Return the first index in both ascending lists; None if there is none."""
+    """Return the first index that both ascending lists contain, or None."""
     at = there = 0
     while at < len(ones) and there < len(others):
         (first, last), (other_first, other_last) = ones[at], others[there]
@@ -196,7 +196,7 @@ def _transitions(change: _Change, faults: Faults) -> None:
     for kind in ("Failed", "Complete", "FailureTarget"):
         if kind in change.was and kind not in change.now:
             faults.append(without_value(_CONDITIONS, f"cannot disable the terminal {kind}=True condition"))
-    # A Job whose completions equal its parallelism can be scaled down.
+    # A Job with completions equal to its parallelism can be scaled down.
     elastic = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
     for field in ("failed", "succeeded"):
         count = after.get(field) or 0

@@ -1,8 +1,8 @@
-"""Validation of Workload and PodGroup (scheduling.k8s.io/v1alpha2), with the messages of the 1.36 API server.
+"""Validation of Workload and PodGroup (scheduling.k8s.io/v1alpha2), with the messages of kube-apiserver 1.36.
 
-The specs must have the right types, and their templates unique names. Changes are not checked here: all fields are
-immutable by the kinds' schemas. An absent number or text counts as 0 or "", so a gang of 0 pods counts as having no
-number.
+The specs must have the right types, and their templates must have unique names. Changes are not checked here, because
+the schemas make all fields immutable. An absent number or text counts as 0 or "", so a gang of 0 pods counts as a gang
+without a number.
 
 Source: Kubernetes v1.36, apis/scheduling/validation, apis/scheduling/v1alpha2/zz_generated.validations.go;
 apimachinery/pkg/api/validate (Union, RequiredValue, Minimum, the formats of names).

@@ -1,6 +1,7 @@
-"""Validation of Workload and PodGroup (scheduling.k8s.io/v1beta1, v1alpha3), with the messages of the 1.37 API server.
+"""Validation of Workload and PodGroup (scheduling.k8s.io/v1beta1, v1alpha3), with the messages of kube-apiserver 1.37.
 
-The specs must have the right types, and their templates unique names. Only minCount of an existing object may change.
+The specs must have the right types, and their templates must have unique names. In an existing object, only minCount
+may change.
 
 Source: Kubernetes v1.37, apis/scheduling/validation, apis/scheduling/v1beta1/zz_generated.validations.go;
 apimachinery/pkg/api/validate (Immutable, UpdatePointer, ValSliceUpdate, Union, Maximum).

@@ -15,7 +15,7 @@ from kschedd.service.table import Call, Method
 
 
 def method_table(methods: Iterable[Method]) -> dict[str, Method]:
-    """Return the table of these methods and the built-in ones, in that order."""
+    """Return the table of these methods followed by the built-in methods."""
     table: dict[str, Method] = {}
     for method in (*methods, *BUILT_IN):
         assert method.name not in table, f"two methods are called {method.name}"
@@ -47,7 +47,7 @@ class MethodAnswer:
 
 @attrs.frozen
 class PingAnswer:
-    """The daemon's information about itself."""
+    """Information about the daemon, returned by ping."""
 
     pong: Annotated[bool, "true"] = True
     server: str | Absent = ABSENT
@@ -71,7 +71,7 @@ class CancelledAnswer:
 
 
 def describe(method: Method) -> MethodAnswer:
-    """Return the description of a method in the result of `rpc.methods`."""
+    """Return the description of a method for the result of `rpc.methods`."""
     params = [
         ParamAnswer(
             param.name,

@@ -1,8 +1,8 @@
-"""The daemon's Unix socket file: created so that only this user can connect, and removed at the end.
+"""The daemon's Unix socket file, created so that only this user can connect, and removed at the end.
 
-Two daemons that start at once must not mistake each other's socket for a stale one. So checking, removing and
-binding happen under a lock on the directory, which leaves no lock file behind. The mode is set between bind
-and listen: before listen no client can connect.
+Two daemons that start at the same time must not take each other's socket for a stale one. So the socket is checked,
+removed and bound under a lock on the directory, which leaves no lock file. The mode is set between bind and listen,
+because no client can connect before listen.
 
 Owns: the socket file while the context is open.  Ends: with the context.
 """
@@ -25,8 +25,8 @@ from kschedd.rpc.errors import DaemonRunningError, SocketPathError
 from kschedd.rpc.paths import prepare_path
 
 _BACKLOG = 1024  # the kernel limits it to net.core.somaxconn
-_AT_ONCE = 32  # connections accepted before other tasks run
-#: How long to wait for the lock of another daemon that starts in the same directory.
+_AT_ONCE = 32  # number of connections accepted before other tasks run
+#: Maximum wait for the lock held by another daemon that starts in the same directory.
 _LOCK_PATIENCE_S = 5.0
 
 
@@ -34,7 +34,7 @@ _LOCK_PATIENCE_S = 5.0
 async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[EagerListener]:
     """Open a listener on a socket file that exists while the context is open.
 
-    Raises DaemonRunningError if a daemon already answers there, SocketPathError if the path cannot be used.
+    Raises DaemonRunningError if a daemon already answers at the path, and SocketPathError if the path cannot be used.
     """
     where = prepare_path(path)
     bound, made = await _bind(where)
@@ -46,10 +46,10 @@ async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[EagerList
 
 
 class EagerListener(trio.abc.Listener[trio.SocketStream]):
-    """A listener that accepts all waiting connections at once.
+    """A listener that accepts all waiting connections in one round.
 
-    Trio's own accepts one per round of the event loop. If many connections arrive while the loop is busy, the backlog
-    fills up and the kernel rejects non-blocking clients.
+    Trio's listener accepts only one connection per round of the event loop. If many connections arrive while the loop
+    is busy, the backlog fills up and the kernel rejects non-blocking clients.
     """
 
     def __init__(self, listening: socket.socket) -> None:
@@ -96,7 +96,7 @@ async def _bind(path: Path) -> tuple[socket.socket, os.stat_result]:
 
 
 def _listen(path: Path) -> tuple[socket.socket, os.stat_result]:
-    """Return the listening socket, and the stat of its file, which identifies it at removal."""
+    """Return the listening socket, and the stat of its file, with which the file is identified when it is removed."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listening.setblocking(False)
@@ -117,10 +117,10 @@ async def _lock(directory: int, path: Path) -> None:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                # Polling: waiting for a lock would need a thread, and contention at start-up is rare.
+                # Polling, because waiting for a lock would need a thread, and contention at startup is rare.
                 await trio.sleep(0.05)
             except OSError as error:
-                # Some network file systems have no locks: there the small race remains.
+                # Some network file systems have no locks, so a small race remains there.
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
                     return
                 raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error
@@ -129,7 +129,7 @@ async def _lock(directory: int, path: Path) -> None:
 
 
 def _clear_stale(path: Path) -> None:
-    """Remove a socket file without a listener. Raises for any other file."""
+    """Remove a socket file if no process listens on it. Raises an error for any other file."""
     try:
         found = path.lstat()
     except FileNotFoundError:
@@ -139,7 +139,7 @@ def _clear_stale(path: Path) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise SocketPathError(str(path), "a file that is not a socket exists there; move it or use another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # Non-blocking: connecting to a suspended daemon (SIGSTOP) with a full backlog would block.
+        # Non-blocking, because connecting to a suspended daemon (SIGSTOP) with a full backlog would block.
         probe.setblocking(False)
         try:
             probe.connect(os.fspath(path))

@@ -1,7 +1,7 @@
-"""A stream that a client of the socket has subscribed to: items in order, and one message at its end.
+"""A stream to which a client of the socket has subscribed: items in order, and one message at its end.
 
-An unread stream holds values, not encoded bytes, and its producer waits. While much is sent, other tasks run in
-between.
+A stream that is not read holds values, not encoded bytes, and its producer waits. While many items are sent, other
+tasks run in between.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from kschedd.rpc.sessions.sending import Outbox
 from kschedd.service.table import StreamProducer
 from kschedd.service.turns import Turns
 
-#: Bytes of items that are encoded between two yields to other tasks.
+#: Number of bytes of items that are encoded between two yields to other tasks.
 _STREAMED: Final = 64 * 1024
 STOPPING: Final = ("shutting_down", "the daemon is shutting down")
 
 
 @attrs.define(eq=False)
 class OpenStream:
-    """A subscription of one client: its producer's items, numbered, and the reason of its end."""
+    """A subscription of one client: numbered items of its producer, and the reason for its end."""
 
     id: int
     method: str

@@ -1,8 +1,8 @@
 """Admission over the network: TCP clients authenticate with a token or a client certificate before a session begins.
 
-First TLS, if there is a certificate; then one message, `rpc.authenticate` with a token, which is answered. All of it is
-limited to a few seconds and a few kilobytes. Connections that are not admitted yet have a separate limit, as over HTTP.
-They take no client slots, and their requests are not processed.
+TLS comes first, if there is a certificate; then one message follows, `rpc.authenticate` with a token, which is
+answered. The whole admission is limited to a few seconds and a few kilobytes. Connections that are not admitted yet
+have a separate limit, as with HTTP. Such connections take no client slots, and their requests are not processed.
 
 Owns: the connections that are not admitted yet.  Ends: never by itself.  Fails: a fault of a peer ends its connection.
 """
@@ -41,7 +41,10 @@ class AdmissionLimits:
 
 @attrs.frozen(eq=False)
 class Admitted:
-    """A connection with a known caller. `early`: bytes already received after the authentication message."""
+    """A connection with a caller that is known.
+
+    `early` contains bytes already received after the authentication message.
+    """
 
     stream: trio.abc.Stream
     caller: Caller
@@ -50,7 +53,7 @@ class Admitted:
 
 @attrs.define(eq=False)
 class RemoteDoor:
-    """The admission of TCP clients; see the module. `refused` counts since the start."""
+    """The admission of TCP clients; see the module. `refused` counts rejections since the start."""
 
     listeners: list[trio.SocketListener]
     credentials: Credentials
@@ -70,11 +73,11 @@ class RemoteDoor:
         return f"{SCHEME}{Address(self.credentials.settings.address.host, port)}"
 
     def used(self) -> tuple[int, int]:
-        """Return the current and the highest number of connections not admitted yet."""
+        """Return the current and the highest number of connections that are not admitted yet."""
         return len(self._pending), self._pending.most_so_far
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:
-        """Return the connection once its caller is known; None if it was rejected, with an error sent."""
+        """Return the connection once its caller is known, or None if it was rejected and an error was sent."""
         address = address_of(stream)
         if not address:
             return None
@@ -96,7 +99,7 @@ class RemoteDoor:
         return None
 
     async def _admitted(self, stream: trio.SocketStream, address: str) -> Admitted:
-        """Authenticate a connection. Raises RpcError after sending it to the peer."""
+        """Authenticate a connection. Raises RpcError after the error was sent to the peer."""
         secured: trio.abc.Stream = stream
         if self.credentials.tls is not None:
             tls = in_tls(stream, self.credentials)
@@ -119,7 +122,7 @@ class RemoteDoor:
         return Admitted(secured, caller, early)
 
     async def _message(self, stream: trio.abc.Stream) -> tuple[Event | None, bytes]:
-        """Return the first message, or None if the stream ended before it; and the bytes after it."""
+        """Return the first message (None if the stream ended before it) and the bytes after it."""
         limits = Limits.of_requests(self.limits.message)
         data = b""
         while (found := first_message(data, limits) if data else None) is None:
@@ -144,7 +147,7 @@ class RemoteDoor:
         raise RpcError("unauthenticated", f"the first message has to be {AUTHENTICATE} with a token")
 
     def _refused(self, address: str, why: str) -> None:
-        """Log a rejection; many of them in one line every few seconds."""
+        """Log a rejection; many rejections share one line every few seconds."""
         self.refused += 1
         self._untold += 1
         now = trio.current_time()

@@ -1,13 +1,13 @@
 """The send queue of one client, limited in bytes, and the task that sends its messages.
 
-A message is bytes, or `Pieces`: a large message that is encoded only while it is sent, a piece at a time, so that a
-slow reader's queue only references values, which the store has anyway.
+A message is either bytes or `Pieces`. `Pieces` is a large message that is encoded piece by piece only while it is sent,
+so that the queue of a slow reader only references values, which the store has anyway.
 
-Senders wait in `room` while the client's queue is full. A `Total` counts the bytes of all clients together; when they
-exceed its limit, the client with the longest queue has to drop its messages.
+Senders wait in `room` while the client's queue is full. A `Total` counts the bytes of all clients together. When the
+total exceeds its limit, the client with the longest queue has to drop its messages.
 
-Owns: the messages.  Ends: `pump` returns when the outbox is closed and all messages are sent.
-Fails: TooSlowError if the peer reads nothing for `stall_s`; BrokenResourceError if it has disconnected.
+Owns: the messages.  Ends: `pump` returns when the outbox is closed and all messages have been sent.
+Fails: Errors: TooSlowError if the peer reads nothing for `stall_s`, and BrokenResourceError if it has disconnected.
 """
 
 import os
@@ -19,14 +19,14 @@ import trio
 
 from kschedd.service.turns import Turns
 
-#: Bytes joined into one send, which must complete within one stall limit.
+#: Number of bytes joined into one send, which must complete within the stall limit.
 GATHER = 256 * 1024
-_AT_ONCE = 64 * 1024  # bytes of a response written without the pump
+_AT_ONCE = 64 * 1024  # maximum number of bytes of a response written without the pump
 
 
 @attrs.define(eq=False)
 class Pieces:
-    """A message in pieces. `held` is the number of bytes it counts for while it waits."""
+    """A message in pieces. `held` is the number of bytes for which the message counts while it waits."""
 
     pieces: Iterator[bytes]
     held: int
@@ -66,8 +66,8 @@ class Outbox:
     ) -> None:
         self.held = 0
         self._write = write
-        self._resting = False  # the pump waits: nothing is being sent
-        self._rest = b""  # the rest of a partly sent message
+        self._resting = False  # True while the pump waits and nothing is being sent
+        self._rest = b""  # unsent part of a message
         self.closed = False
         self._name = name
         self._most = most
@@ -84,12 +84,15 @@ class Outbox:
         return self.held >= self._most
 
     async def room(self) -> None:
-        """Wait until the queue is below this client's limit. No checkpoint if it already is."""
+        """Wait until the queue is below the limit of this client.
+
+        There is no checkpoint if it already is below the limit.
+        """
         while self.full and not self.closed:
             await self._room.park()
 
     def answer(self, message: bytes | Pieces) -> None:
-        """Send a response at once as far as the stream accepts it, so that the pump need not wake for each response."""
+        """Send as much of a response as the stream accepts now, so that the pump need not wake for each response."""
         if not (self._resting and self._write is not None and isinstance(message, bytes) and len(message) <= _AT_ONCE):
             self.put(message)
             return
@@ -97,12 +100,12 @@ class Outbox:
         if taken == len(message):
             return
         self._resting = False
-        self._rest = message[taken:]  # partly sent, so it may not be dropped any more
+        self._rest = message[taken:]  # partly sent, so the message may not be dropped any more
         self._count(len(self._rest))
         self._work.unpark()
 
     def put(self, message: bytes | Pieces) -> None:
-        """Append a message to the queue; discard it if the outbox is closed."""
+        """Append a message to the queue, or discard it if the outbox is closed."""
         if self.closed:
             return
         self._resting = False
@@ -111,7 +114,7 @@ class Outbox:
         self._work.unpark()
 
     def close(self) -> None:
-        """Accept no more messages; queued ones are still sent."""
+        """Accept no more messages; queued messages are still sent."""
         self.closed, self._resting = True, False
         self._work.unpark_all()
         self._room.unpark_all()
@@ -121,7 +124,7 @@ class Outbox:
         self._messages.clear()
         self.close()
         self._leave_total()
-        self._on_overflow = _nothing  # breaks the reference cycle with the session
+        self._on_overflow = _nothing  # this breaks the reference cycle with the session
 
     def make_room(self) -> None:
         """Drop the messages that are not being sent yet, to free memory for other clients."""
@@ -153,7 +156,7 @@ class Outbox:
             self.end()
 
     async def _send(self, stream: trio.abc.SendStream, stall_s: float) -> None:
-        """Send queued messages: one large message, or as many as are joined into one send."""
+        """Send queued messages: one large message, or as many messages as fit into one send."""
         parts = [self._rest] if self._rest else []
         size = done = len(self._rest)
         self._rest = b""
@@ -182,9 +185,10 @@ class Outbox:
 
 
 def writer_to(stream: trio.abc.Stream) -> Callable[[bytes], int] | None:
-    """Return a function that writes to a socket without waiting; None for other streams.
+    """Return a function that writes to a socket without waiting, or None for other streams.
 
-    It returns the number of bytes written, 0 also if the connection is broken, which the next send detects.
+    The function returns the number of bytes written, which is 0 also if the connection is broken; the next send detects
+    this.
     """
     if not isinstance(stream, trio.SocketStream):
         return None

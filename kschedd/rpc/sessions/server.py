@@ -1,8 +1,8 @@
 """The daemon's end of the socket: accepts clients from listeners and runs a session for each.
 
-Uses: the sessions (session.py), whose calls run the handlers of the method table. Independent of the methods' purpose
-and of the kind of listener. Owns: the set of sessions. Ends: after `shut_down`, when every session has ended; or by
-cancellation, which disconnects all clients.
+Uses: the sessions (session.py), in which calls run the handlers of the method table. The server is independent of the
+purpose of the methods and of the kind of listener. Owns: the set of sessions. Ends: after `shut_down` when every
+session has ended, or by cancellation, which disconnects all clients.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Listener = trio.abc.Listener[Any]
 class Places:
     """The limits on the number of clients.
 
-    When all slots are taken, the longest idle client is disconnected for a new one. If none is idle, a new client gets
-    one of the reserved slots, which allow no streams.
+    When all slots are taken, the client that has been idle longest is disconnected for a new client. If no client is
+    idle, a new client gets one of the reserved slots, which allow no streams.
     """
 
     clients: int = 1024
     reserve: int = 16
     of_one_process: int = 256
-    remote: int = 512  # over TCP, so that the Unix socket always has slots
-    idle_s: float = 1.0  # a client without streams and requests that has sent nothing for this long is idle
+    remote: int = 512  # limit for TCP, so that the Unix socket always has slots
+    idle_s: float = 1.0  # time after which a client is idle if it has no streams and requests and has sent nothing
 
 
 class Server:
     """The server of a method table (see `built_in.method_table`) for the clients of the listeners.
 
-    `identity` is what `rpc.ping` returns about this daemon, besides `pong`.
+    `identity` is the part of the result of `rpc.ping` about this daemon, besides `pong`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Server:
         self._log = log or structlog.get_logger("kschedd.rpc")
         self._sessions: dict[ClientSession, Caller] = {}
         self._numbers = itertools.count(1)
-        self._of_process: Counter[int] = Counter()  # number of sessions by the client's process
+        self._of_process: Counter[int] = Counter()  # number of sessions by client process
         self._remote = 0  # number of sessions over TCP
         self._most: Counter[str] = Counter()
         self._grace_s = 0.0
@@ -83,7 +83,7 @@ class Server:
         return len(self._sessions)
 
     def usage(self) -> dict[str, Callable[[], tuple[int, int]]]:
-        """Return the current and highest usage of each limit, by the limit's name."""
+        """Return the current and the highest usage of each limit, by the name of the limit."""
         shared, there, most = self._shared, self._sessions, self._most
 
         def of_one(use: Callable[[ClientSession], int]) -> int:
@@ -128,7 +128,7 @@ class Server:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve until `shut_down`; close the listeners. Reports started once it accepts."""
+        """Serve until `shut_down`; close the listeners. Reports started once it accepts connections."""
         async with trio.open_nursery() as clients:
             async with trio.open_nursery() as accepting:
                 accepting.start_soon(self._accept, listeners, clients)
@@ -210,7 +210,7 @@ class Server:
         return why, self._terms
 
     def _end_idle(self, among: Sequence[ClientSession], why: str) -> bool:
-        """End the longest idle session; return False if none is idle."""
+        """End the session that has been idle longest, or return False if none is idle."""
         idle = [(session.idle_s, session) for session in among if session.idle_s is not None]
         idle_s, longest = max(idle, key=lambda entry: entry[0], default=(-1.0, None))
         if longest is None or idle_s < self._places.idle_s:
@@ -230,7 +230,7 @@ class Server:
 
 
 def peer_of(stream: trio.abc.Stream) -> Caller:
-    """Return the caller at the other end of a Unix socket, as reported by the operating system."""
+    """Return the caller at the other end of a Unix socket, as the operating system reports it."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return Caller()
     if not hasattr(socket, "SO_PEERCRED"):

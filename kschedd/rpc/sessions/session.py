@@ -1,13 +1,13 @@
-"""One client's session: reads its requests, runs them concurrently, sends the responses.
+"""One client's session, which reads the client's requests, runs them concurrently, and sends the responses.
 
-Tasks: a reader; a writer (Outbox.pump); one task per running request; one per open stream. The reader takes a
-slot for each request and stops reading when none is free, so a client that sends requests faster than they are served
-gets backpressure from its socket. So does a client that does not read its responses: while its outbox is full, no
-further response is encoded and its streams pause, so its slots stay taken.
+Tasks: a reader; a writer (Outbox.pump); one task per running request; one per open stream. The reader takes a slot for
+each request and stops reading when no slot is free. A client that sends requests faster than they are served therefore
+gets backpressure from its socket. The same applies to a client that does not read its responses: while its outbox is
+full, no further response is encoded and its streams pause, so its slots stay taken.
 
-Ends: when the client has disconnected (its requests are cancelled), when it has half-closed its side and all its
-requests have responses, at a fatal protocol fault, when it reads nothing for too long, or at shutdown.
-Fails: a fault of a client never leaves its session; a handler's bug is logged and answered with the error
+A session ends in five cases: the client has disconnected (its requests are cancelled); the client has half-closed its
+side and all its requests have responses; a fatal protocol fault; the client reads nothing for too long; shutdown.
+Fails: a fault of a client affects only its own session; a handler's bug is logged and answered with the error
 `internal`.
 """
 
@@ -52,24 +52,25 @@ from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.service.workers import FairShares
 
-# Bytes read at once: this many small requests are unpacked in a few milliseconds.
+# Number of bytes read at a time: this many bytes of small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024
-#: The interval of the disconnect check for a client that the reader has stopped reading from.
+#: Interval of the disconnect check for a client from which the reader has stopped reading.
 _HANG_UP_CHECK_S = 0.25
-#: Sessions whose clients have gone and that end in one iteration of the event loop: a tenth of a millisecond each.
+#: Number of sessions of disconnected clients that end in one iteration of the event loop: a tenth of a millisecond
+#each.
 ENDS_AT_ONCE = 32
-# depth of values that contain objects in a request's parameters: a List passed by name has them at level three
+# depth of values that contain objects in the parameters of a request: in a List passed by name they are at level three
 _DEPTH = 3
 _LAST_WORDS_S = 1.0  # time limit for actions at the end of a session
 
 
 @attrs.frozen
 class SessionLimits:
-    """The limits of one client: concurrent requests and streams, queued bytes, time to read."""
+    """The limits of one client: concurrent requests and streams, queued bytes, and time to read."""
 
     requests: int = 64
     streams: int = 64
-    # Bytes that may be queued for the client; below this limit one more response of any size is accepted.
+    # Number of bytes that may be queued for the client; below this limit, one more response of any size is accepted.
     held: int = 8 << 20
     stall_s: float = 30.0
     wire: Limits = FROM_CLIENTS
@@ -77,28 +78,28 @@ class SessionLimits:
 
 @attrs.define(eq=False)
 class Shared:
-    """The state that all clients of the socket share; `shares` is shared with HTTP clients."""
+    """The state that all clients of the socket share; `shares` is also shared with HTTP clients."""
 
     shares: FairShares = attrs.field(factory=FairShares)
     total: Total = attrs.field(factory=Total)
     audit: AuditLog | None = None
     unfinished: Unfinished = attrs.field(factory=Unfinished)
     courtesy: Courtesy = attrs.field(factory=Courtesy)
-    most_requests: int = 0  # highest number for one client so far
+    most_requests: int = 0  # highest number of requests of one client so far
     most_streams: int = 0
     _ends: trio.Semaphore = attrs.field(factory=lambda: trio.Semaphore(ENDS_AT_ONCE), init=False)
 
     async def turn_to_end(self) -> None:
         """Wait until only a few other sessions are ending.
 
-        A thousand clients may disconnect at once, and everything else would wait while their sessions end.
+        A thousand clients may disconnect at the same time, and all other work would wait while their sessions end.
         """
         async with self._ends:
             pass
 
 
 class ClientSession:
-    """A client's session; see the module. Call `run` once; `shut_down` at any time."""
+    """A client's session; see the module. Call `run` once; `shut_down` may be called at any time."""
 
     def __init__(
         self,
@@ -133,7 +134,7 @@ class ClientSession:
         self._streams: dict[int, OpenStream] = {}
         self._next_stream = 1
         self._stopping = False
-        self._ending = False  # being disconnected to make room for another client
+        self._ending = False  # True while the client is being disconnected to make room for another client
         self._since = self._active_at = trio.current_time()
         self._reading = trio.CancelScope()
         self._at_end: dict[str, Callable[[], Awaitable[None]]] = {}
@@ -164,7 +165,7 @@ class ClientSession:
                     finally:
                         self._refuse_unstarted()
                     if self.running or self._streams:
-                        # While the last requests run, check that their client is still connected.
+                        # While the last requests run, check whether their client is still connected.
                         self._everything.start_soon(self._watch_hang_up, watching)
             finally:
                 self._outbox.close()
@@ -172,7 +173,7 @@ class ClientSession:
 
     @property
     def idle_s(self) -> float | None:
-        """The seconds since the client was last active; None while it has requests, streams or queued messages."""
+        """The seconds since the client was last active, or None while it has requests, streams or queued messages."""
         if self._ending or self._streams or self._outbox.held or self._slots.value < self._terms.requests:
             return None
         return trio.current_time() - self._active_at
@@ -221,9 +222,9 @@ class ClientSession:
         self._reading.cancel()
 
     def end_unfinished(self) -> None:
-        """Drop the client with most bytes of incomplete requests: send it an error, and read no more from it.
+        """Drop the client with the most bytes of incomplete requests: send it an error, and read no more from it.
 
-        Its earlier requests are completed.
+        The client's earlier requests are completed.
         """
         why = f"dropped: more than {self._shared.unfinished.most >> 20} MiB have come of requests that are not complete"
         self._log.warning("rpc.client_left", why=why)
@@ -233,7 +234,7 @@ class ClientSession:
         self._reading.cancel()
 
     def _too_slow(self) -> None:
-        """Send an error to the client whose queued messages were dropped, and cancel its requests and streams."""
+        """Send an error to a client after its queued messages were dropped, and cancel its requests and streams."""
         why = f"dropped: more than {self._total_mib} MiB wait for all clients, and most of it for this one"
         self._log.warning("rpc.client_left", why=why)
         self._ending = True
@@ -243,7 +244,7 @@ class ClientSession:
         self._everything.cancel_scope.deadline = trio.current_time() + self._terms.stall_s
 
     def shut_down(self, grace_s: float) -> None:
-        """Stop reading; give running requests `grace_s` to end, then fail them with `shutting_down`."""
+        """Stop reading, give running requests `grace_s` to end, and then fail them with `shutting_down`."""
         self._stopping = True
         self._reading.cancel()
         for stream in self._streams.values():
@@ -296,7 +297,7 @@ class ClientSession:
         self._shared.unfinished.note(self, self._connection.unfinished)
 
     async def _start(self, event: Event) -> bool:
-        """Start the request of a message; return False if the session must stop reading."""
+        """Start the request in a message, or return False if the session must stop reading."""
         match event:
             case RpcRequest() | Notification():
                 if not await self._take_slot():
@@ -316,7 +317,7 @@ class ClientSession:
         return True
 
     async def _take_slot(self) -> bool:
-        """Wait for a free request slot; return False if the client disconnects meanwhile."""
+        """Wait for a free request slot, or return False if the client disconnects meanwhile."""
         try:
             self._slots.acquire_nowait()
             return True
@@ -364,9 +365,9 @@ class ClientSession:
                 self._outbox.put(encode_error(message.msgid, *STOPPING))
 
     async def _outcome(self, message: RpcRequest | Notification, opened: list[OpenStream]) -> bytes | Pieces | None:
-        """Run the handler; return the response, if one is due.
+        """Run the handler, and return the response if one is due.
 
-        `opened` gets the streams opened by a successful call.
+        `opened` receives the streams opened by a successful call.
         """
         msgid = message.msgid if isinstance(message, RpcRequest) else None
 
@@ -420,7 +421,7 @@ class ClientSession:
             return await method.handler(call)
 
     async def _audited(self, method: Method, call: Call) -> Any:
-        """Perform a write and record its outcome in the audit log, including failures."""
+        """Perform a write, and record its outcome, including a failure, in the audit log."""
         assert self._audit is not None, "only what is audited comes here"
         noted = AuditedCall.of_method(self.caller, method.name, call.args, self._audit.now_s())
         outcome = AuditOutcome.of_error("cancelled", "the client disconnected")
@@ -438,9 +439,9 @@ class ClientSession:
 
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
-        """Hold a slot for a large response, taken only once the outbox has room.
+        """Hold a slot for a large response, which is taken only once the outbox has room.
 
-        Other clients wait for these slots, too.
+        Other clients also wait for these slots.
         """
         while True:
             await self._outbox.room()
@@ -508,7 +509,7 @@ class ClientSession:
 def freed(params: list[Any]) -> Generator[None, None, None]:
     """Empty the parameters of a large request in steps: freeing its objects at once takes tens of milliseconds.
 
-    Only containers of objects are emptied, and only within the parameters: an object may still be in use.
+    Only containers of objects are emptied, and only within the parameters, because an object may still be in use.
     """
     left = [(value, _DEPTH) for value in params]
     params.clear()
@@ -523,14 +524,14 @@ def freed(params: list[Any]) -> Generator[None, None, None]:
 
 
 def only_of_group(raised: BaseException) -> BaseException:
-    """Return the exception itself: a handler's nursery wraps its single one in a group."""
+    """Return the single exception in a group, into which a handler's nursery has wrapped it."""
     while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
         raised = raised.exceptions[0]
     return raised
 
 
 def hung_up(stream: trio.abc.Stream) -> bool | None:
-    """Return whether the peer has closed the connection; None if that cannot be distinguished from a half-close."""
+    """Return whether the peer has closed the connection, or None if this cannot be distinguished from a half-close."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return None
     if stream.socket.fileno() < 0:

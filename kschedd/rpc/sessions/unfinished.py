@@ -1,7 +1,7 @@
-"""Incomplete requests: their received bytes, for all clients together.
+"""Incomplete requests: their received bytes, counted for all clients together.
 
-A client may send a request slowly, and the received part is stored meanwhile. If there is too much of it, the client
-with the largest part is dropped.
+A client may send a request slowly, and the received part must be stored meanwhile. If the total is too large, the
+client with the largest part is dropped.
 
 Owns: the count.  Ends: never.
 """
@@ -13,7 +13,7 @@ import attrs
 
 class Sender(Protocol):
     def end_unfinished(self) -> None:
-        """Abandon its request, and stop reading from it."""
+        """Abandon the incomplete request of this sender, and stop reading from it."""
 
 
 @attrs.define(eq=False)
@@ -24,7 +24,7 @@ class Unfinished:
     _of: dict[Sender, int] = attrs.field(factory=dict)
 
     def note(self, sender: Sender, size: int) -> None:
-        """Record the number of bytes received so far of this sender's request; 0: none has begun."""
+        """Record the number of bytes received so far of this sender's request; 0 means that none has begun."""
         self.held += size - self._of.pop(sender, 0)
         if size:
             self._of[sender] = size
