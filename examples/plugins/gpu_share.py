@@ -17,10 +17,11 @@ chooses the cards. It writes them to the pod's annotation `kschedd.io/gpu-cards`
                 - {cpuMilli: 4000, cards: 1, cardMilli: 500, share: 3}
                 - {cpuMilli: 8000, cards: 8, cardMilli: 1000, share: 1}
                 - {cpuMilli: 2000, cards: 0, cardMilli: 0, share: 1}
+              popularity: 95  # the most frequent requests that make up 95% of the typical pods; default 100
 
 | policy | prefers |
 |---|---|
-| Random | any node, any card |
+| Random | a random feasible node, a random card |
 | DotProduct | the smallest dot product of free resources and requests |
 | GpuClustering | nodes whose pods have the same kind of GPU request |
 | GpuPacking | cards in use, then nodes in use |
@@ -205,12 +206,15 @@ POLICIES: Final = ("Random", "DotProduct", "GpuClustering", "GpuPacking", "BestF
 @attrs.define(eq=False)
 class GpuShare:
     name: ClassVar = "GpuShare"
-    # The result for a node depends on the node, its pods and the new pod's request.
-    depends_on: ClassVar = frozenset({"node", "requested", "pods"})
     _policy: str
     _fragmentation: Fragmentation | None
     _handle: Handle
     _chosen: dict[str, tuple[int, ...]] = attrs.field(factory=dict)  # pod uid -> its cards
+
+    @property
+    def depends_on(self) -> frozenset[str] | None:
+        """The result for a node depends on the node, its pods and the new pod's request; with Random on the pod."""
+        return None if self._policy == "Random" else frozenset({"node", "requested", "pods"})
 
     @classmethod
     def from_args(cls, args: RawArgs, handle: Handle) -> Self:
@@ -218,6 +222,7 @@ class GpuShare:
         if policy not in POLICIES:
             raise ValueError(f"policy: {policy!r}: must be one of {', '.join(POLICIES)}")
         typical = _typical(args.values.get("typicalPods", ())) if policy == "FGD" else {}
+        typical = _most_frequent(typical, args.values.get("popularity", 100))
         if policy == "FGD" and not typical:
             raise ValueError("typicalPods: required by policy FGD")
         return cls(policy, Fragmentation(typical) if typical else None, handle)
@@ -249,13 +254,18 @@ class GpuShare:
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         demand = Demand.of(pod)
         if self._policy == "Random":
-            return np.zeros(len(rows), dtype=np.int64)  # equal scores: the scheduler takes any of the best
+            scores = np.zeros(len(rows), dtype=np.int64)
+            scores[self._random("node", pod).randrange(len(rows))] = 100
+            return scores
         free = self._free(table, rows)
         if self._policy == "GpuClustering":
             return self._clustering(free, demand, table, rows)
         if self._fragmentation is not None:
             return np.asarray(self._fragmentation.scores(free, demand).max(axis=1))
         return _BY_STATE[self._policy](free, demand)
+
+    def _random(self, what: str, pod: Pod) -> Random:
+        return Random(f"{self._handle.seed}/{what}/{pod.key}")
 
     def normalize(self, state: CycleState, pod: Pod, scores: Ints) -> Ints:
         """Normalize the scores of BestFit to 0 to 100; those of other policies are unchanged."""
@@ -312,7 +322,7 @@ class GpuShare:
         fitting = tightest(left, demand)
         if demand.milli < CARD and fitting:
             if self._policy == "Random":
-                return [Random(f"{self._handle.seed}/{pod.key}").choice(fitting)]
+                return [self._random("card", pod).choice(fitting)]
             if self._fragmentation is not None:
                 return [int(self._fragmentation.scores(free, demand)[0].argmax())]
         return fitting[: demand.cards]
@@ -374,11 +384,21 @@ def _typical(given: Any) -> dict[Demand, float]:
     return found
 
 
-def _listed(path: str) -> dict[Demand, float]:
-    """Return the requests in a pod list, and the number of pods of each.
+def _most_frequent(typical: Mapping[Demand, float], percent: Any) -> dict[Demand, float]:
+    """Return the most frequent requests, as many as make up this percentage of the pods."""
+    if not isinstance(percent, int | float) or not 0 < percent <= 100:
+        raise ValueError(f"popularity: {percent!r}: must be more than 0, and at most 100")
+    left, found = sum(typical.values()) * percent / 100, dict[Demand, float]()
+    for demand in sorted(typical, key=lambda demand: -typical[demand]):
+        if left <= 0:
+            break
+        found[demand] = typical[demand]
+        left -= typical[demand]
+    return found
 
-    All requests count: without the rare pods that request eight cards, no whole nodes are kept free for them.
-    """
+
+def _listed(path: str) -> dict[Demand, float]:
+    """Return the requests in a pod list, and the number of pods of each."""
     found: dict[Demand, float] = {}
     try:
         with open(path, newline="", encoding="utf-8") as file:

@@ -19,6 +19,7 @@ from kschedd.api.schemas.decoding import FieldValidation
 from kschedd.config.model import Config
 from kschedd.controllers.running.controller import Controller
 from kschedd.framework.registry import Registry
+from kschedd.scheduling.attempt.ties import Choose
 from kschedd.scheduling.records import Happened, PodPreempted
 from kschedd.simulation.engine import EPOCH, Engine, LoggedAttempt
 from kschedd.simulation.inputs import Applied, apply_all
@@ -63,6 +64,7 @@ class Simulation(Engine):
         config: Config,
         *,
         seed: int,
+        choose: Choose | None = None,
         registry: Registry,
         controllers: Sequence[Controller],
         on_decision: Callable[[LoggedAttempt], None] | None = None,
@@ -72,6 +74,7 @@ class Simulation(Engine):
         super().__init__(
             config,
             seed=seed,
+            choose=choose,
             registry=registry,
             controllers=controllers,
             on_decision=on_decision,

@@ -140,6 +140,7 @@ def read_config(profile: ProfileSpec, version: str) -> tuple[Registry, Config]:
         registry.add_file(Path(plugin.path))
     catalogue = IN_TREE | registry.catalogue()
     release = kube_version(version)
+    release = release.with_random_ties() if profile.ties == "random" else release
     gates = profile.feature_gates
     return registry, config_from_raw(profile.config, catalogue=catalogue, version=release, feature_gates=gates)
 

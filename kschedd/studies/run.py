@@ -29,6 +29,7 @@ from kschedd.framework.guard import without_limits
 from kschedd.garbage_collection import tune_gc
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
+from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.records import Happened
 from kschedd.simulation.decisions import line
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
@@ -131,6 +132,7 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     simulation = Simulation(
         config,
         seed=planned.seed,
+        choose=by_name if planned.profile.ties == "name" else None,
         registry=registry,
         controllers=_controllers() if manifests.manifests or dump is not None else (),
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),

@@ -19,7 +19,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar, cast, get_args
 
 import attrs
 
@@ -45,6 +45,7 @@ from kschedd.studies.parameters import EMPTY_CONFIG, ParameterPathError, steps_o
 
 Raw = Mapping[str, Any]
 T = TypeVar("T")
+Ties = Literal["release", "random", "name"]
 
 FIELDS: Final = (
     *("clusters", "workloads", "profiles", "versions", "seeds", "parameters", "targets", "until", "metrics"),
@@ -92,11 +93,12 @@ class WorkloadSpec:
 
 @attrs.frozen(kw_only=True)
 class ProfileSpec:
-    """A scheduler configuration, and files with plugins."""
+    """A scheduler configuration, files with plugins, and the choice among equally good nodes."""
 
     config: Raw = EMPTY_CONFIG
     plugins: tuple[InputFile, ...] = ()
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
+    ties: Ties = "release"
 
 
 @attrs.frozen
@@ -293,7 +295,7 @@ class _SpecReader:
         return made, pods
 
     def _profile(self, place: ConfigValue) -> ProfileSpec:
-        fields = place.fields("config", "plugins", "feature_gates")
+        fields = place.fields("config", "plugins", "feature_gates", "ties")
         if fields is None:
             return ProfileSpec()
         gates = self._named(fields, "feature_gates", ConfigValue.boolean, {})
@@ -304,6 +306,7 @@ class _SpecReader:
             config=config,
             plugins=self._files(fields.get("plugins"), self._folder),
             feature_gates={name: state for name, state in gates.items() if state is not None},
+            ties=cast(Ties, fields.choice("ties", "release", get_args(Ties))),
         )
 
     def _config(self, place: ConfigValue) -> Raw:

@@ -164,6 +164,26 @@ def test_what_a_policy_prefers(
     assert scores[0] > scores[1]
 
 
+def test_random_takes_any_feasible_node_and_repeats_with_the_seed() -> None:
+    def nodes(seed: int) -> list[str]:
+        cluster = GpuCluster("Random", seed)
+        for number in range(8):
+            cluster.node(f"n{number}", 8)
+        for number in range(30):
+            cluster.pod(f"p{number}", 200)
+        return [cluster.where(f"p{number}")[0] for number in range(30)]
+
+    assert len(set(nodes(1))) > 5
+    assert nodes(1) == nodes(1) != nodes(2)
+
+
+def test_popularity_keeps_the_most_frequent_requests() -> None:
+    typical = gpu._typical(TYPICAL)
+    assert [demand.milli for demand in gpu._most_frequent(typical, 60)] == [500]
+    assert [demand.milli for demand in gpu._most_frequent(typical, 61)] == [500, 1000]
+    assert gpu._most_frequent(typical, 100) == typical
+
+
 def test_clustering_keeps_alike_pods_together() -> None:
     cluster = GpuCluster("GpuClustering")
     cluster.node("n1", 4)
@@ -181,6 +201,7 @@ def test_clustering_keeps_alike_pods_together() -> None:
     ("args", "message"),
     [
         pytest.param({"policy": "Best"}, "policy: 'Best': must be one of Random, ", id="policy"),
+        pytest.param({"popularity": "95"}, "popularity: '95': must be more than 0", id="popularity"),
         pytest.param({"policy": "FGD"}, "typicalPods: required by policy FGD", id="fgd-without"),
         pytest.param({"policy": "FGD", "typicalPods": "no.csv"}, "typicalPods: no.csv: must be a CSV", id="no-file"),
         pytest.param({"policy": "FGD", "typicalPods": 3}, "typicalPods: must be a list", id="no-list"),

@@ -14,6 +14,7 @@ import pytest
 
 from kschedd import sweep
 from kschedd.cli import main
+from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.studies.engines import EngineOptions, perform_all
 from kschedd.studies.plan import PlannedRun, planned_runs
 from kschedd.studies.rows import RowsFile, RowsFileError, read_rows
@@ -320,3 +321,14 @@ def test_without_joblib_the_command_names_the_extra(
     assert (
         capsys.readouterr().err == 'error: joblib is not installed; install it with: pip install "kschedd[research]"\n'
     )
+
+
+def test_a_profile_chooses_among_equal_nodes() -> None:
+    profiles = {ties: {"ties": ties} for ties in ("release", "random", "name")}
+    spec = {"clusters": {"a": {"generate": 20}}, "workloads": {"w": {"generate": 30}}, "profiles": profiles, "seeds": 3}
+    hashes: dict[str, set[str]] = {}
+    for row in sweep(spec, engine="threading", jobs=1):
+        hashes.setdefault(row["profile"], set()).add(row["decisions_hash"])
+    assert len(set().union(*hashes.values())) == sum(map(len, hashes.values())) == 9
+    with pytest.raises(ConfigErrors, match=r"profiles\.a\.ties"):
+        sweep({**spec, "profiles": {"a": {"ties": "first"}}})
