@@ -50,7 +50,7 @@ from kschedd.causes.lifecycle.groups import group_waits, member_to_examine, with
 from kschedd.causes.lifecycle.rollouts import needs_room, outdated, stuck
 from kschedd.causes.lifecycle.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.node import node_causes, pods_to_move
-from kschedd.causes.remedies import MOST_FOUND, carried_out, remedies
+from kschedd.causes.remedies import MOST_FOUND, carried_out, keeps_all, remedies
 from kschedd.causes.trial import Trials
 from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload, workload_of
@@ -157,11 +157,12 @@ def causes_and_remedies(
 ) -> dict[str, Any]:
     """Return the part of the answer with causes and remedies; with `trials` None no remedy is tried."""
     found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program, most)
-    if trials is not None and not found:
+    if trials is not None and not any(keeps_all(remedy, workload) for remedy in found):
         later = _hidden(workload, findings, trials)
         if later:
             findings = [*findings, *later]
-            found, further = remedies(workload, findings, trials, program, most)
+            together, further = remedies(workload, findings, trials, program, most)
+            found = together or found
             failed += further
     first, *also = [finding.answer() for finding in findings[:_MOST_NAMED]]
     if len(findings) > _MOST_NAMED:
@@ -204,12 +205,12 @@ def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: 
     steps, _ = carried_out(workload, options)
     if not steps:
         return []
-    known = {finding.code for finding in findings}
+    known = {(finding.code, *finding.objects[:1]) for finding in findings}
     left = trials.left_after(steps, causes_of)
     return [
         attrs.evolve(each, message=f"after that change: {each.message}")
         for each in left
-        if each.options and each.code not in known
+        if each.options and (each.code, *each.objects[:1]) not in known
     ]
 
 

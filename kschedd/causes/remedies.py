@@ -26,14 +26,14 @@ def remedies(
     """Return at most this many remedies that work, the first to consider first, and the failed trials."""
     found: list[RemedyAnswer] = []
     failed: list[str] = []
-    enough: list[set[int]] = []
+    enough: list[set[str]] = []
     for options in islice(_together(findings), _MOST_TRIED):
         steps, text = carried_out(workload, options)
-        parts = set(map(id, options))
+        parts = {option.summary for option in options}
         if not steps or any(less <= parts for less in enough):  # a part of these options is enough
             continue
         outcome = trials.run(steps)
-        summary = cut(joined([option.summary for option in options]))
+        summary = cut(joined([*dict.fromkeys(option.summary for option in options)]))
         if not outcome.solves:
             failed.append(f"{summary}: {outcome.why_not}")
             continue
@@ -42,6 +42,11 @@ def remedies(
         if len(found) == most:
             break
     return found, failed
+
+
+def keeps_all(remedy: RemedyAnswer, workload: ExaminedWorkload) -> bool:
+    """Return whether the workload has all its replicas afterwards: some remedies scale it down."""
+    return remedy.scheduled == f"{workload.wanted} of {workload.wanted}"
 
 
 def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ...]]:
@@ -55,7 +60,11 @@ def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ..
     found = [
         options for each in (*choices, [*whole, *partial]) if each for options in islice(product(*each), _MOST_MIXED)
     ]
-    yield from sorted(found, key=lambda options: max((option.less, KINDS.index(option.kind)) for option in options))
+
+    def place(options: tuple[RemedyOption, ...]) -> tuple[bool, int]:
+        return any(option.less for option in options), max(KINDS.index(option.kind) for option in options)
+
+    yield from sorted(found, key=place)
 
 
 def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:

@@ -229,7 +229,27 @@ def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
         [named(workload.obj)],
         evidence=[
             *([f"{counted(waiting, 'pod')} not ready yet"] if waiting and count else []),
+            *_kept_back(workload),
             *(left_out(engine, workload) if workload.kind == "DaemonSet" else []),
         ],
         passing=True,
     )
+
+
+def _kept_back(workload: ExaminedWorkload) -> list[str]:
+    """Return that pods keep an earlier template, because the update strategy leaves them as they are."""
+    status = workload.obj.raw.get("status") or {}
+    strategy = workload.spec.get("updateStrategy") or {}
+    if workload.kind == "DaemonSet":
+        old = int(status.get("desiredNumberScheduled") or 0) - int(status.get("updatedNumberScheduled") or 0)
+    elif workload.kind == "StatefulSet" and status.get("updateRevision") != status.get("currentRevision"):
+        old = workload.wanted - int(status.get("updatedReplicas") or 0)
+    else:
+        return []
+    if old <= 0:
+        return []
+    keep = f"{counted(old, 'pod')} {'keeps' if old == 1 else 'keep'} an earlier template"
+    if strategy.get("type") == "OnDelete":
+        return [f"{keep} until deleted (updateStrategy OnDelete)"]
+    partition = (strategy.get("rollingUpdate") or {}).get("partition")
+    return [f"{keep} (updateStrategy.rollingUpdate.partition {partition})"] if partition else []
