@@ -170,3 +170,19 @@ def test_the_error_says_which_line_of_the_plugin_raised() -> None:
 def test_a_plugin_without_any_extension_point_is_refused() -> None:
     with pytest.raises(PluginLoadError, match="none of the methods"):
         Registry().add(Faulty, "a test")
+
+
+class RaisesOnB(Faulty):
+    def filter(self, state: Any, pod: Pod, node: Any) -> Status | None:
+        if node.name == "b":
+            raise ValueError("no idea")
+        return None
+
+
+def test_the_first_error_ends_the_search_and_the_next_one_begins_there() -> None:
+    made = machine(RaisesOnB)
+    for _ in range(2):
+        result = drive(made.begin(pod(), {}))
+        assert isinstance(result, FitError)
+        assert result.status.code is Code.ERROR
+        assert made.start.index == 1

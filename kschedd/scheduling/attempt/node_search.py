@@ -59,7 +59,7 @@ class Found:
     """The result of a search.
 
     The feasible rows in visiting order, their positions in the evaluation (None if unknown), and the verdicts on all
-    visited nodes.
+    visited nodes. `visited` is the number of nodes before the one with the error, if there is one.
     """
 
     rows: Rows
@@ -387,11 +387,13 @@ class NodeSearch:
 
     def _found(self, state: CycleState, pod: Pod, window: "_Window", explicit_status: dict[int, Status]) -> Found:
         """Return the result of a search that ended with this window."""
-        rows, at, passing, broken = window.rows, window.at, window.passing, None
+        rows, at, passing, broken, visited = window.rows, window.at, window.passing, None, len(window.rows)
         if explicit_status:
-            there = set(rows.tolist())
-            explicit_status = {row: status for row, status in explicit_status.items() if row in there}
-            broken = next((status for status in explicit_status.values() if not status.rejected), None)
+            explicit_status = {row: explicit_status[row] for row in rows.tolist() if row in explicit_status}
+            failed = next((row for row, status in explicit_status.items() if not status.rejected), None)
+            if failed is not None:
+                # The first error ends the search, as with one worker.
+                broken, visited = explicit_status[failed], rows.tolist().index(failed)
         table, filters = self.filters.cluster.table, self.filters.profile.filters
         verdicts = Verdicts(table, filters, state, pod, rows, window.failed, window.codes, explicit_status)
         if isinstance(at, slice):
@@ -400,7 +402,7 @@ class NodeSearch:
             )
         else:
             feasible = at[passing]
-        return Found(rows[passing], len(rows), verdicts, broken, feasible)
+        return Found(rows[passing], visited, verdicts, broken, feasible)
 
 
 @fast_frozen(eq=False)
