@@ -7,7 +7,10 @@ cannot miss the deletion events of the victims.
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure).
 """
 
+import attrs
+
 from kschedd.api.text.times import stamp
+from kschedd.framework.writes import MergePatch
 from kschedd.queue.operations import AttemptFailed
 from kschedd.scheduling.binding_cycles import BindingCycles
 from kschedd.scheduling.effects import Effects, Eviction
@@ -31,7 +34,11 @@ class FailureHandler:
     def fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
         """Return the pod to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
         entry, effects, pending = failed.entry, self._effects, self._pending
-        if not failed.evicts:
+        if failed.evicts:  # a claim that PostFilter deallocates is written first, evictions come after the pod's status
+            claims = [one for one in failed.writes if isinstance(one, MergePatch) and one.kind == "ResourceClaim"]
+            effects.writes.extend(claims)
+            failed = attrs.evolve(failed, writes=tuple(one for one in failed.writes if one not in claims))
+        else:
             effects.writes.extend(failed.writes)
         pod = pending.current(entry)
         if pod is None:

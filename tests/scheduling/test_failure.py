@@ -3,11 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+import attrs
 import pytest
 
 from kschedd.api.pods import Pod
+from kschedd.framework.writes import Delete, MergePatch
 from kschedd.queue.entry import NO_PLUGINS, QueuedPod
 from kschedd.scheduling.failure import FailedAttempt, failure_status
+from tests.scheduling.driven import NOW, Driven, node, pod
 
 AT, EARLIER = "2026-01-02T00:00:00Z", "2026-01-01T00:00:00Z"
 SAID = {
@@ -64,3 +67,18 @@ def test_a_new_nomination_brings_the_generation_along() -> None:
     assert written(known, generation=2, nominated="n1") == {"conditions": [newer], "nominatedNodeName": "n1"}
     assert written(known, generation=2, was="n1") is None
     assert written(known, generation=2, nominated="", was="n1") == {"conditions": [newer], "nominatedNodeName": None}
+
+
+def test_a_claim_is_deallocated_before_the_status_is_written_and_victims_are_evicted_after() -> None:
+    driven = Driven()
+    driven.see(node(cpu="1"), pod("p", cpu="2"))
+    failed = driven.attempt("p")
+    assert isinstance(failed, FailedAttempt)
+    driven.driver.take_effects()
+    claim = MergePatch("ResourceClaim", "default", "c", {"status": {"allocation": None}}, "status")
+    victim = Delete("Pod", "default", "v", "uid-v")
+    preempting = attrs.evolve(failed, writes=(claim, victim), evicts=True, message="another")
+    driven.driver.attempts.failures.fail(preempting, NOW)
+    effects = driven.driver.take_effects()
+    assert [getattr(write, "kind", "") for write in effects.writes] == ["ResourceClaim", "Pod"]
+    assert [eviction.writes for eviction in effects.evictions] == [(victim,)]
