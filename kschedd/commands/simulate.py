@@ -33,6 +33,7 @@ from kschedd.simulation.engine import EPOCH
 from kschedd.simulation.fill import Fill, filled
 from kschedd.simulation.fitting import GENERATORS, read_fitted
 from kschedd.simulation.formats.reading import read_trace
+from kschedd.simulation.formats.simkube import is_simkube, read_objects
 from kschedd.simulation.gangs import in_gangs
 from kschedd.simulation.generated import (
     NODE_SHAPE,
@@ -44,6 +45,7 @@ from kschedd.simulation.generated import (
 from kschedd.simulation.inputs import read_manifests
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.summary import Summary, span
+from kschedd.simulation.trace import ObjectTrace
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 if TYPE_CHECKING:
@@ -270,17 +272,21 @@ def _simulate(options: argparse.Namespace) -> int:
     if dump is not None:
         config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
-    fitted = None
+    fitted, changing = None, options.pods is not None and is_simkube(options.pods)
+    if changing and (options.fill is not None or options.gangs):
+        raise SimulateUsageError("--fill and --gangs require a list of pods, not a SimKube trace")
     if options.pods is not None and options.pods.suffix in GENERATORS:
         if options.fill is not None:
             raise SimulateUsageError(f"--fill requires the pods of a trace, and {options.pods} is a generator")
         fitted = read_fitted(options.pods)
-    trace = read_trace(options.nodes, None if fitted else options.pods)
+    trace = read_trace(options.nodes, None if fitted or changing else options.pods)
+    made = () if generated is None else generated.nodes
     if options.gangs and (not trace.pods or options.fill is not None):
         raise SimulateUsageError("--gangs requires the pods of a trace (--pods), and excludes --fill")
     if fitted is not None:
-        made = () if generated is None else generated.nodes
         arrivals: Arrivals = fitted.generated([*trace.nodes, *made], options.seed or 0)
+    elif changing:
+        arrivals = read_objects(options.pods, (*trace.nodes, *made))
     elif generated is not None:
         arrivals = attrs.evolve(generated, nodes=[*trace.nodes, *generated.nodes])
     elif options.fill is not None:
@@ -383,12 +389,13 @@ def _run(
     log: DecisionLog,
     observed: Observed,
 ) -> Summary:
+    # Traces of pods create and delete their pods themselves; other objects need the controllers.
+    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace)
     simulation = Simulation(
         config,
         seed=options.seed or 0,
         registry=registry,
-        # A trace creates and deletes its pods itself; manifests need the controllers.
-        controllers=_controllers() if (manifests.manifests or dump is not None) and not options.frozen else (),
+        controllers=_controllers() if controlled and not options.frozen else (),
         on_decision=log.write if options.decisions is not None else None,
         audit=options.audit,
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),

@@ -1,9 +1,9 @@
 """SimKube's trace files: MessagePack of the objects applied and deleted in a cluster, event by event.
 
-Only the objects that exist at the end of a trace are taken; its times are not replayed. The parts of a trace other than
-the events are not used; maps in them may have keys that are not strings, for example in the list that stores the
-lifecycles of pods. SimKube removes the service account from pods, but not the volume with its token: such pods get the
-default service account.
+A dump has the objects that exist at the end of a trace; a simulation replays its events. The other parts of a trace are
+not used; maps in them may have keys that are not strings, for example in the list that stores the lifecycles of pods.
+SimKube removes the service account from pods, but not the volume with its token: such pods get the default service
+account.
 
 Source: acrlabs/simkube, docs on the trace format (version 2).
 """
@@ -28,8 +28,17 @@ class UnusableTrace(KscheddError):
         return f"SimKube trace: {self.why}"
 
 
-def objects(data: bytes) -> list[dict[str, Any]]:
-    """Return the objects that exist at the end of the trace. Raises UnusableTrace, also if there are none."""
+@attrs.frozen(kw_only=True)
+class TraceChange:
+    """An event of a trace. `time_s`: seconds since the first event."""
+
+    time_s: float
+    applied: list[dict[str, Any]]
+    deleted: list[dict[str, Any]]
+
+
+def changes(data: bytes) -> list[TraceChange]:
+    """Return the events of a trace, in order of time. Raises UnusableTrace."""
     try:
         trace = msgpack.unpackb(data, strict_map_key=False, object_pairs_hook=_map)
     except (ValueError, msgpack.UnpackException, RecursionError) as error:
@@ -37,17 +46,33 @@ def objects(data: bytes) -> list[dict[str, Any]]:
     events = trace.get("events") if isinstance(trace, dict) else None
     if not isinstance(events, list):
         raise UnusableTrace("it has no list of events")
-    there: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    found = []
     for number, event in enumerate(events):
         if not isinstance(event, dict):
             raise UnusableTrace(f"events[{number}]: not a map with ts, applied_objs and deleted_objs")
-        for raw in _objects(event, "applied_objs", number):
-            there[_key(raw, number)] = raw
-        for raw in _objects(event, "deleted_objs", number):
-            there.pop(_key(raw, number), None)
-    if not there and any(event.get("applied_objs") for event in events):
+        time_s = event.get("ts", 0)
+        if not isinstance(time_s, int | float) or not 0 <= time_s < 1e15:
+            raise UnusableTrace(f"events[{number}].ts: not a time in seconds")
+        applied, deleted = _objects(event, "applied_objs", number), _objects(event, "deleted_objs", number)
+        for raw in (*applied, *deleted):
+            _check(raw, number)
+        applied = [_with_service_account(raw) for raw in applied]
+        found.append(TraceChange(time_s=float(time_s), applied=applied, deleted=deleted))
+    found.sort(key=lambda change: change.time_s)
+    return [attrs.evolve(change, time_s=change.time_s - found[0].time_s) for change in found]
+
+
+def objects(data: bytes) -> list[dict[str, Any]]:
+    """Return the objects that exist at the end of the trace. Raises UnusableTrace, also if there are none."""
+    there: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    events = changes(data)
+    for change in events:
+        there |= {_key(raw): raw for raw in change.applied}
+        for raw in change.deleted:
+            there.pop(_key(raw), None)
+    if not there and any(change.applied for change in events):
         raise UnusableTrace("no object is left at its end: each one that it applies is deleted in a later event")
-    return [_with_service_account(raw) for raw in there.values()]
+    return list(there.values())
 
 
 def _with_service_account(raw: dict[str, Any]) -> dict[str, Any]:
@@ -68,7 +93,8 @@ def _objects(event: dict[str, Any], field: str, number: int) -> list[Any]:
     return found or []
 
 
-def _key(raw: Any, number: int) -> tuple[str, str, str, str]:
+def _check(raw: Any, number: int) -> None:
+    """Raise UnusableTrace for a value that is no object."""
     meta = raw.get("metadata") if isinstance(raw, dict) else None
     if not isinstance(meta, dict):
         raise UnusableTrace(f"events[{number}]: an object is a map with metadata")
@@ -76,5 +102,9 @@ def _key(raw: Any, number: int) -> tuple[str, str, str, str]:
         json.dumps(raw, allow_nan=False)
     except (TypeError, ValueError) as error:  # binary data, timestamps, or numbers such as infinity
         raise UnusableTrace(f"events[{number}]: an object with a value that JSON does not have: {error}") from error
+
+
+def _key(raw: dict[str, Any]) -> tuple[str, str, str, str]:
+    meta = raw["metadata"]
     group = str(raw.get("apiVersion")).rpartition("/")[0]
     return group, str(raw.get("kind")), str(meta.get("namespace") or ""), str(meta.get("name"))

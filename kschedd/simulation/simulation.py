@@ -152,15 +152,20 @@ class Simulation(Engine):
                 break
             if time_s > self.now_s - self.start_s:
                 self._skip_to(self.start_s + time_s)
-            if event.pod is not None:
-                self._create(event.pod)
+            if event.raw is None:
+                self._delete(event)
+            elif event.action == "apply":
+                self._put(event.raw)
             else:
-                namespace, _, name = event.key.partition("/")
-                with suppress(NotFound):  # it was refused, or preempted since
-                    self.store.delete("Pod", namespace, name, grace_period_s=0)
+                self._create(event.raw)
             self.run_until_idle()
             if progress is not None:
                 progress(number / count, self.placed, self._waiting)
+
+    def _delete(self, event: TraceEvent) -> None:
+        namespace, _, name = event.key.partition("/")
+        with suppress(NotFound):  # it was refused, or preempted since
+            self.store.delete(event.kind, namespace, name, grace_period_s=0)
 
     def _skip_to(self, until_s: float) -> None:
         """`advance` for a cluster that is idle: where nothing is due until then, nothing is to be done."""

@@ -31,12 +31,13 @@ class TracePod:
 
 @fast_frozen
 class TraceEvent:
-    """The creation or deletion of a pod at a time; a "create" contains the pod."""
+    """A change at a time. "create" and "apply" contain the manifest; "apply" also changes an existing object."""
 
     time_s: float
-    action: Literal["create", "delete"]
-    key: str
-    pod: Raw | None = None
+    action: Literal["create", "apply", "delete"]
+    key: str  # "namespace/name"
+    raw: Raw | None = None
+    kind: str = "Pod"
 
 
 @attrs.frozen
@@ -61,6 +62,27 @@ class Trace:
 
     def events(self) -> Iterable[TraceEvent]:
         return events(self.pods)
+
+
+@attrs.frozen
+class ObjectTrace:
+    """Nodes that exist from the start, and changes of objects of any kind. Controllers create the workloads' pods."""
+
+    nodes: tuple[Raw, ...]
+    changes: tuple[TraceEvent, ...]
+    namespaces: tuple[Raw, ...] = ()
+    """Namespaces that the trace itself does not create."""
+
+    @property
+    def objects(self) -> tuple[Raw, ...]:
+        return (*self.namespaces, *self.nodes)
+
+    @property
+    def event_count(self) -> int:
+        return len(self.changes)
+
+    def events(self) -> Iterable[TraceEvent]:
+        return self.changes
 
 
 def events(pods: Iterable[TracePod]) -> list[TraceEvent]:

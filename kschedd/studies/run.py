@@ -36,12 +36,13 @@ from kschedd.simulation.engine import EPOCH, LoggedAttempt
 from kschedd.simulation.fill import Fill, filled
 from kschedd.simulation.fitting import GENERATORS, read_fitted
 from kschedd.simulation.formats.reading import read_trace
+from kschedd.simulation.formats.simkube import is_simkube, read_objects
 from kschedd.simulation.fragmentation import TargetSet
 from kschedd.simulation.gangs import in_gangs
 from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, generated_nodes
 from kschedd.simulation.measures import RunMeasures
 from kschedd.simulation.simulation import Arrivals, Simulation
-from kschedd.simulation.trace import Trace
+from kschedd.simulation.trace import ObjectTrace, Trace
 from kschedd.studies.plan import PlannedRun, digest, read_config, with_pods_file
 from kschedd.studies.spec import InputFile, WorkloadSpec
 
@@ -129,12 +130,13 @@ def _simulated(planned: PlannedRun) -> tuple[str, dict[str, float]]:
     manifests = read_paths([_checked(file) for file in (*cluster.files, *workload.files)])
     arrivals = _arrivals(planned, config)
     dump = _dump(cluster.dump)
+    controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace)
     simulation = Simulation(
         config,
         seed=planned.seed,
         choose=by_name if planned.profile.ties == "name" else None,
         registry=registry,
-        controllers=_controllers() if manifests.manifests or dump is not None else (),
+        controllers=_controllers() if controlled else (),
         start_s=EPOCH if dump is None or dump.taken_at is None else max(EPOCH, dump.taken_at),
     )
     shapes = [GeneratedPods.parse("targets", text, number) for number, text in enumerate(planned.options.targets, 1)]
@@ -185,13 +187,16 @@ def _dump(files: Sequence[InputFile]) -> Any:
 def _arrivals(planned: PlannedRun, config: Config) -> Arrivals:
     cluster, workload = planned.cluster, planned.workload
     fitted = workload.pods is not None and Path(workload.pods.path).suffix in GENERATORS
-    trace = _trace(cluster.nodes, None if fitted else workload.pods)
+    changing = workload.pods is not None and is_simkube(Path(workload.pods.path))
+    trace = _trace(cluster.nodes, None if fitted or changing else workload.pods)
     nodes = trace.nodes
     if cluster.offering:
         nodes = tuple(raw for raw in nodes if Node.from_raw(raw).allocatable.get(cluster.offering))
     nodes = (*nodes, *generated_nodes(cluster.generate, cluster.shape))
     if fitted and workload.pods is not None:
         return read_fitted(Path(_checked(workload.pods))).generated(nodes, planned.seed)
+    if changing and workload.pods is not None:
+        return read_objects(Path(_checked(workload.pods)), tuple(nodes))
     if workload.generate:
         return _generated(nodes, workload, planned.seed)
     whole = attrs.evolve(trace, nodes=tuple(nodes))

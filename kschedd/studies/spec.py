@@ -32,6 +32,7 @@ from kschedd.errors import KscheddError
 from kschedd.input_files import manifest_files
 from kschedd.simulation.fill import Fill, FillError
 from kschedd.simulation.fitting import GENERATORS
+from kschedd.simulation.formats.simkube import SUFFIX as SIMKUBE
 from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -54,6 +55,7 @@ FIELDS: Final = (
 _MOST: Final = 100_000_000
 _MOST_SEEDS: Final = 1_000_000
 _RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
+_NO_LIST: Final = (*GENERATORS, SIMKUBE)  # suffixes of workloads that are no lists of pods
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-\[\]]*")
 
 
@@ -265,8 +267,9 @@ class _SpecReader:
         if fields.get("pods") and fields.get("generate"):
             place.wrong("pods and generate exclude each other")
         gangs = fields.get("gangs")
-        if gangs is not None and gangs.value and (fields.get("fill") or not fields.get("pods")):
-            gangs.wrong("requires pods: FILE of a trace, and excludes fill")
+        listed = [file for file in self._tables(fields.get("pods")) if Path(file.path).suffix not in _NO_LIST]
+        if gangs is not None and gangs.value and (fields.get("fill") or not listed):
+            gangs.wrong("requires pods: FILE with a list of pods, and excludes fill")
         fill = fields.get("fill")
         if fill is not None and (text := fill.text()) is not None:
             try:
@@ -275,8 +278,8 @@ class _SpecReader:
                 fill.wrong(fault.why.partition(": ")[2])
             if fields.get("pods") is None:
                 fill.wrong("requires pods: FILE.csv")
-            elif any(Path(file.path).suffix in GENERATORS for file in self._tables(fields.get("pods"))):
-                fill.wrong("requires the pods of a trace, not a generator")
+            elif not listed:
+                fill.wrong("requires a list of pods, not a generator or a SimKube trace")
         rate, given = fields.number("arrival_rate", 10.0), fields.get("arrival_rate")
         if given is not None and not 1e-9 <= rate <= 1e6:
             given.wrong("out of range", "1e-9 to 1000000 pods in a second")

@@ -7,6 +7,7 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+import msgpack
 import pytest
 
 from kschedd import sweep
@@ -232,7 +233,7 @@ def drawn(made: FittedWorkload, seed: int) -> list[TracePod]:
     events = list(made.generated((), seed).events())
     ends = {event.key: event.time_s for event in events if event.action == "delete"}
     return [
-        TracePod(event.key, event.pod or {}, event.time_s, ends[event.key], None, "Running")
+        TracePod(event.key, event.raw or {}, event.time_s, ends[event.key], None, "Running")
         for event in events
         if event.action == "create"
     ]
@@ -251,7 +252,7 @@ def test_a_generator_is_read_by_simulations_and_sweeps(tmp_path: Path, capsys: p
     assert main(["simulate", *words, "--fill", "cpu=10%"]) == 2
     assert "--fill requires the pods of a trace" in capsys.readouterr().err
     spec["workloads"]["b"]["fill"] = "cpu=10%"
-    with pytest.raises(ConfigErrors, match="requires the pods of a trace, not a generator"):
+    with pytest.raises(ConfigErrors, match="requires a list of pods, not a generator"):
         sweep(spec, engine="threading")
 
 
@@ -316,3 +317,44 @@ def test_gangs_require_their_gates_and_the_pods_of_a_trace(tmp_path: Path, capsy
     assert "--gangs requires the pods of a trace" in capsys.readouterr().err
     with pytest.raises(ConfigErrors, match="gangs: true: requires pods"):
         sweep({"clusters": {"a": {"generate": 1}}, "workloads": {"a": {"generate": 5, "gangs": True}}})
+
+
+def simkube(path: Path) -> Path:
+    """Write a trace of a Deployment that is created with two replicas, scaled to five, and deleted."""
+
+    def web(replicas: int) -> dict[str, Any]:
+        resources = {"requests": {"cpu": "1"}}
+        template = {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}]},
+        }
+        spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+        meta = {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "7"}
+        return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}
+
+    start = 1_700_000_000
+    events = [
+        {"ts": start + 120, "applied_objs": [], "deleted_objs": [web(5)]},
+        {"ts": start, "applied_objs": [web(2)], "deleted_objs": []},
+        {"ts": start + 60, "applied_objs": [web(5)], "deleted_objs": []},
+    ]
+    path.write_bytes(msgpack.packb({"version": 2, "events": events}))
+    return path
+
+
+def test_a_simkube_trace_is_replayed_at_its_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, log = simkube(tmp_path / "run.sktrace"), tmp_path / "decisions.jsonl"
+    words = ["--generate-nodes", "1", "--node-shape", "cpu=4,memory=8Gi", "--pods", str(path)]
+    assert main(["simulate", *words, "-o", "json", "--allow-pending", "--decisions", str(log)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["placed"], found["pending"]) == (4, 1)  # four cores; all pods are deleted at the end
+    lines = map(json.loads, log.read_text().splitlines())
+    assert [line["time_s"] for line in lines if line["attempt"] == 1] == [0, 0, 60, 60, 60]
+    spec = {"clusters": {"a": {"generate": 1, "shape": "cpu=4,memory=8Gi"}}, "workloads": {"b": {"pods": str(path)}}}
+    (row,) = sweep(spec)
+    assert (row["status"], row["placed"]) == ("ok", 4)
+    assert main(["simulate", *words, "--gangs"]) == 2
+    assert "require a list of pods, not a SimKube trace" in capsys.readouterr().err
+    path.write_bytes(msgpack.packb({"events": [{"ts": "now"}]}))
+    assert main(["simulate", *words]) == 2
+    assert "run.sktrace: SimKube trace: events[0].ts: not a time in seconds" in capsys.readouterr().err

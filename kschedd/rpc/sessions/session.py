@@ -57,7 +57,7 @@ _CHUNK = 16 * 1024
 #: Interval of the disconnect check for a client from which the reader has stopped reading.
 _HANG_UP_CHECK_S = 0.25
 #: Number of sessions of disconnected clients that end in one iteration of the event loop: a tenth of a millisecond
-#each.
+# each.
 ENDS_AT_ONCE = 32
 # depth of values that contain objects in the parameters of a request: in a List passed by name they are at level three
 _DEPTH = 3
