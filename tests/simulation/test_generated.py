@@ -37,8 +37,8 @@ def test_every_pod_comes_once_and_leaves_once_in_order_of_time() -> None:
     there: set[str] = set()
     for event in events:
         if event.action == "create":
-            assert event.pod is not None
-            assert event.key == f"default/{event.pod['metadata']['name']}"
+            assert event.raw is not None
+            assert event.key == f"default/{event.raw['metadata']['name']}"
             assert event.key not in there
             there.add(event.key)
         else:
@@ -56,7 +56,7 @@ def test_rate_and_lifetime_are_means() -> None:
 
 def test_kinds_come_by_their_weight_and_share_one_spec() -> None:
     made = workload(6000, "cpu=1,weight=2", "memory=1Gi", "cpu=2,weight=0")
-    pods = [event.pod for event in made.events() if event.pod is not None]
+    pods = [event.raw for event in made.events() if event.raw is not None]
     first = [pod for pod in pods if pod["metadata"]["labels"]["kind"] == "kind-1"]
     assert len(first) / len(pods) == pytest.approx(2 / 3, rel=0.1)
     assert {id(pod["spec"]) for pod in pods} == {id(shape.spec) for shape in made.shapes[:2]}

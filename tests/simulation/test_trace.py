@@ -166,8 +166,8 @@ def test_a_pod_deleted_as_it_is_created_comes_and_goes() -> None:
 def test_a_create_carries_its_pod_and_a_delete_only_the_key() -> None:
     raw = {"metadata": {"name": "a"}}
     create, delete = events([TracePod("default/a", raw, 1, 2, None, "Running")])
-    assert create.pod is raw
-    assert delete.pod is None
+    assert create.raw is raw
+    assert delete.raw is None
     assert delete.key == create.key == "default/a"
 
 
