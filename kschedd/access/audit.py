@@ -1,8 +1,8 @@
-"""Audit events of writes: Events of audit.k8s.io/v1 at level Metadata, as kube-apiserver writes them.
+"""Audit events of writes: events of audit.k8s.io/v1 at level Metadata, in the format of kube-apiserver.
 
 An event contains the user (and on a Unix socket the peer's process), the verb, the object, the small parameters, the
-time, the address, and the result. For a method of the socket the verb is its name, and the requestURI is `/rpc/METHOD`.
-Bodies are not included. All functions are pure: times and ids are parameters.
+time, the address, and the result. For a method of the socket, the verb is the method name, and the requestURI is
+`/rpc/METHOD`. Bodies are not included. All functions are pure: times and ids are parameters.
 """
 
 import json
@@ -16,9 +16,9 @@ from kschedd.access.users import Caller, User
 
 _PREFIX: Final = "kschedd.io/"
 _LONGEST: Final = 1024
-# Parameters with objects, which may be large or secret.
+# Parameters that contain objects, which may be large or secret.
 _BODIES: Final = frozenset(("manifest", "manifests", "patch", "text", "configs", "params", "token"))
-# HTTP status of the socket's error codes; 400 for all others.
+# HTTP status for error codes of the socket; all others are 400.
 _STATUS: Final = {
     "already_exists": 409,
     "cancelled": 499,
@@ -40,7 +40,7 @@ _STATUS: Final = {
 
 @attrs.frozen
 class AuditOutcome:
-    """The outcome of a call; `reason` and `message` are those of an error, "" for a success."""
+    """The outcome of a call; `reason` and `message` belong to an error, and are "" for a success."""
 
     code: int = 200
     reason: str = ""
@@ -54,7 +54,7 @@ class AuditOutcome:
 
 @attrs.frozen(eq=False)
 class AuditedCall:
-    """A write before it is performed. `received_s` is in seconds since the epoch."""
+    """A write, recorded before it is performed. `received_s` is in seconds since the epoch."""
 
     caller: Caller
     verb: str
@@ -66,7 +66,7 @@ class AuditedCall:
 
     @classmethod
     def of_method(cls, caller: Caller, method: str, args: Mapping[str, Any], received_s: float) -> "AuditedCall":
-        """Return the record of a call of a socket method with its parameters."""
+        """Return the record of a call to a socket method with its parameters."""
         given = {name: value for name, value in args.items() if value is not None and name not in _BODIES}
         noted = {f"{_PREFIX}params": shortened(json.dumps(given, default=str, ensure_ascii=False))} if given else {}
         return cls(caller, method, f"/rpc/{method}", received_s, _ref_of(method, args), noted)
@@ -84,7 +84,7 @@ def _ref_of(method: str, args: Mapping[str, Any]) -> dict[str, str]:
 
 
 def ref_of_path(path: str) -> dict[str, str]:
-    """Return the object that a path of the Kubernetes REST API names."""
+    """Return the object named by a path of the Kubernetes REST API."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"]:
         group, version, rest = "", parts[1:2], parts[2:]

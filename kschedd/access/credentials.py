@@ -1,8 +1,7 @@
-"""Credentials of a network listener: tokens and certificates, read from files and read again when these change.
+"""Credentials of a network listener: tokens and certificates in files, which are read again after a change.
 
-`ListenSettings` contains the command line's settings, `Credentials` the contents of their files. Reading them again
-either succeeds completely or changes nothing; existing connections are kept.
-Raises: AccessError.
+`ListenSettings` contains the settings of the command line, and `Credentials` the contents of the files. Reading the
+files again either succeeds completely or changes nothing; existing connections are kept. Raises: AccessError.
 """
 
 import ssl
@@ -38,7 +37,7 @@ SOCKET_FLAGS = ListenFlags("--listen", "--tls-cert", "--tls-key", "--tokens", "-
 class ListenSettings:
     """The listen address and the sources of credentials.
 
-    `open_locally`: on loopback without TLS, every local user has access.
+    `open_locally` means that on loopback without TLS, every local user has access.
     """
 
     address: Address
@@ -56,7 +55,7 @@ class ListenSettings:
         return self.address.loopback and self.certificate is None
 
     def check(self) -> None:
-        """Raise AccessError if remote clients could connect without credentials, or traffic could be read."""
+        """Raise AccessError if remote clients could connect without credentials or if traffic could be read."""
         flags, tls = self.flags, self.certificate is not None
         if tls != (self.key is not None):
             raise self._error(f"{flags.certificate} and {flags.key} must be given together")
@@ -99,9 +98,9 @@ class Credentials:
     tls: ssl.SSLContext | None
 
     def reload(self) -> None:
-        """Read the files again; a file that is now a FIFO does not block.
+        """Read the files again; a file that has become a FIFO does not block.
 
-        Raises AccessError, and then changes nothing.
+        Raises AccessError, in which case nothing has changed.
         """
         settings = self.settings
         for file in filter(None, (settings.certificate, settings.key, settings.client_ca)):
@@ -113,7 +112,7 @@ class Credentials:
 
 
 def certified(certificate: Any) -> User | None:
-    """Return the user that a verified client certificate names: CN is the name, each O a group."""
+    """Return the user named by a verified client certificate: CN is the name, and each O is a group."""
     if not certificate:
         return None
     name, groups = "", []

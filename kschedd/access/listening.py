@@ -1,4 +1,4 @@
-"""TCP listeners: the ports of an address, and connections with TLS by the current certificate.
+"""TCP listeners: the ports of an address, and TLS connections that use the current certificate.
 
 Owns: the listening sockets, until they are closed. Raises: AccessError if the address cannot be used.
 """
@@ -14,7 +14,7 @@ from kschedd.access.credentials import Credentials, ListenSettings
 from kschedd.access.errors import AccessError
 
 _BACKLOG: Final = 1024
-_FILES: Final = 4096  # file descriptors; each client needs one
+_FILES: Final = 4096  # number of file descriptors, of which each client needs one
 
 
 async def open_listeners(settings: ListenSettings) -> list[trio.SocketListener]:
@@ -29,7 +29,7 @@ async def open_listeners(settings: ListenSettings) -> list[trio.SocketListener]:
 
 @attrs.frozen(eq=False)
 class TlsListener(trio.abc.Listener[trio.SSLStream[trio.SocketStream]]):
-    """A listener of connections with TLS, whose handshake is still to be done."""
+    """A listener for TLS connections, which do the handshake later."""
 
     _listener: trio.SocketListener
     _credentials: Credentials

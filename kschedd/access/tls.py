@@ -1,6 +1,6 @@
-"""TLS contexts of server and client: version 1.2 or newer, no renegotiation, names verified.
+"""TLS contexts for server and client: version 1.2 or newer, no renegotiation, verified names.
 
-Raises: AccessError on the server's side, OSError on the client's.
+Raises: AccessError for a server, and OSError for a client.
 """
 
 import ssl
@@ -30,7 +30,7 @@ def server_context(
 
 
 def client_context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    """Return a client's context that trusts this CA, or without one the system's. Raises OSError."""
+    """Return a client's context that trusts this CA, or by default the CAs of the system. Raises OSError."""
     context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if certificate is not None:

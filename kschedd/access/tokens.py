@@ -1,8 +1,7 @@
-"""Static tokens: users by token, from kube-apiserver's token file with lines `TOKEN,USER,UID,"GROUP1,GROUP2"`.
+"""Static tokens: users by token, read from a token file of kube-apiserver with lines `TOKEN,USER,UID,"GROUP1,GROUP2"`.
 
-Only the tokens' digests are stored. A token is compared with every one of them in constant time, so that the duration
-reveals nothing. A file that other users may read or write is rejected.
-Raises: AccessError.
+Only digests of the tokens are stored. A token is compared with every stored digest in constant time, so that the
+duration reveals nothing. A file that other users may read or write is rejected. Raises: AccessError.
 """
 
 import csv
@@ -31,7 +30,7 @@ class StaticTokens:
 
     @classmethod
     def of(cls, users: Mapping[str, User]) -> Self:
-        """Return the tokens of users, given as they are sent."""
+        """Return the tokens of users; the tokens are given in the form in which clients send them."""
         return cls({_digest(token): user for token, user in users.items()})
 
     def __len__(self) -> int:
@@ -43,7 +42,7 @@ class StaticTokens:
 
     def user_of(self, token: str) -> User | None:
         digest, found = _digest(token), None
-        for known, user in self._users.items():  # always compares with all of them
+        for known, user in self._users.items():  # the comparison always includes all of them
             if hmac.compare_digest(known, digest):
                 found = user
         return found
@@ -54,7 +53,7 @@ def _digest(token: str) -> bytes:
 
 
 def read_tokens(file: Path, flag: str = "--http") -> StaticTokens:
-    """Return the tokens of a file. Raises AccessError, which names the line."""
+    """Return the tokens of a file. Raises AccessError with the number of the line."""
     found: dict[str, User] = {}
     reader = csv.reader(io.StringIO(read_secret(file, flag), newline=""))
     try:
@@ -83,7 +82,7 @@ def is_token(text: str) -> bool:
 
 
 def read_secret(file: Path, flag: str) -> str:
-    """Return the text of a file that only its owner can read; the owner must be this user or root.
+    """Return the text of a file that only its owner can read, if the owner is this user or root.
 
     Raises AccessError.
     """

@@ -1,4 +1,4 @@
-"""Users: name and groups, as in Kubernetes' authentication, and the origin of their requests.
+"""Users, with name and groups as in Kubernetes' authentication, and the origin of their requests.
 
 There is no RBAC. Every authenticated client has full access, with two exceptions: users of the group READ_ONLY may only
 read, and impersonated users may do what their groups allow.
@@ -20,9 +20,9 @@ _TRUSTED: Final = frozenset(("system:masters", "system:nodes"))
 class User:
     name: str = "system:admin"
     groups: tuple[str, ...] = ("system:masters", AUTHENTICATED)
-    impersonated: bool = False  # another user makes the request on behalf of this one
+    impersonated: bool = False  # True if another user makes the request on behalf of this user
     uid: str = ""
-    by: str = ""  # the user that impersonates this one
+    by: str = ""  # user who impersonates this user
     by_groups: tuple[str, ...] = ()
 
     @property
@@ -31,7 +31,7 @@ class User:
 
     @property
     def may_do_everything(self) -> bool:
-        """True unless the user is read-only, or impersonated without belonging to system:masters or system:nodes.
+        """True unless the user is read-only, or is impersonated and in neither system:masters nor system:nodes.
 
         The admission plugin NodeRestriction restricts kubelets further.
         """
@@ -45,8 +45,8 @@ ANYBODY: Final = User("system:admin")
 class Caller:
     """A user at one end of a connection.
 
-    `process` and `uid` are those of a Unix socket's peer as reported by the system, 0 and None if it does not report
-    them; `address` is that of a network peer.
+    `process` and `uid` are those of the peer of a Unix socket, as reported by the system (0 and None if it does not
+    report them); `address` is that of a network peer.
     """
 
     user: User = ANYBODY

@@ -1,10 +1,10 @@
 """The cluster's time in seconds since the epoch, as in API objects. It never goes back.
 
-It runs at the speed of real time or N times as fast, or it stands still until it is moved (`speed` 0: virtual time).
-Real time comes from Trio's clock, so setting the machine's clock while the daemon runs has no effect here. With Trio's
-mock clock, real time is mock time. Tasks wait for a time of the cluster with `move_on_at`, which follows each change of
-the clock. Waits that do not belong to the cluster (sockets, disks, limits of plugins and extenders) use Trio's
-deadlines.
+The clock runs at the speed of real time or N times as fast, or it stands still until it is moved (`speed` 0: virtual
+time). Real time comes from Trio's clock, so setting the machine's clock while the daemon runs has no effect here. With
+Trio's mock clock, real time is mock time. Tasks wait for a time of the cluster with `move_on_at`, which follows each
+change of the clock. Waits that do not belong to the cluster (sockets, disks, limits of plugins and extenders) use
+Trio's deadlines.
 
 The clock is created within a Trio run, and may be used only by the tasks of that run, not by worker threads.
 """

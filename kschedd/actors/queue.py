@@ -1,11 +1,11 @@
 """QueueActor: owns the scheduling queue. It pops pods, takes back failed pods, and requeues pods on cluster events.
 
-Receives: Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the
-number of pods requested), and `OwnerQuery` over this actor. Sends: Sends: `Popped`, one for each request for pods, as
-soon as a pod is active. It also sends, without a request, nominations, and pods that sort before popped pods which may
-not have been tried yet. The moves of pods are sent to the log before any answer is sent. Owns: the SchedulingQueue.
-Ends: when the channel's last sender closes. Fails: a plugin's fault in PreEnqueue or in a queueing hint is handled and
-logged in the queue.
+Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
+requested), and `OwnerQuery` over this actor. Sends: `Popped`, one for each request for pods, as soon as a pod is
+active. The actor also sends, without a request, nominations, and pods that sort before popped pods which may not have
+been tried yet. The moves of pods are sent to the log before any answer is sent. Owns: the SchedulingQueue. Ends: when
+the channel's last sender closes. Fails: a plugin's fault in PreEnqueue or in a queueing hint is handled and logged in
+the queue.
 
 A thin shell: `kschedd.queue.operations` implements the operations, and the scheduling driver decides which to apply. An
 event reaches the queue only after the scheduler cache, so a pod that the event requeues is tried with the updated

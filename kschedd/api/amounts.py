@@ -1,6 +1,6 @@
 """Resource amounts formatted for readers, and rounded up so that the printed amount is always enough.
 
-Units: Units: CPU in millicores, memory and storage in bytes, all other resources in counts.
+Units: CPU in millicores, memory and storage in bytes, all other resources in counts.
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """Base class of API objects, with the manifest and with frequently read fields as attributes.
 
-`raw` is the object exactly as `kubectl get -o json` prints the object. It is never modified: an update creates a new
+`raw` is the object exactly as `kubectl get -o json` prints the object. `raw` is never modified: an update creates a new
 dict that shares unchanged parts, so old and new versions may be kept indefinitely.
 """
 

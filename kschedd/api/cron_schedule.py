@@ -6,7 +6,7 @@ so do the scheduled times. A day matches if its day of month or its day of week 
 or `?`, both must match.
 
 Source: github.com/robfig/cron v3.0.1 (parser.go, spec.go, constantdelay.go) with ParseStandard; Go's time.Date for
-local times that do not exist. Raises: Errors: ScheduleError, with the messages of the parser above.
+local times that do not exist. Raises: ScheduleError, with the messages of the parser above.
 """
 
 import datetime

@@ -5,7 +5,7 @@ specs (without nodeName), and a signature (`PodSignature`) for all pods with equ
 with the same signature get the same result and score from every plugin that reads no other part of a pod, so
 evaluations can be cached by signature. Interning is weak: a signature is freed together with its last pod.
 
-Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus). Units: Units: CPU in millicores, other resources in
+Source: Kubernetes v1.34, api/core/v1/types.go (PodSpec, PodStatus). Units: CPU in millicores, other resources in
 whole units; priorities and seconds are ints; times are RFC 3339 strings.
 """
 
@@ -71,8 +71,9 @@ def image_name(name: str) -> str:
 class _Shared(cached[T]):
     """A cached property that an object shares with a more general object.
 
-    The more general object is the value of one of the attributes `unaffected_by`, if this value is not None. It lacks
-    the parts on which the property does not depend. The property is computed once for all objects that share it.
+    The more general object is the value of one of the attributes `unaffected_by`, if this value is not None. The more
+    general object lacks the parts on which the property does not depend. The property is computed once for all objects
+    that share it.
     """
 
     def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:
@@ -109,7 +110,7 @@ class PodSpec:
 
     raw: Raw
     key: bytes  # packed `spec_without_node_affinity`, or packed `raw` if that is None
-    # This spec with an empty node affinity; None if it has no node affinity.
+    # this spec with an empty node affinity; None if the spec has no node affinity
     spec_without_node_affinity: "PodSpec | None" = None
     # The spec that represents all specs that differ only in amounts of cpu and memory and in weights of pod affinity.
     # None if there is no such spec or it was not set (`differs_in_amounts`).

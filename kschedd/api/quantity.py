@@ -277,7 +277,7 @@ def canonical(quantity: str | int | float) -> str:
 def as_stored(quantity: str | int | float) -> str:
     """Return a quantity as kube-apiserver prints it: canonical, or unchanged if ParseQuantity keeps its text.
 
-    Source: ParseQuantity keeps the text of most numbers that need no shorter suffix.
+    Source: ParseQuantity, which keeps the text of most numbers that need no shorter suffix.
     """
     text = quantity if isinstance(quantity, str) else repr(quantity)
     amount_nanos, notation = _read(quantity)

@@ -8,8 +8,8 @@ scheduler/framework/types.go. Sums are exact and rounded up once, because upstre
 that does not fit an int64 is recomputed with the arithmetic of Kubernetes (`Amount`), and overflows in the same way:
 the result may be negative or 0.
 
-Units: Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within
-this module sums are in billionths of a unit. Errors: Raises QuantityError from `kschedd.api.quantity` if a quantity
+Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within
+this module sums are in billionths of a unit. Errors: QuantityError from `kschedd.api.quantity` if a quantity
 cannot be parsed.
 """
 

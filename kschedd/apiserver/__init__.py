@@ -1,1 +1,1 @@
-"""Kubernetes' REST API over a cluster, for kubectl, client libraries and other schedulers."""
+"""The Kubernetes REST API of a cluster, for kubectl, client libraries and other schedulers."""

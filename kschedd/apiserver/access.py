@@ -1,7 +1,7 @@
-"""Access control: on loopback every local client has access; elsewhere a token or a client certificate is required.
+"""Access control: on loopback every local client has access; other addresses require a token or a client certificate.
 
-On loopback without TLS the request's Host must be a loopback name, and so must its Origin, if there is one. This
-prevents a web page in a local browser from sending requests for its user.
+On loopback without TLS, the Host of a request must be a loopback name, and so must its Origin, if it has one. The check
+prevents web pages in a local browser from sending requests on behalf of the user.
 
 Raises: StatusError (401, 403).
 """
@@ -61,7 +61,7 @@ class Access:
 
 
 def _impersonated(request: HttpRequest, user: User) -> User:
-    """Return the impersonated user of a request, which has the rights of its groups; otherwise the user itself."""
+    """Return the impersonated user of a request, who has the rights of its groups, or otherwise the user itself."""
     name = request.headers.get("impersonate-user", "")
     if not name:
         return user
@@ -77,7 +77,7 @@ def _impersonated(request: HttpRequest, user: User) -> User:
 def check_allowed(user: User, verb: str, path: str) -> None:
     """Raise StatusError (403) if the user may not run this request.
 
-    A read-only user may not write. An impersonated user without rights may only read what is open to all.
+    A read-only user may not write. An impersonated user without rights may only read what is open to every user.
     """
     if user.may_do_everything or (user.read_only and verb in READ_VERBS):
         return

@@ -1,4 +1,4 @@
-"""Writes over HTTP in the audit log: all requests except GET, and except reviews of the caller itself.
+"""Audit records of writes over HTTP: all requests except GET and except reviews of the caller itself.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/filters/audit.go.
 """
@@ -20,7 +20,7 @@ _UNKNOWN = User("system:anonymous", ("system:unauthenticated",))
 
 
 class _Refusal(msgspec.Struct):
-    """The recorded part of a Status."""
+    """The part of a Status that is recorded."""
 
     reason: str = ""
     message: str = ""
@@ -33,7 +33,7 @@ async def audited(
     peer: Peer,
     answer: Callable[[HttpRequest, Peer], Awaitable[HttpResponse]],
 ) -> HttpResponse:
-    """Return the answer to a request, and record the request with its outcome, including failures."""
+    """Return the answer to a request, and record the request with its outcome, which may be a failure."""
     try:
         path, query = split_target(request.target)
     except StatusError:

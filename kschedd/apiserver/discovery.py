@@ -1,4 +1,4 @@
-"""Discovery: the groups, versions and resources; all at once (aggregated v2), or one document each.
+"""Discovery of the groups, versions and resources, in one document (aggregated v2) or in one document each.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/discovery, staging/src/k8s.io/api/apidiscovery/v2.
 """
@@ -15,7 +15,7 @@ AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDisc
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Return whether the first available form that a client accepts is the aggregated one."""
+    """Return whether the first available form that a client accepts is the aggregated form."""
     for media, params in clauses(accept):
         if media not in ("application/json", "*/*", "application/*"):
             continue
@@ -27,7 +27,7 @@ def wants_aggregated(accept: str) -> bool:
 
 
 def aggregated(catalogue: Catalogue, *, core: bool) -> dict[str, Any]:
-    """Return the aggregated document of the core group (`/api`), or of all others (`/apis`)."""
+    """Return the aggregated document of the core group (`/api`) or of all other groups (`/apis`)."""
     groups = [group for group in catalogue.groups() if (group == "") is core]
     return {
         "kind": "APIGroupDiscoveryList",
@@ -120,7 +120,7 @@ def resources_document(version: GroupVersion) -> dict[str, Any]:
                 group, _, number = sub.api_version.rpartition("/")
                 entry |= {"group": group, "version": number}
             listed.append({**entry, "kind": sub.kind, "verbs": list(sub.verbs)})
-    api_version = {"apiVersion": "v1"} if version.group else {}  # the core group's has none, as upstream
+    api_version = {"apiVersion": "v1"} if version.group else {}  # the core group has none, as in kube-apiserver
     return {"kind": "APIResourceList", **api_version, "groupVersion": version.name, "resources": listed}
 
 

@@ -1,10 +1,10 @@
-"""The REST API: every request to it, from its bytes to its answer.
+"""The REST API, which handles every request from its bytes to its answer.
 
-Requests without a resource (discovery, OpenAPI, health, version) are answered here; the rest goes to reading, watching,
-writing and the subresources. An error becomes a Status. The catalogue of resources follows the definitions of custom
-resources.
+Requests without a resource (discovery, OpenAPI, health, version) are answered here. All others are passed on to
+reading, watching, writing and the subresources. An error becomes a Status. The catalogue of resources follows the
+definitions of custom resources.
 
-Owns: the catalogue, and the documents made from it.  Uses: the cluster, through `FaceServices`.
+Owns: the catalogue, and the documents generated from it.  Uses: the cluster, through `FaceServices`.
 """
 
 import ipaddress
@@ -88,7 +88,7 @@ _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 
 @attrs.frozen(eq=False)
 class _Document:
-    """A document that clients request repeatedly, with its ETag."""
+    """A document that clients request repeatedly, and its ETag."""
 
     body: bytes
     etag: str
@@ -96,7 +96,7 @@ class _Document:
 
 
 class ApiFace:
-    """The handler of the REST API; see the module. Calling it with a request returns the answer."""
+    """The handler of the REST API; see the module. Calling the handler with a request returns the answer."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ApiFace:
         self._version = version
         self._own_address = str(ipaddress.ip_network(service_range)[1])
         self._catalogue = Catalogue(built_in())
-        self._listed = self._catalogue  # the resources listed in discovery
+        self._listed = self._catalogue  # resources listed in discovery
         self._documents: dict[str, _Document] = {}
 
     async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse:
@@ -131,7 +131,7 @@ class ApiFace:
             return refused(refusal)
 
     def admits(self, request: HttpRequest, peer: Peer) -> str | None:
-        """Return the user name of a request; None if its headers alone cause a rejection."""
+        """Return the user name of a request, or None if its headers are enough to reject it."""
         try:
             _, _, user = self._authorized(request, peer)
         except StatusError:
@@ -145,7 +145,7 @@ class ApiFace:
         return path, query, user
 
     def explain(self, fault: HttpFault) -> HttpResponse:
-        """Return the answer to an unreadable request."""
+        """Return the answer to a request that cannot be read."""
         reasons = {413: "RequestEntityTooLarge", 503: "ServiceUnavailable", 500: "InternalError", 408: "Timeout"}
         status = failure(fault.status, reasons.get(fault.status, "BadRequest"), fault.why)
         return HttpResponse(fault.status, (("Content-Type", JSON),), encode(status) + b"\n")
@@ -163,18 +163,18 @@ class ApiFace:
         return await self._other(request, path, parts)
 
     async def register(self) -> None:
-        """Create the Service by which pods of a cluster find their API server, as in every cluster."""
+        """Create the Service with which the pods of every cluster find their API server."""
 
         def registered(store: ClusterWriter) -> None:
             if store.find("Service", "default", "kubernetes") is None:
                 address = {"clusterIP": self._own_address, "clusterIPs": [self._own_address]}
-                with suppress(Mirrored, NotFound):  # a mirror has its cluster's objects, namespaces included
+                with suppress(Mirrored, NotFound):  # a mirror contains the objects of its cluster, including namespaces
                     store.create({**_OWN_SERVICE, "spec": {**_OWN_SERVICE["spec"], **address}})
 
         await self.services.cluster.store.do(registered)
 
     async def follow(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Update the catalogue from the definitions of custom resources, and share watches, until the cluster ends."""
+        """Until the cluster ends, update the catalogue from the definitions of custom resources and share watches."""
         watch = await self.services.cluster.store.watch({custom.DEFINITION})
         await self._refresh()
         async with trio.open_nursery() as nursery:
@@ -203,7 +203,7 @@ class ApiFace:
         self._documents.clear()
 
     async def _look_for_usage(self) -> None:
-        """List the metrics in discovery from the first annotated usage on."""
+        """List the metrics group in discovery once the first annotation about usage exists."""
         if self._listed is not self._catalogue and await usage_is_known(self.services):
             self._list(self._catalogue)
 
@@ -239,7 +239,7 @@ class ApiFace:
             return await serve_subresource(services, call)
         answer = await self._verb(call)
         if target.resource.stored == custom.DEFINITION and target.verb not in ("get", "list", "watch"):
-            await self._refresh()  # so that the client can use its definition at once
+            await self._refresh()  # so that the client can use its definition immediately
         return answer
 
     async def _verb(self, call: ApiCall) -> HttpResponse:

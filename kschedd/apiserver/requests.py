@@ -24,7 +24,7 @@ CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
 
 
 class Query:
-    """The parameters after the question mark; the first of repeated ones counts."""
+    """The parameters after the question mark; of repeated parameters the first counts."""
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, str] = {}
@@ -38,7 +38,7 @@ class Query:
         return name in self._values
 
     def flag(self, name: str) -> bool:
-        """Return a flag: absent and false are the same; any invalid boolean counts as true, as upstream."""
+        """Return a flag: absent equals false, and any invalid boolean counts as true, as in kube-apiserver."""
         value = self._values.get(name)
         return value is not None and value != "0" and value.lower() != "false"
 
@@ -65,7 +65,7 @@ class Query:
 
 @attrs.frozen(eq=False)
 class RequestInfo:
-    """The target of a request, from its path.
+    """The target of a request, derived from its path.
 
     `namespace` is "" for all namespaces, or for a cluster-scoped resource.
     """
@@ -99,7 +99,7 @@ class ApiCall:
 
     @property
     def dry_run(self) -> bool:
-        """True for a dry run. Raises StatusError for an unsupported value."""
+        """True for a dry run. Raises StatusError if the value is not supported."""
         if faults := self.dry_run_faults:
             raise invalid_options(self.options, faults)
         return self.query.text("dryRun") == "All"
@@ -113,13 +113,13 @@ class ApiCall:
 
     @property
     def options(self) -> str:
-        """The kind of a write's options."""
+        """The kind of the options of a write."""
         kind = {"create": "CreateOptions", "patch": "PatchOptions", "update": "UpdateOptions"}
         return kind.get(self.target.verb, "DeleteOptions")
 
 
 def field_validation(query: Query) -> FieldValidation:
-    """Return the treatment of unknown fields: by default they are dropped with a warning."""
+    """Return how unknown fields are treated; by default they are dropped with a warning."""
     match query.text("fieldValidation"):
         case "Strict":
             return "Strict"
@@ -136,11 +136,11 @@ def field_validation_faults(query: Query) -> list[FieldError]:
 
 
 def split_target(target: bytes) -> tuple[str, Query]:
-    """Return path and parameters of a request's target, decoded."""
+    """Return the decoded path and parameters of a request's target."""
     text = target.decode("latin-1")
     path, _, query = text.partition("?")
     if not path.startswith("/"):
-        path = "/" + path.partition("://")[2].partition("/")[2]  # the absolute form used with proxies
+        path = "/" + path.partition("://")[2].partition("/")[2]  # the absolute form, which proxies use
     try:
         return unquote(path, errors="strict"), Query(query)
     except (UnicodeDecodeError, ValueError):
@@ -148,7 +148,7 @@ def split_target(target: bytes) -> tuple[str, Query]:
 
 
 def find_target(method: str, path: str, query: Query, catalogue: Catalogue) -> RequestInfo:
-    """Return the target of a request. Raises StatusError if the resource does not exist or lacks the method."""
+    """Return the target of a request. Raises StatusError if the resource does not exist or does not have the method."""
     parts = [part for part in path.split("/") if part]
     if parts[0] == "api":
         group, rest = "", parts[1:]

@@ -1,4 +1,4 @@
-"""The shared services of all requests: the cluster, its clock, fair slots and slices, and cached encodings."""
+"""The services shared by all requests: the cluster, its clock, fair slots and slices, and cached encodings."""
 
 from typing import Final
 
@@ -18,11 +18,11 @@ LARGE_BODY: Final = 64 << 10  # bytes: larger requests are processed in a thread
 
 @attrs.define(eq=False)
 class FaceServices:
-    """The shared services of all requests; see the module."""
+    """The services shared by all requests; see the module."""
 
     cluster: ClusterBackend
     served: ServedVersion = OF_DEFAULT
-    kubelets: bool = True  # kubelets are simulated here; otherwise there is no kubelet to query
+    kubelets: bool = True  # True if kubelets are simulated; otherwise there is no kubelet to query
     shares: FairShares = attrs.field(factory=FairShares)
     encoder: Encoder = attrs.field(factory=Encoder)
     groups: WatchGroups = attrs.field(factory=WatchGroups)

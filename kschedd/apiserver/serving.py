@@ -1,7 +1,7 @@
-"""The REST API on a port: its listeners, its server, and its shutdown.
+"""The REST API on a port, with its listeners, its server, and its shutdown.
 
-Owns: the listening sockets while the context is open.  Ends: `HttpFace.shut_down`, then `run` returns. Raises:
-AccessError if the address cannot be used.
+Owns: the listening sockets while the context is open. Ends: after `HttpFace.shut_down`, when `run` returns.
+Raises: AccessError if the address cannot be used.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class HttpFace:
     _listeners: list[Any]
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until `shut_down`. Reports started once it accepts."""
+        """Serve until `shut_down`. Reports started once it accepts connections."""
         async with trio.open_nursery() as nursery:
             await self._face.register()
             await nursery.start(self._face.follow)
@@ -55,7 +55,7 @@ class HttpFace:
         return self._server.used()
 
     def unauthenticated(self) -> tuple[int, int]:
-        """Return the current and the highest number of connections that have not been admitted."""
+        """Return the current and the highest number of connections that are not admitted yet."""
         return self._server.unauthenticated()
 
     def encoded(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Tokens of ServiceAccounts, requested by `kubectl create token`: signed here, and valid until they expire.
+"""Tokens of ServiceAccounts, requested with `kubectl create token`, which are signed here and valid until they expire.
 
 Owns: a key that lives as long as the daemon.
 """
@@ -30,7 +30,7 @@ class Tokens:
         return f"{signed}.{self._signature(signed)}"
 
     def user_of(self, token: str) -> str | None:
-        """Return the owner of a token; None if it was not issued here or has expired."""
+        """Return the owner of a token, or None if the token was not issued here or has expired."""
         signed, _, signature = token.rpartition(".")
         if not signed or not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
             return None

@@ -1,14 +1,14 @@
-"""Groups of equal watches: each event is examined and encoded once, and its bytes are shared.
+"""Groups of equal watches: each event is examined and encoded once, and the bytes are shared.
 
-Watches with equal selectors, form and position are a group. A watch runs alone until it has reached the group's
-version, then it joins; the first of its kind gives the group its position in the log. Events collected from the log go
-to the members in order. Each is written at once as far as the socket accepts it. The rest waits in the member's outbox,
-for the member's own task to send. A member whose outbox is full falls behind: it gets nothing more, and its task leaves
-the group and continues alone from the member's version. So a client that does not read holds its position in the log,
-and of the group's shared bytes only those that it has begun to take.
+Watches with equal selectors, form and position form a group. A watch runs alone until it has reached the version of the
+group, and then joins. The first watch of a group gives the group its position in the log. Events collected from the log
+go to the members in order. Each event is written immediately, as far as the socket accepts it. The remaining bytes wait
+in the member's outbox until the member's own task sends them. A member with a full outbox falls behind: it gets nothing
+more, and its task leaves the group and continues alone from the member's version. So a client that does not read holds
+its position in the log, and only those of the group's shared bytes that it has begun to take.
 
-Owns: the groups and their members' outboxes, each limited to `MOST_PENDING` unshared bytes. Ends: a group with its last
-member; all with `run`'s cancellation.
+Owns: the groups and the outboxes of their members, each limited to `MOST_PENDING` unshared bytes. Ends: a group ends
+with its last member, and all groups with the cancellation of `run`.
 """
 
 from collections import deque
@@ -27,14 +27,14 @@ from kschedd.store.objects.log import WatchEvent
 
 MOST_PENDING: Final = 64 << 10  # bytes
 _EVENTS: Final = 200  # taken at once
-_AT_ONCE: Final = 64  # members written to without yielding
+_AT_ONCE: Final = 64  # number of members written to without yielding
 
 Lines = Callable[[WatchEvent], Iterable[bytes]]
 
 
 @attrs.frozen(eq=False)
 class _Batch:
-    """The lines for all members at the time of collection, and the version that they lead to."""
+    """The lines for all members at the time of collection, and the version that the members then have."""
 
     members: tuple["Member", ...]
     lines: bytes
@@ -49,16 +49,16 @@ class Member:
     _send: Send
     version: int
     ended: bool = False  # the group has ended
-    behind: bool = False  # it does not read, and gets nothing after its version
-    expired: bool = False  # the log lacks the following events
-    _rest: bytes | memoryview = b""  # the rest of a shared chunk that was partly written
+    behind: bool = False  # True if the member does not read, and gets nothing after its version
+    expired: bool = False  # True if the log lacks the following events
+    _rest: bytes | memoryview = b""  # remaining bytes of a shared chunk that was partly written
     _pending: deque[bytes] = attrs.field(factory=deque)
     _size: int = 0
     _sending: bool = False
     _bell: trio.Event = attrs.field(factory=trio.Event)
 
     def offer(self, lines: bytes, framed: bytes, version: int) -> None:
-        """Write this, or store it for `flush`."""
+        """Write these bytes, or store them for `flush`."""
         if self.ended or self.behind:
             return
         if not (self._sending or self._rest or self._pending) and isinstance(self._send, BodySender):
@@ -87,11 +87,11 @@ class Member:
         self._bell.set()
 
     async def wait(self) -> None:
-        """Wait until there is something to flush, or it has ended."""
+        """Wait until there is data to flush or the member has ended."""
         await self._bell.wait()
 
     async def flush(self) -> None:
-        """Send what has been stored. Raises the exceptions of sending."""
+        """Send the stored data. Raises the exceptions of sending."""
         self._sending = True
         try:
             if self._rest:
@@ -147,7 +147,7 @@ class WatchGroup:
             self.ended = True
 
     def collect(self) -> None:
-        """Take the new events from the log for the current members."""
+        """Take the new events from the log, for the current members."""
         while self._watch.behind:
             try:
                 taken = self._watch.take(_EVENTS)
@@ -212,10 +212,10 @@ class WatchGroups:
         return [group.size for group in self._groups.values()]
 
     def join(self, key: Hashable, watch: ClusterWatch, lines: Lines, send: Send) -> tuple[WatchGroup, Member] | None:
-        """Join the group of this key if it has reached the same version of the log as the watch.
+        """Join the group with this key if the group has the same version of the log as the watch.
 
-        The watch's own position in the log is then closed. Without a group, found one with this watch. Return None if
-        the watch cannot join yet: it continues alone, and tries again after its next events.
+        The watch then closes its own position in the log. If there is no group, create one with this watch. Return None
+        if the watch cannot join yet; it then continues alone and tries again after its next events.
         """
         if self._nursery is None or watch.behind:
             return None

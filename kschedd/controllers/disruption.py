@@ -7,8 +7,8 @@ percentage of the scale of the pods' controllers. DisruptionTarget conditions of
 minutes are set to False.
 
 This controller owns counts of each budget's pods. Every pod event updates them, so the cost of a reconcile depends only
-on the budget's number of controllers and disrupted pods. It also owns the deadlines of both timeouts. Source:
-Kubernetes v1.34, pkg/controller/disruption/disruption.go.
+on the budget's number of controllers and disrupted pods. The controller also owns the deadlines of both timeouts.
+Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
 """
 
 from collections.abc import Mapping, Sequence

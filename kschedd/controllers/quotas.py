@@ -1,9 +1,10 @@
 """ResourceQuotas: status.hard follows the spec, and status.used follows the namespace's usage.
 
 Admission charges new objects and increases. This controller adds existing objects when a quota is new or its spec
-changes, and objects that later start to match its scopes. It subtracts objects that are deleted, shrink, or no longer
-match the scopes. It lists a namespace's objects once for each change of a quota's spec, and when pods are not deleted
-in time. The cost of processing the deletion of one object does not depend on the number of objects.
+changes, and objects that later start to match its scopes. The controller subtracts objects that are deleted, shrink, or
+no longer match the scopes. The controller lists a namespace's objects once for each change of a quota's spec, and when
+pods are not deleted in time. The cost of processing the deletion of one object does not depend on the number of
+objects.
 
 Owns the spec and the cluster version at the count of each quota: objects deleted before this version were not counted.
 Also owns the pods omitted from the count, and the times at which terminating pods stop being counted. Source:

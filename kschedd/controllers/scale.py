@@ -2,7 +2,7 @@
 
 A ReplicaSet of a Deployment counts as its Deployment. A custom resource has a scale if its definition defines one.
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go (finders).
-Raises: Errors: ScaleError, with kube-controller-manager's message, if the kind of the controller has no scale.
+Raises: ScaleError, with kube-controller-manager's message, if the kind of the controller has no scale.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Binding conditions, which show whether an allocated claim's devices are ready for binding a pod.
 
 A device with binding conditions (for example a device that must first be attached to its node) is ready once all the
-conditions are true in the claim's `status.devices`. It has failed if one of its failure conditions is true. It has
-timed out if it is not ready some time after `allocationTimestamp`.
+conditions are true in the claim's `status.devices`. A device has failed if one of its failure conditions is true. A
+device has timed out if it is not ready some time after `allocationTimestamp`.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/dynamicresources.go (isClaimReadyForBinding,
 isClaimTimeout, hasBindingConditions).

@@ -1,7 +1,7 @@
 """ResourceClaims in the form read by the allocator: requests, subrequests, constraints.
 
 Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go.
-Errors: Errors: ClaimError, with kube-scheduler's messages.
+Errors: ClaimError, with kube-scheduler's messages.
 """
 
 from collections.abc import Mapping
@@ -102,7 +102,7 @@ def _request(raw: Raw) -> DeviceRequest:
 
 
 def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
-    """Return whether the entry's template was processed, and the generated claim's name (None: no claim is needed)."""
+    """Return whether the entry's template was processed, and the generated claim's name (None: no claim needed)."""
     for status in pod.status.get("resourceClaimStatuses") or ():
         if status.get("name") == pod_claim:
             return True, status.get("resourceClaimName")

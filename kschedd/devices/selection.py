@@ -4,7 +4,7 @@ This is the only module of the package that imports CEL, which it does at the fi
 devices never imports it.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
-Errors: Errors: SelectorFailure, with kube-scheduler's message, but without the name of the claim or class.
+Errors: SelectorFailure, with kube-scheduler's message, but without the name of the claim or class.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class SelectorFailure(KscheddError):
 def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
     """Return whether the expression selects the device, or raise SelectorFailure.
 
-    `shares`: With `shares`, `allowMultipleAllocations` has the device's value; otherwise it is false for every device.
+    With `shares`, `allowMultipleAllocations` has the device's value; otherwise it is false for every device.
     """
     known = device.verdicts.get(expression)
     if known is None:

@@ -1,1 +1,1 @@
-"""HTTP extenders: their calls, messages and results."""
+"""HTTP extenders, with their calls, messages and results."""

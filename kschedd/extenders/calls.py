@@ -1,8 +1,8 @@
-"""One POST to an extender as a value, and its result if it fails.
+"""One POST to an extender as a value, and the failure of such a call.
 
 A scheduling attempt or binding cycle that needs an extender yields such calls. The result of a call is the value that
 `read` returns for the body, or an ExtenderFailure. The code that runs the attempt makes the call: the daemon without
-blocking (`kschedd.actors.scheduler.extenders`), all other code by calling the object.
+blocking (`kschedd.actors.scheduler.extenders`), all other code by calling this object.
 
 Source: Kubernetes v1.34, scheduler/extender.go (send).
 """
@@ -19,7 +19,7 @@ from kschedd.extenders.messages import UnreadableAnswer
 
 @attrs.define(eq=False)
 class ExtenderFailure(KscheddError):
-    """A call of an extender that failed."""
+    """A failed call of an extender."""
 
     why: str
 
@@ -31,7 +31,7 @@ class ExtenderCall:
     extender: Extender
     action: str  # name of the verb in the configuration
     pod: str  # "namespace/name"
-    write: Callable[[], Sequence[bytes]]  # returns the parts of the body; may take long
+    write: Callable[[], Sequence[bytes]]  # returns the parts of the body, which may take long
     _read: Callable[[bytes], Any]
     _send: Callable[["ExtenderCall"], Any]
 

@@ -1,7 +1,7 @@
-"""An extender of the configuration: the pods that it is called for, its calls, and the meaning of its results.
+"""An extender of the configuration: the pods for which it is called, its calls, and the meaning of its results.
 
 Source: Kubernetes v1.34, scheduler/extender.go, scheduler/scheduler.go (buildExtenders).
-Errors: ExtenderFailure, with upstream's texts.
+Errors: ExtenderFailure, with kube-scheduler's texts.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,7 +87,7 @@ class HTTPExtender:
         return self._call(self.config.prioritize_verb, pod, self._args(pod, table, rows), messages.priorities)
 
     def bind(self, pod: Pod, node_name: str) -> ExtenderCall:
-        """Return the bind call; its result is the text of an error, "" for success."""
+        """Return the bind call, which has the text of an error as result, or "" for success."""
         args = pod.namespace, pod.name, pod.uid, node_name
         return self._call(self.config.bind_verb, pod, lambda: [messages.binding_args(*args)], messages.binding_error)
 
@@ -116,8 +116,8 @@ class HTTPExtender:
     def passed(self, answer: FilterResult, row_of: Mapping[str, int]) -> list[int]:
         """Return the rows of the feasible nodes in the order of the response; `row_of` has the rows that were sent.
 
-        Raises ExtenderFailure. Upstream accepts whole node objects that it did not send. Here an unknown node cannot be
-        scheduled to, so it is rejected in both formats.
+        Raises ExtenderFailure. Kube-scheduler accepts whole node objects that it did not send. In kschedd no pod can be
+        scheduled to an unknown node, so the node is rejected in both formats.
         """
         if answer.error:
             raise ExtenderFailure(answer.error)
@@ -131,16 +131,16 @@ class HTTPExtender:
         return list(dict.fromkeys(rows))
 
     def loses_pods(self, answer: FilterResult) -> bool:
-        """Return whether the nodes of this result are scored without their pods."""
+        """Return whether the nodes in this result are scored without their pods."""
         return answer.whole and self.config.nodes_lose_pods
 
     def weighted(self, score: int) -> int:
-        """Return a score weighted for the total, with Go's int64 overflow."""
+        """Return a score multiplied by the extender's weight, with the overflow of Go's int64."""
         total = score * self.weight * SCALE
         return (total + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def extenders_of(configured: Iterable[Extender]) -> tuple[HTTPExtender, ...]:
-    """Return the extenders in the order of their calls: ignorable extenders last."""
+    """Return the extenders in the order of their calls, with ignorable extenders last."""
     found = [HTTPExtender(one) for one in configured]
     return (*[one for one in found if not one.ignorable], *[one for one in found if one.ignorable])

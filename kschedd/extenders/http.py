@@ -1,10 +1,11 @@
-"""HTTP calls of extenders: the parts of a request, the limit on the response, and the texts of errors.
+"""HTTP calls of extenders: the parts of a request, the limit on the response, and the error texts.
 
-`send` makes one call in this thread. The daemon makes calls in its event loop, with the same parts
+`send` makes one call in this thread. The daemon makes calls in its event loop, from the same parts
 (`kschedd.actors.scheduler.extenders`).
 
 As in Go's client, up to ten redirects are followed, cookies are not stored, and the daemon reuses connections.
-`httpTimeout` limits the whole call. A response longer than MAX_ANSWER_BYTES is rejected; upstream has no limit.
+`httpTimeout` limits the whole call. A response longer than MAX_ANSWER_BYTES is rejected, whereas kube-scheduler has no
+limit.
 
 Source: Kubernetes v1.34, scheduler/extender.go (makeTransport, send); Go 1.24, net/http.
 """
@@ -30,7 +31,7 @@ from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.request_body import RequestBody
 
 MAX_ANSWER_BYTES: Final = 64 << 20
-SMALL_BYTES: Final = 1 << 14  # size up to which a body is sent or read at once
+SMALL_BYTES: Final = 1 << 14  # size up to which a body is sent or read in one step
 REDIRECTS: Final = 10
 HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "kschedd"}
 LATE: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
@@ -39,7 +40,7 @@ LATE_BODY: Final = "context deadline exceeded (Client.Timeout or context cancell
 
 @attrs.define(eq=False)
 class ExtenderTLSError(KscheddError):
-    """The certificates or keys of an extender cannot be used."""
+    """Certificates or keys of an extender that cannot be used."""
 
     url: str
     why: str
@@ -49,7 +50,7 @@ class ExtenderTLSError(KscheddError):
 
 
 def tls_context(extender: Extender) -> ssl.SSLContext:
-    """Return the TLS context: the extender's CA, and our client certificate. Raises ExtenderTLSError."""
+    """Return the TLS context with the extender's CA and kschedd's client certificate. Raises ExtenderTLSError."""
     tls = extender.tls or ExtenderTLS()
     reading = _named("ca", tls.ca_data, tls.ca_file)
     try:
@@ -63,18 +64,18 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
         if tls.cert_data or tls.cert_file:
             reading = f"{_named('cert', tls.cert_data, tls.cert_file)}, {_named('key', tls.key_data, tls.key_file)}"
             _load_certificate(context, tls)
-    except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError; for a missing file it has no file name
+    except (OSError, ValueError) as wrong:  # ssl.SSLError is an OSError; for a missing file it contains no file name
         raise ExtenderTLSError(extender.url_prefix, f"{reading}: {_words(wrong)}") from wrong
     return context
 
 
 def _named(what: str, data: bytes, file: str) -> str:
-    """Return the configuration field that a certificate or key is read from."""
+    """Return the configuration field from which a certificate or key is read."""
     return f"{what}Data" if data else f"{what}File {file}"
 
 
 def _load_certificate(context: ssl.SSLContext, tls: ExtenderTLS) -> None:
-    """Load the client certificate. OpenSSL reads files only, so inline data is written to a temporary file."""
+    """Load the client certificate. OpenSSL reads only files, so inline data is written to a temporary file."""
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for name, data, file in (("crt", tls.cert_data, tls.cert_file), ("key", tls.key_data, tls.key_file)):
@@ -108,7 +109,7 @@ def _settings(extender: Extender) -> dict[str, Any]:
 
 
 def extensions(extender: Extender) -> dict[str, Any]:
-    """Return httpx's extensions of a request to the extender."""
+    """Return httpx's extensions for a request to the extender."""
     name = extender.tls.server_name if extender.tls is not None else ""
     return {"sni_hostname": name} if name else {}
 
@@ -146,7 +147,7 @@ def too_long(call: ExtenderCall) -> ExtenderFailure:
 
 
 def failure(call: ExtenderCall, fault: Exception, *, reading: bool) -> ExtenderFailure:
-    """Return the failure of the request, or of reading its response, with Go's text."""
+    """Return the failure of the request or of reading its response, with Go's text."""
     if isinstance(fault, ExtenderFailure):
         return fault
     if isinstance(fault, KscheddError):
@@ -211,7 +212,7 @@ def send(call: ExtenderCall) -> Any:
 
 @contextmanager
 def _closed_after(seconds: float, client: httpx.Client) -> Iterator[None]:
-    """Close the client after this time: httpx limits single reads only, which a slow sender never exceeds."""
+    """Close the client after this time, because httpx limits only single reads, which a slow sender never exceeds."""
     timer = threading.Timer(seconds, client.close)
     timer.daemon = True
     timer.start()

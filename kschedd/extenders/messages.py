@@ -1,7 +1,7 @@
-"""JSON messages of extenders: objects to request bodies, and response bodies to plain values.
+"""JSON messages of extenders: conversion of objects to request bodies, and of response bodies to plain values.
 
-Keys are written as upstream writes them and read as upstream reads them: case-insensitive, with unknown keys ignored
-and null as unset. Data after the first JSON value of a body is ignored.
+Keys are written as in kube-scheduler, and read as in kube-scheduler: case-insensitive, ignoring unknown keys, with null
+as unset. Data after the first JSON value of a body is ignored.
 
 Source: Kubernetes v1.34, k8s.io/kube-scheduler/extender/v1/types.go; Go's encoding/json for the accepted syntax.
 Errors: UnreadableAnswer, with Go's text.
@@ -25,7 +25,7 @@ _OMITTED: Final = ("apiVersion", "kind")  # objects of an informer have neither 
 
 @attrs.define(eq=False)
 class UnreadableAnswer(KscheddError):
-    """The body of an extender's response cannot be parsed."""
+    """A response body of an extender that cannot be parsed."""
 
     why: str
 
@@ -35,7 +35,7 @@ def encoded(value: Any) -> bytes:
 
 
 def object_json(raw: Mapping[str, Any]) -> bytes:
-    """Return a pod or a node as upstream sends it."""
+    """Return a pod or a node in the form that kube-scheduler sends."""
     return encoded({key: value for key, value in raw.items() if key not in _OMITTED})
 
 
@@ -79,8 +79,8 @@ def preemption_args(pod: bytes, candidates: tuple[Candidate, ...], by_uid: bool)
 class FilterResult:
     """The result of a filter call.
 
-    `names` is None if the response has neither nodes nor names, so that no node is feasible. `whole` is true if it has
-    Node objects.
+    `names` is None if the response contains neither nodes nor names, so that no node is feasible. `whole` is true if
+    the response contains Node objects.
     """
 
     names: tuple[str, ...] | None
@@ -97,7 +97,7 @@ class MetaVictims:
 
 
 def filter_result(body: bytes, *, names: bool) -> FilterResult:
-    """Return the filter result; with `names`, the extender caches nodes and returns their names."""
+    """Return the filter result; with `names`, the extender caches nodes and returns only their names."""
     fields = _Struct(first_value(body), "ExtenderFilterResult")
     given = fields.texts("NodeNames")
     nodes = fields.optional("Nodes", "v1.NodeList")
@@ -149,7 +149,7 @@ def preemption_result(body: bytes) -> dict[str, MetaVictims]:
 
 
 def first_value(body: bytes) -> Any:
-    """Return the first JSON value of the body; nodes of a list are reduced to their names."""
+    """Return the first JSON value of the body; the nodes in a list are reduced to their names."""
     try:
         value, _ = _decoded(without_lone_surrogates(body.decode("utf-8", "replace")), 0, ())
     except (ValueError, RecursionError) as wrong:
@@ -158,11 +158,11 @@ def first_value(body: bytes) -> Any:
 
 
 def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
-    """Return the value at `at`, below these keys, and the offset of its end. Raises ValueError.
+    """Return the value at `at`, which is below these keys, and the offset of its end. Raises ValueError.
 
-    The outer levels, and long values within them, are parsed here step by step. json's decoder blocks all other threads
-    until it returns, and a response may have thousands of nodes. Each decoded node is reduced to its name at once:
-    several megabytes of live objects would trigger the garbage collector, which stops all threads.
+    The outer levels, and long values within them, are parsed here step by step, because json's decoder blocks all other
+    threads until it returns, and a response may contain thousands of nodes. Each decoded node is immediately reduced to
+    its name, because several megabytes of live objects would trigger the garbage collector, which stops all threads.
     """
     at = _after_space(text, at)
     opening = text[at : at + 1]
@@ -192,7 +192,7 @@ def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
 
 
 def _short(text: str, at: int) -> tuple[Any, int] | None:
-    """Return the JSON value at `at` and its end; None if it is invalid or longer than `_SHORT` characters."""
+    """Return the JSON value at `at` and its end, or None if it is invalid or longer than `_SHORT` characters."""
     try:
         value, length = _DECODER.raw_decode(text[at : at + _SHORT])
     except (ValueError, RecursionError):
@@ -201,7 +201,7 @@ def _short(text: str, at: int) -> tuple[Any, int] | None:
 
 
 def _only_name(node: Any) -> Any:
-    """Return the part of a node that `filter_result` reads; another value is returned unchanged."""
+    """Return the part of a node that `filter_result` reads; any other value is returned unchanged."""
     if not isinstance(node, dict):
         return node
     return {
@@ -227,8 +227,8 @@ def _past(text: str, at: int, expected: str) -> int:
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CLOSING: Final = {"{": "}", "[": "]"}
-_BY_HAND: Final = 3  # levels, down to the items of a list of nodes
-_SHORT: Final = 1 << 16  # characters; most nodes are shorter
+_BY_HAND: Final = 3  # number of levels down to the items of a list of nodes
+_SHORT: Final = 1 << 16  # number of characters; most nodes are shorter
 _NODES: Final = "nodes", "items", ""
 
 
@@ -261,7 +261,7 @@ def _kind(value: Any) -> str:
 
 
 class _Struct:
-    """A JSON object read like a Go struct."""
+    """A JSON object that is read as Go reads it into a struct."""
 
     def __init__(self, value: Any, name: str) -> None:
         if value is None:

@@ -51,7 +51,7 @@ class ActionType(IntFlag):
 
     @property
     def label(self) -> str:
-        """The name in Kubernetes: The name, such as `UpdateNodeLabel`, or "" for a combination without a name."""
+        """The name in Kubernetes, such as `UpdateNodeLabel`, or "" for a combination without a name."""
         return _ACTION_LABELS.get(self, "")
 
 
@@ -120,7 +120,7 @@ class ClusterEvent:
 
     @cached_property  # read for each call of a hint
     def label(self) -> str:
-        """The name in logs, metrics and the queue's history: for example `NodeAdd`, `ForceActivate`."""
+        """The name in logs, metrics and the queue's history, for example `NodeAdd`, `ForceActivate`."""
         resource = self.resource.label if isinstance(self.resource, CustomResource) else self.resource.value
         return self.custom_label or resource + self.action.label
 

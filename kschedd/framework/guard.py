@@ -15,9 +15,9 @@ limit (`GuardedCall`).
 The scheduling queue and the store call the methods in `OWNERS_METHODS`, and do no other work meanwhile. Their limit is
 short. If such a call takes too long, the method is rejected for all objects until the call has returned, and then for a
 pause that doubles each time. So the first call of `validate` that hangs blocks the daemon's event loop for one second.
-This call takes place in the middle of a write, which no other write may interrupt, so a thread would delay all other
-writes just as long. A shorter limit would reject objects if the plugin merely waits for the CPU: on a busy machine a
-thread may wait for hundreds of milliseconds.
+The call of `validate` takes place in the middle of a write, which no other write may interrupt, so a thread would delay
+all other writes just as long. A shorter limit would reject objects if the plugin merely waits for the CPU: on a busy
+machine a thread may wait for hundreds of milliseconds.
 
 Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. The
 exception's text was formatted in the plugin's thread, because its `__str__` is plugin code, too.
@@ -92,7 +92,7 @@ class GuardedCall:
     def give_up(self, limit_s: float) -> PluginTimeout:
         """Abandon the call at the limit, and return an error that names the running plugin.
 
-        This plugin is not called again for the same pod until it returns.
+        The named plugin is not called again for the same pod until it returns.
         """
         with self.lock:
             self.given_up = True

@@ -1,8 +1,8 @@
 """Handle: the scheduler's services that a plugin receives at construction.
 
 A plugin instance lives as long as its name, its arguments, the feature gates and the rules are unchanged. State of the
-cluster that does not depend on the arguments, such as assumptions for pods being bound, must outlive the instance. Such
-state is stored in an object (`shared`) that is common to all instances in all profiles.
+cluster that does not depend on the arguments, such as assumptions for pods being bound, must outlive the instance.
+State that outlives the instance is stored in an object (`shared`) that is common to all instances in all profiles.
 
 An out-of-tree plugin may use the handle from its own threads: its view (`views.HandleView`) then takes `lock` and calls
 `changed`, so that the scheduler continues pods that were allowed.

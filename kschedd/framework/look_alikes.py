@@ -1,6 +1,6 @@
 """Methods of a plugin class that are never called and have nearly the same name as a method that the scheduler calls.
 
-They only cause a hint for the plugin's author, because such a method is not an error.
+Such methods only cause a hint for the plugin's author, because they are not an error.
 """
 
 from difflib import get_close_matches

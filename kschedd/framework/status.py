@@ -25,7 +25,7 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in Kubernetes: The name of the code, such as `UnschedulableAndUnresolvable`."""
+        """The name in Kubernetes, such as `UnschedulableAndUnresolvable`."""
         return _LABELS[self]
 
 

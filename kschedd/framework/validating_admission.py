@@ -61,7 +61,7 @@ def validating_plugin(
 def _reasons(answer: Any) -> tuple[str, ...]:
     """Return the reasons in an answer.
 
-    This must run in the plugin's thread, because the returned value may have its own methods.
+    This function must run in the plugin's thread, because the returned value may have its own methods.
     """
     if answer is None:
         return ()

@@ -1,6 +1,6 @@
-"""The body of a response that is sent in pieces, as chunks of HTTP/1.1.
+"""The body of a response that is sent in pieces, as HTTP/1.1 chunks.
 
-Owns nothing: the connection sends. Raises the exceptions of the connection.
+Owns nothing, because the connection sends the data. Raises the exceptions of the connection.
 """
 
 import os
@@ -11,11 +11,11 @@ from kschedd.http.protocol import LAST_CHUNK, chunk
 
 
 class ChunkedConnection(Protocol):
-    """The part of a connection that sends."""
+    """The part of a connection that sends data."""
 
     @property
     def descriptor(self) -> int:
-        """The socket's file descriptor; -1 if raw bytes must not be written to it."""
+        """The socket's file descriptor, or -1 if raw bytes must not be written to it."""
 
     async def send(self, data: bytes | memoryview) -> None: ...
 
@@ -23,7 +23,7 @@ class ChunkedConnection(Protocol):
 class BodySender:
     """A sender of body pieces. The first piece is sent together with the head.
 
-    `midway`: a chunk has been sent partly, so that no other chunk can follow.
+    `midway` is true after a chunk has been sent partly, so that no other chunk can follow.
     """
 
     def __init__(self, connection: ChunkedConnection, head: bytes) -> None:
@@ -39,13 +39,13 @@ class BodySender:
             await self.framed(head + chunk(piece) if piece else head)
 
     async def framed(self, data: bytes | memoryview) -> None:
-        """Send bytes that are encoded as chunks already, or the rest of a chunk."""
+        """Send bytes that are already encoded as chunks, or the remaining bytes of a chunk."""
         self.midway = True
         await self._connection.send(data)
         self.midway = False
 
     async def parts(self, parts: Sequence[bytes]) -> None:
-        """Send a piece that consists of these parts, without copying them."""
+        """Send a piece that consists of these parts, without copying the parts."""
         head, self._head = self._head, b""
         self.midway = True
         await self._connection.send(head + b"%x\r\n" % sum(map(len, parts)))
@@ -56,7 +56,8 @@ class BodySender:
     def write_now(self, framed: bytes) -> int:
         """Write as much of a chunk as possible without waiting; return the number of bytes written.
 
-        Must not be called while a piece is being sent. A chunk that was written partly must be completed by `framed`.
+        This method must not be called while a piece is being sent. `framed` must complete a chunk that was written
+        partly.
         """
         if self._head or self._descriptor < 0:
             return 0

@@ -1,9 +1,9 @@
-"""Slots for reading large request bodies, shared fairly between clients.
+"""Slots for reading large request bodies, which are shared fairly between clients.
 
-If all slots are in use, a client with fewer slots than another takes over the other's oldest slot. So a client that
-sends many unfinished bodies cannot block other clients.
+If all slots are in use, a client that has fewer slots than another takes over the oldest slot of the other. So a client
+that sends many unfinished bodies cannot block other clients.
 
-Owns: nothing but references. Ends with its server.
+Owns: only references. Ends with its server.
 """
 
 from collections import Counter
@@ -21,7 +21,7 @@ class LargeBodies:
 
     @contextmanager
     def place(self, owner: Hashable) -> Iterator[trio.CancelScope | None]:
-        """Yield a scope that is cancelled if the slot is taken over; yield None if no slot is available."""
+        """Yield a scope that is cancelled if the slot is taken over, or None if no slot is available."""
         if len(self._owners) >= self.most and not self._make_room(owner):
             yield None
             return

@@ -1,13 +1,13 @@
-"""HTTP/1.1 without I/O: conversion between bytes, split at any point, and whole messages.
+"""HTTP/1.1 without I/O: conversion between bytes, which may be split at any point, and whole messages.
 
 The server side is a `RequestReader`: `feed` takes received bytes, and `next_request` returns whole requests in order.
 The client side is a `ResponseReader`, which returns the head, the body in pieces and the end of each response as
 events, since the body of a watch has no end. httptools (llhttp) parses; this module adds the limits that httptools
 lacks.
 
-Owns: the bytes of unfinished messages, never more than its limits and one feed.
-Raises: HttpFault, after which no more bytes can be parsed. Its status is for the response that a server sends before it
-closes the connection.
+Owns: the bytes of unfinished messages, at most its limits and the bytes of one feed. Raises: HttpFault, after which no
+more bytes can be parsed. The status of the fault is meant for the response that a server sends before it closes the
+connection.
 """
 
 import time
@@ -31,7 +31,7 @@ MOST_WAITING: Final = 128
 
 @attrs.define(eq=False)
 class HttpFault(KscheddError):
-    """A message that is not HTTP/1.1, or exceeds a limit."""
+    """A message that is not HTTP/1.1 or exceeds a limit."""
 
     status: int
     why: str
@@ -39,7 +39,7 @@ class HttpFault(KscheddError):
 
 @attrs.frozen(eq=False)
 class HttpRequest:
-    """A whole request. Names of header fields are in lower case; the values of a repeated field are joined."""
+    """A whole request. Names of header fields are in lower case, and the values of a repeated field are joined."""
 
     method: str
     target: bytes  # path and query, as sent
@@ -61,7 +61,7 @@ class _Building:
 
 
 class _FieldReader:
-    """The httptools callbacks for a head, common to both sides."""
+    """The httptools callbacks for the head of a message, common to both sides."""
 
     def __init__(self) -> None:
         self._building = _Building()
@@ -125,7 +125,7 @@ class RequestReader(_FieldReader):
         return None
 
     def feed(self, data: bytes) -> None:
-        """Parse received bytes. A fault is kept until `next_request` has returned all requests before it."""
+        """Parse received bytes. A fault is kept until `next_request` has returned all earlier requests."""
         if self._fault is not None or self._upgraded or not data:
             return
         if self._in_head:
@@ -133,7 +133,7 @@ class RequestReader(_FieldReader):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._upgraded = True  # the following bytes belong to the other protocol, which is unsupported
+            self._upgraded = True  # the following bytes belong to the other protocol, which is not supported
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             self._fault = cause if isinstance(cause, HttpFault) else HttpFault(400, "Bad HttpRequest")
@@ -225,7 +225,10 @@ ResponseEvent = ResponseHead | BodyPart | ResponseEnd
 
 
 class ResponseReader(_FieldReader):
-    """The client side: a parser of responses into events. Does not support responses to HEAD, which have no body."""
+    """The client side: a parser of responses into events.
+
+    ResponseReader does not support responses to HEAD, which have no body.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -281,7 +284,7 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
     """Return a status line and header fields.
 
-    Line ends in a value become spaces, so that it cannot begin another field.
+    Line ends in a value become spaces, so that the value cannot begin another field.
     """
     lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}"]
     lines += [f"{name}: {value}" for name, value in headers]
@@ -290,7 +293,7 @@ def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
 
 
 def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
-    """Return a request with its body, and the body's length if there is one."""
+    """Return a request with its body, and the length of the body if there is one."""
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     if body or method in ("POST", "PUT", "PATCH"):
         lines.append(f"content-length: {len(body)}")
@@ -307,7 +310,7 @@ _dated: Final[list[Any]] = [0, ""]
 
 
 def http_date() -> str:
-    """Return the time for the header field Date; computed once a second."""
+    """Return the time for the header field Date, which is computed once a second."""
     now = int(time.time())
     if _dated[0] != now:
         _dated[:] = [now, formatdate(now, usegmt=True)]

@@ -4,18 +4,18 @@ The handler returns an `HttpResponse`, either with a whole body or with a functi
 unlimited time. Pipelined requests are answered in order, one after the other. While a body is sent in pieces, the
 server also reads from the connection, so that a client's disconnect ends the response.
 
-Bounds: a connection holds one request, its limits (protocol.py) and one piece of a response. A client must finish a
-request within `request_s`. It is disconnected if it reads nothing for `stall_s`, or sends no request for `idle_s`. At
-most `LARGE_BODIES` bodies over 64 KiB are read at a time (large_bodies.py), each for at most `large_body_s`. If the
-maximum number of connections is reached, the connection that has been idle longest is closed.
+Bounds: a connection holds one request, its limits (protocol.py) and one piece of a response. A client must complete a
+request within `request_s`. The client is disconnected if it reads nothing for `stall_s` or sends no request for
+`idle_s`. At most `LARGE_BODIES` bodies over 64 KiB are read at a time (large_bodies.py), each for at most
+`large_body_s`. If the maximum number of connections is reached, the connection that has been idle longest is closed.
 
-With credentials (`admits`), a request is authenticated by its head, and a rejected request is answered before its body
-is read. The slots for large bodies are shared between users, or between addresses without credentials. Until a client
-has been admitted, its connection counts as unauthenticated: the number of these connections and their time are limited
-(unauthenticated.py).
+With credentials (`admits`), a request is authenticated from its head, and a rejected request is answered before its
+body is read. The slots for large bodies are shared between users, or without credentials between addresses. Until a
+client has been admitted, its connection counts as unauthenticated: the number of these connections and their time are
+limited (unauthenticated.py).
 
 Owns: its connections. Ends: after `shut_down`, when all connections have ended, or by cancellation.
-Fails: a client's fault ends its connection; a bug of the handler is logged and answered with status 500.
+Fails: a client's fault ends only its connection; a bug of the handler is logged and answered with status 500.
 """
 
 import itertools
@@ -38,7 +38,7 @@ _READ: Final = 64 << 10
 _SENT_AT_ONCE: Final = 256 << 10
 _LARGE: Final = 64 << 10
 LARGE_BODIES: Final = 64
-ENDS_AT_ONCE: Final = 32  # disconnected clients whose connections end in one iteration of the event loop
+ENDS_AT_ONCE: Final = 32  # number of disconnected clients with connections that end in one iteration of the event loop
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -47,7 +47,7 @@ Send = Callable[[bytes], Awaitable[None]]
 class HttpResponse:
     """A response of a handler. Either `body` or `stream` is set.
 
-    `stream` is called with a function that sends a piece; the body ends when it returns.
+    `stream` is called with a function that sends a piece; the body ends when `stream` returns.
     """
 
     status: int
@@ -58,7 +58,7 @@ class HttpResponse:
 
 @attrs.frozen(eq=False)
 class Peer:
-    """The client of a request: a number for each connection, the address, and the client certificate, if any."""
+    """The client of a request: a number for the connection, the address, and the client certificate, if any."""
 
     number: int
     address: str
@@ -84,8 +84,8 @@ class HttpLimits:
 class HttpServer:
     """The server; see the module. `explain` builds the response to a request that could not be read.
 
-    `admits` returns the user of a request by its head; None if the handler would reject it. Without it, no client is
-    unauthenticated.
+    `admits` returns the user of a request from its head, or None if the handler would reject the request. Without
+    `admits`, every client counts as authenticated.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class HttpServer:
         self._grace_s = 0.0
 
     def used(self) -> tuple[int, int]:
-        """Return the current and the maximum number of connections so far."""
+        """Return the current and the highest number of connections."""
         return len(self._connections), self._most
 
     def unauthenticated(self) -> tuple[int, int]:
-        """Return the current and the maximum number of unauthenticated connections so far."""
+        """Return the current and the highest number of unauthenticated connections."""
         return len(self._unauthenticated), self._unauthenticated.most_so_far
 
     @property
@@ -127,7 +127,7 @@ class HttpServer:
     async def serve(
         self, listeners: Sequence[Any], *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve until `shut_down`, then close the listeners. Reports `started` once it accepts connections."""
+        """Serve until `shut_down`, and then close the listeners. Reports `started` once it accepts connections."""
         async with trio.open_nursery() as clients:
             async with trio.open_nursery() as accepting:
                 for listener in listeners:
@@ -141,7 +141,7 @@ class HttpServer:
         self.ended.set()
 
     def shut_down(self, grace_s: float = 2.0) -> None:
-        """Stop accepting connections. Running requests have `grace_s` to end; bodies sent in pieces end at once."""
+        """Stop accepting connections. Running requests have `grace_s` to end; bodies sent in pieces end immediately."""
         self._grace_s = grace_s
         self._stop.set()
 
@@ -173,7 +173,8 @@ class HttpServer:
     def _has_room(self, newcomer: "_Connection | None" = None) -> bool:
         """Return whether there is room for one more connection, or for a client that is admitted.
 
-        Closes an idle connection if needed. Unauthenticated clients do not count, since they have a separate limit.
+        An idle connection is closed if necessary. Unauthenticated clients do not count, because they have a separate
+        limit.
         """
         if newcomer is not None and newcomer not in self._unauthenticated:
             return True
@@ -224,12 +225,18 @@ class _Connection:
         self.idle_since: float | None = None
 
     def judge(self, admits: Admits, has_room: Callable[[], bool]) -> None:
-        """Authenticate requests by their heads. Until one is admitted and has room, the client is unauthenticated."""
+        """Authenticate requests from their heads.
+
+        The client is unauthenticated until one of its requests is admitted and there is room for it.
+        """
         self._admits, self._has_room = admits, has_room
         self._everything.deadline = trio.current_time() + self._limits.unauthenticated_s
 
     def _admitted(self, request: HttpRequest, peer: Peer) -> bool:
-        """Return whether the request is admitted by its head. Raises HttpFault if there is no room for its client."""
+        """Return whether the head of the request leads to its admission.
+
+        Raises HttpFault if there is no room for its client.
+        """
         if self._admits is None:
             return True
         self._user = self._admits(request, peer)
@@ -241,7 +248,7 @@ class _Connection:
         return True
 
     def _judge_head(self, peer: Peer) -> None:
-        """Raise NotAdmitted if the head of the request that is being read is complete and is rejected."""
+        """Raise NotAdmitted if the head of the request that is being read is complete but rejected."""
         head = self._reader.head
         if head is self._judged:
             return
@@ -251,7 +258,7 @@ class _Connection:
 
     @property
     def descriptor(self) -> int:
-        """The socket's file descriptor; -1 if raw bytes must not be written to it."""
+        """The socket's file descriptor, or -1 if raw bytes must not be written to it."""
         return self._stream.socket.fileno() if isinstance(self._stream, trio.SocketStream) else -1
 
     async def run(self) -> None:
@@ -259,7 +266,7 @@ class _Connection:
             with self._everything:
                 await self._serve()
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-            pass  # the client has disconnected, or reads nothing
+            pass  # the client has disconnected or reads nothing
         finally:
             self._reader.close()
             with trio.CancelScope(shield=True, deadline=trio.current_time() + 1):
@@ -318,7 +325,7 @@ class _Connection:
         return Peer(self._number, address, certificate)
 
     async def _next_request(self, peer: Peer) -> HttpRequest | None:
-        """Return the next request; None if the client has closed the connection, or has been idle for too long.
+        """Return the next request, or None if the client has closed the connection or has been idle for too long.
 
         Raises HttpFault, and NotAdmitted if the head of an unfinished request is rejected.
         """
@@ -364,11 +371,11 @@ class _Connection:
             self.idle_since = None
 
     def _owner(self, peer: Peer) -> tuple[str, Hashable]:
-        """Return the owner of this client's slots for large bodies: the user, or else the address."""
+        """Return the owner of this client's slots for large bodies, which is the user or else the address."""
         return ("address", peer.address) if self._user is None else ("user", self._user)
 
     async def _receive(self) -> bytes | bytearray:
-        """Return the bytes that the client has sent; empty if it has disconnected."""
+        """Return the bytes that the client has sent, which are empty if it has disconnected."""
         data: bytes | bytearray = b""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             data = await self._stream.receive_some(_READ)
@@ -379,13 +386,14 @@ class _Connection:
     async def _turn_to_end(self) -> None:
         """Wait for a slot to close this connection.
 
-        Thousands of clients may disconnect at once; closing all of them together would delay every other task.
+        Thousands of clients may disconnect at the same time, and closing all their connections together would delay all
+        other tasks.
         """
         async with self._ends:
             pass
 
     async def _rest(self, deadline: float) -> HttpRequest | None:
-        """Read the rest of a large request, and return the request."""
+        """Read the remaining bytes of a large request, and return the request."""
         last = trio.current_time() + self._limits.large_body_s
         while True:
             with trio.move_on_at(min(deadline, last)) as waiting:
@@ -401,7 +409,7 @@ class _Connection:
                 return request
 
     async def _answer(self, request: HttpRequest, peer: Peer) -> bool:
-        """Answer the request; return whether the connection continues."""
+        """Answer the request, and return whether the connection continues."""
         try:
             response = await self._handler(request, peer)
         except Exception as bug:  # a handler's bug must not end the server
@@ -451,13 +459,14 @@ class _Connection:
             nursery.cancel_scope.cancel()
         self._streaming = None
         told_to_end = streaming.cancelled_caught
-        # Not in the nursery: if the client has disconnected, this raises an exception that `run` expects, not a group.
+        # Not in the nursery: if the client has disconnected, this raises an exception that `run` expects instead of a
+        # group.
         if whole or (told_to_end and not sender.midway):
             await sender.end()
         return keep and whole and not told_to_end
 
     async def _listen(self, scope: trio.CancelScope) -> None:
-        """Read while a body is sent, so that the sending is canceled when the client disconnects.
+        """Read while a body is being sent, so that the sending is canceled when the client disconnects.
 
         Pipelined bytes are kept, up to one large request.
         """
@@ -481,7 +490,7 @@ class _Connection:
                 await self._stream.send_all(view[start : start + _SENT_AT_ONCE])
 
     async def _linger(self) -> None:
-        """Let the client read the last response: further bytes from it are discarded, for 1 s and up to a limit."""
+        """Let the client read the last response: discard further bytes from the client, for 1 s and up to a limit."""
         if isinstance(self._stream, trio.SocketStream):
             await self._stream.send_eof()
         with trio.move_on_after(1):

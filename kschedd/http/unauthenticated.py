@@ -1,9 +1,9 @@
-"""Unauthenticated connections, whose clients have not yet sent the head of a request that is admitted.
+"""Unauthenticated connections, on which no request has been admitted yet.
 
-They have a small limit of their own, so that they cannot block clients with credentials. Above the limit, the oldest
-connection of the address with the most connections is closed.
+Unauthenticated connections have a separate small limit, so that they cannot block clients with credentials. Above this
+limit, the oldest connection of the address with the most connections is closed.
 
-Owns nothing but references. Ends with its server.
+Owns only references. Ends with its server.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ class Unauthenticated(Generic[C]):
         return connection in self._addresses
 
     def add(self, connection: C, address: str) -> C | None:
-        """Add a new connection; return the connection that must be closed for it, if there are too many."""
+        """Add a new connection; return the connection that must be closed if there are too many."""
         self._addresses[connection] = address
         if len(self._addresses) <= self.most:
             self.most_so_far = max(self.most_so_far, len(self._addresses))
@@ -42,19 +42,19 @@ class Unauthenticated(Generic[C]):
         return oldest
 
     def discard(self, connection: C) -> None:
-        """Remove a connection that is admitted, or has ended."""
+        """Remove a connection that is admitted or has ended."""
         self._addresses.pop(connection, None)
 
 
 class NotAdmitted(Exception):
-    """A request that is rejected by its head."""
+    """A request that is rejected because of its head."""
 
     def __init__(self, head: HttpRequest) -> None:
         self.head = head
 
 
 def address_of(stream: Any) -> str:
-    """Return the client's address; "" if it has none or has disconnected."""
+    """Return the client's address, or "" if there is none or the client has disconnected."""
     if isinstance(stream, trio.SSLStream):
         stream = stream.transport_stream
     if not isinstance(stream, trio.SocketStream):

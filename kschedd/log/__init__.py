@@ -2,6 +2,6 @@
 
     scheduling driver, queue ─▶ Log ─▶ Events, `decisions`, `queue pod`, `explain` of the past, reports, status
 
-The daemon, forks, virtual clusters and replays each have one. Entries deleted from the log are gone from all of its
-uses.
+The daemon, each fork, each virtual cluster and each replay have their own log. An entry deleted from the log is no
+longer available for any use.
 """

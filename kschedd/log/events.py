@@ -1,7 +1,7 @@
-"""Events as `kubectl get events` shows them, created from entries of the log; equal ones are counted as one series.
+"""Events as shown by `kubectl get events`, created from log entries; equal events are counted as one series.
 
-A series ends with its last entry: once that entry is deleted from the log, so is the series. Messages are formatted
-when they are read.
+A series ends with its last entry: once this entry is deleted from the log, the series is deleted, too. Messages are
+formatted when they are read.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (truncateMessage), framework/preemption.
 """
@@ -25,7 +25,7 @@ _NUMBER: Final = 3  # index in the fields of a series
 
 @attrs.frozen(eq=False)
 class SchedulerEvent:
-    """A pod's event as `kubectl get events` would show it."""
+    """A pod's event in the form that `kubectl get events` would show."""
 
     at_s: float
     type: str  # NORMAL or WARNING
@@ -34,12 +34,12 @@ class SchedulerEvent:
     name: str  # of the pod
     message: str
     uid: str = ""  # of the pod
-    scheduler: str = ""  # the name of the profile that reports it
-    preemptor: Pod | None = None  # the preemptor, for the event of a victim
+    scheduler: str = ""  # name of the profile that reports the event
+    preemptor: Pod | None = None  # preemptor, for the event of a victim
 
 
 def event_of(entry: Happened) -> SchedulerEvent | None:
-    """Return the event that users see for this entry, if there is one."""
+    """Return the event that users get for this entry, or None."""
     namespace, _, name = entry.pod.partition("/")
     if isinstance(entry, PodBound):
         message = f"Successfully assigned {entry.pod} to {entry.node}"
@@ -54,7 +54,7 @@ def event_of(entry: Happened) -> SchedulerEvent | None:
         return SchedulerEvent(
             entry.at_s, NORMAL, "Preempted", namespace, name, message, entry.uid, by.scheduler_name, by
         )
-    # second case: the pod has a node and only has to be resized
+    # second case: the pod has a node and only needs a resize
     if entry.node or (entry.attempted is not None and entry.attempted.node_name):
         return None
     scheduler = "" if entry.attempted is None else entry.attempted.scheduler_name
@@ -70,10 +70,10 @@ def _cut(message: str) -> str:
 
 @attrs.frozen(eq=False)
 class EventSeries:
-    """One series of equal events, as of the time it was read.
+    """One series of equal events, as it was when it was read.
 
-    `number` is the sequence number of its last change and grows with every change of any series; `born`, the number of
-    its first occurrence, identifies the series.
+    `number` is the sequence number of the latest change of the series, and grows with every change of any series.
+    `born` is the number of its first occurrence, and identifies the series.
     """
 
     entry: Happened  # the first one
@@ -89,23 +89,23 @@ class EventSeries:
         return event
 
 
-_Fields = tuple[Happened, float, int, int, int]  # of an EventSeries, whose creation takes longer
+_Fields = tuple[Happened, float, int, int, int]  # fields of an EventSeries, which takes longer to create
 
 
 class SeriesByEvent:
-    """The series, in the order of their last change."""
+    """The series, in the order of their latest change."""
 
     def __init__(self, instance: str) -> None:
         self.instance = instance
         self.number = 0  # of the last event
-        self._forgotten = 0  # the highest number of a series that was deleted
+        self._forgotten = 0  # highest number of a series that was deleted
         self._series: OrderedDict[tuple[object, ...], _Fields] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._series)
 
     def note(self, entry: Happened) -> None:
-        """Count an entry for which users see an event."""
+        """Count an entry for which users get an event."""
         key: tuple[object, ...]
         if isinstance(entry, PodBound):
             key = entry.pod, entry.node
@@ -131,7 +131,7 @@ class SeriesByEvent:
     def latest(
         self, namespace: str | None = None, name: str | None = None, limit: int | None = None
     ) -> list[EventSeries]:
-        """Return the current series about these pods (None: all), oldest first."""
+        """Return the current series about these pods (None means all), oldest first."""
         found: list[EventSeries] = []
         for series in reversed(self._series.values()):
             if limit is not None and len(found) >= limit:
@@ -142,11 +142,11 @@ class SeriesByEvent:
         return found[::-1]
 
     def reaches_back_to(self, number: int, instance: str | None) -> bool:
-        """Return whether all series after this number of that log (None: this one) are still available."""
+        """Return whether all series after this number of that log (None: this log) are still available."""
         return instance in (None, self.instance) and self._forgotten <= number <= self.number
 
     def since(self, number: int) -> list[EventSeries]:
-        """Return the current series that began or were repeated after this number, in order."""
+        """Return, in order, the current series that began or were repeated after this number."""
         found: list[EventSeries] = []
         for series in reversed(self._series.values()):
             if series[_NUMBER] <= number:

@@ -1,11 +1,11 @@
 """Log: the history of a cluster, oldest entry first, up to a maximum length.
 
-Entries are appended and never change. They are stored in chunks; when there are more entries than allowed, the oldest
-chunk is deleted, with its index of pods and the series of Events that ended in it. Only totals of deleted entries
-remain. Appending is as cheap as for a list: entries are counted and moved into chunks many at a time, and always before
-a read.
+Entries are appended and never change. Entries are stored in chunks. When there are more entries than allowed, the
+oldest chunk is deleted, together with its index of pods and the series of Events that ended in it. Only totals of
+deleted entries remain. Appending is as cheap as for a list: entries are counted and moved into chunks in batches, and
+always before a read.
 
-Owns the entries; calls nothing. Times are seconds since the epoch, except for those of moves.
+Owns the entries, and calls no other component. Times are seconds since the epoch, except the times of moves.
 """
 
 from collections import deque
@@ -21,7 +21,7 @@ from kschedd.queue.entry import Move
 from kschedd.queue.metrics import MoveMetrics
 from kschedd.scheduling.records import AttemptRecord, Happened
 
-KEPT: Final = 100_000  # entries: a pod that is scheduled in its first attempt has five
+KEPT: Final = 100_000  # maximum number of entries; a pod that is scheduled in its first attempt has five
 _CHUNK: Final = 1_000
 _LEAST_CHUNKS: Final = 16
 _RATE_S: Final = 5  # seconds over which the attempts per second are averaged
@@ -44,7 +44,7 @@ class Subscriber(Protocol):
 class _Chunk:
     """A group of entries that are deleted together.
 
-    `last_event`: the number of the last Event when the chunk was complete.
+    `last_event` is the number of the last Event when the chunk was completed.
     """
 
     entries: list[Entry] = attrs.field(factory=list)
@@ -52,7 +52,7 @@ class _Chunk:
     _by_pod: dict[str, list[Entry]] | None = None
 
     def of(self, pod: str) -> Sequence[Entry]:
-        """Return the entries of this pod, once the chunk is complete."""
+        """Return the entries of this pod in the chunk, which must be complete."""
         if self._by_pod is None:
             self._by_pod = {}
             for entry in self.entries:
@@ -61,23 +61,23 @@ class _Chunk:
 
 
 class Log:
-    """The log; see the module. `instance` identifies it: Event numbers are valid only within one log."""
+    """The log; see the module. `instance` identifies it, because event numbers are valid only in one log."""
 
     def __init__(self, most: int = KEPT, instance: str = "") -> None:
         self._most = most
         self._size = max(min(_CHUNK, most // _LEAST_CHUNKS), 1)
         self._chunks: deque[_Chunk] = deque([_Chunk()])
-        self._fresh: list[Entry] = []  # appended, but not counted or moved into a chunk yet
+        self._fresh: list[Entry] = []  # entries that are appended, but not counted or moved into a chunk yet
         self._series = SeriesByEvent(instance)
         self._failed = 0
         self._moves = MoveMetrics()
         self._attempts: deque[tuple[float, int]] = deque()  # (second, attempts in it) for the last few seconds
-        self._rung = 0  # the number of the last Event when subscribers were notified
-        self.subscribers: set[Subscriber] = set()  # notified by the log's owner
+        self._rung = 0  # number of the last Event when subscribers were notified
+        self.subscribers: set[Subscriber] = set()  # the log's owner notifies these subscribers
         self.append = self._fresh.append
 
     def extend(self, entries: Iterable[Entry]) -> None:
-        """Append these entries, in the order in which they happened."""
+        """Append these entries, which are in the order in which they happened."""
         self._fresh.extend(entries)
         if len(self._fresh) >= self._size:
             self._flush()
@@ -94,7 +94,7 @@ class Log:
         return chain.from_iterable(chunk.entries for chunk in self._chunks)
 
     def of(self, pod: str) -> Iterator[Entry]:
-        """Yield the entries of the pods that had this key (`namespace/name`), oldest first."""
+        """Yield the entries of the pods with this key (`namespace/name`), past pods included, oldest first."""
         self._flush()
         last = self._chunks[-1]
         for chunk in self._chunks:
@@ -107,7 +107,7 @@ class Log:
         return [entry for entry in self.of(pod) if isinstance(entry, Move)]
 
     def attempts(self, pod: str | None = None, limit: int | None = None) -> list[AttemptRecord]:
-        """Return the latest attempts for this pod (None: any pod), oldest first."""
+        """Return the latest attempts for this pod (None means any pod), oldest first."""
         if pod is not None:
             found = [entry for entry in self.of(pod) if isinstance(entry, AttemptRecord)]
             return found if limit is None else found[max(len(found) - limit, 0) :]
@@ -125,7 +125,7 @@ class Log:
 
     @property
     def events(self) -> SeriesByEvent:
-        """The Events for the entries."""
+        """The Events made from the entries."""
         self._flush()
         return self._series
 
@@ -142,12 +142,12 @@ class Log:
 
     @property
     def failed(self) -> int:
-        """The number of attempts and bindings that failed since the start."""
+        """The number of attempts and bindings that have failed since the start."""
         self._flush()
         return self._failed
 
     def rate(self, now_s: float) -> float:
-        """Return the attempts per second, over the last few seconds with attempts."""
+        """Return the attempts per second over the last few seconds that had attempts."""
         self._flush()
         recent = [(second, count) for second, count in self._attempts if second > now_s - _RATE_S]
         if not recent:
@@ -162,7 +162,7 @@ class Log:
     # -- storing and deleting -------------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        """Move new entries into chunks, count them, and delete the oldest ones beyond the maximum."""
+        """Move new entries into chunks, count them, and delete the oldest entries beyond the maximum."""
         fresh = self._fresh[:]
         self._fresh.clear()
         start = 0
@@ -177,7 +177,7 @@ class Log:
             self._count_all(part)
 
     def _begin_chunk(self) -> None:
-        """Complete the newest chunk, and delete the oldest ones to make room for another one."""
+        """Complete the newest chunk, and delete the oldest chunks to make room for a new one."""
         self._chunks[-1].last_event = self._series.number
         while self._chunks and len(self._chunks) * self._size + self._size > self._most:
             self._series.forget(self._chunks.popleft().last_event)

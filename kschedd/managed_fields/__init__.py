@@ -1,1 +1,1 @@
-"""Field ownership: sets of fields, server-side apply's merge, and metadata.managedFields."""
+"""Field ownership, with sets of fields, the merge of server-side apply, and metadata.managedFields."""

@@ -1,6 +1,6 @@
-"""The fields that differ between two values: added, modified, removed.
+"""The fields that differ between two values: added, modified and removed fields.
 
-Fields with owners of their own are compared one by one; other values are compared as a whole. A list item that occurs
+Fields with separate owners are compared one by one; other values are compared as a whole. A list item that occurs
 twice is also compared as a whole.
 Source: sigs.k8s.io/structured-merge-diff v6, typed/compare.go.
 """
@@ -57,7 +57,7 @@ class _Walk:
         if old is new:
             return
         sorts = [sort_of(schema, value) for value in (old, new) if value is not ABSENT and value is not None]
-        if len(set(sorts)) > 1:  # a place of any type: the type of the value changed
+        if len(set(sorts)) > 1:  # a place of any type, where the type of the value has changed
             self.modified.insert(path)
             return
         sort = sorts[0] if sorts else "scalar"

@@ -1,8 +1,8 @@
 """Conversion between the entries of metadata.managedFields and the sets of managers.
 
-A manager's identifier is its entry without fields and time, as JSON. The identifier of an applier also lacks the
-apiVersion, so that it is the same for every version. At most ten updaters have entries of their own; the entries of
-those that wrote longest ago are merged into `ancient-changes`.
+A manager's identifier is its entry without fields and time, in JSON. The identifier of an applier also omits the
+apiVersion, so that it is the same for every version. At most ten updaters have their own entries; the entries of the
+updaters that wrote longest ago are merged into `ancient-changes`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (managedfields.go, capmanagers.go, conflict.go).
 """
@@ -39,7 +39,7 @@ _ANCIENT: Final = "ancient-changes"
 
 @attrs.frozen
 class Managed:
-    """The managers of an object, and the time of each manager's last write. Keys are manager identifiers."""
+    """The managers of an object, and the time of the latest write by each manager. Keys are manager identifiers."""
 
     sets: Mapping[str, ManagedSet] = attrs.field(factory=dict)
     times: Mapping[str, str] = attrs.field(factory=dict)
@@ -88,7 +88,7 @@ def _read(entry: Entry) -> tuple[str, ManagedSet]:
 
 
 def write_entries(managed: Managed) -> list[dict[str, Any]]:
-    """Return the entries in upstream's order: appliers first, then by time and name."""
+    """Return the entries in upstream's order: appliers first, and then by time and name."""
     made = []
     for name, theirs in managed.sets.items():
         entry: dict[str, Any] = {**json.loads(name), "apiVersion": theirs.api_version}
@@ -115,7 +115,7 @@ def _seconds(at: str | None) -> int:
 
 
 def capped(managed: Managed) -> Managed:
-    """Limit the updaters to ten: the updaters that wrote longest ago are merged into one."""
+    """Limit the updaters to ten: those that wrote longest ago are merged into one."""
     updaters = [name for name, theirs in managed.sets.items() if not theirs.applied]
     over = len(updaters) - _MOST_UPDATERS
     if over <= 0:
@@ -147,7 +147,7 @@ def capped(managed: Managed) -> Managed:
 
 
 def is_reset(entries: Any) -> bool:
-    """Return whether the entries are one empty entry, which requests that all ownership be removed."""
+    """Return whether the entries consist of one empty entry, which requests the removal of all ownership."""
     return isinstance(entries, Sequence) and len(entries) == 1 and not entries[0]
 
 
@@ -156,7 +156,7 @@ def without_times(entries: Any) -> list[dict[str, Any]]:
 
 
 def manager_text(name: str) -> str:
-    """Return the manager's name as messages about conflicts print it."""
+    """Return the name of the manager as printed in messages about conflicts."""
     entry = json.loads(name)
     text = json.dumps(entry.get("manager", ""), ensure_ascii=False)
     if entry.get("subresource"):

@@ -1,11 +1,11 @@
 """The field manager: the managedFields of an object after a write, and the result of an apply.
 
-Objects are passed in as they are stored. An object without entries has no managers: an update leaves it so, and the
-first apply assigns all existing fields to `before-first-apply`. Fields that a strategy resets (see `kept`) are not
-owned by a manager whose write of them has no effect.
+Objects are passed in the form in which they are stored. An object without entries has no managers. An update does not
+change this, and the first apply assigns all existing fields to `before-first-apply`. Fields that a strategy resets (see
+`kept`) are not owned by a manager, because the manager's write of them has no effect.
 
-`kubectl` alone takes over the fields that its client-side apply wrote, according to the annotation, without `force`. It
-also keeps that annotation up to date.
+Only `kubectl` takes over, without `force`, the fields that its client-side apply wrote according to the annotation.
+Such an apply also keeps the annotation up to date.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (fieldmanager.go, structuredmerge.go,
 stripmeta.go, skipnonapplied.go, lastappliedmanager.go, lastappliedupdater.go, versioncheck.go).
@@ -70,7 +70,7 @@ class ApplyRefused(Exception):
 
 @attrs.frozen(eq=False)
 class FieldWrite:
-    """A write to an object: manager, kind, schema and version, subresource ("": the object itself), and time."""
+    """A write to an object: manager, kind, schema and version, subresource ("" for the object itself), and time."""
 
     manager: str
     kind: str
@@ -85,7 +85,7 @@ class FieldWrite:
 
 
 def after_write(live: Raw | None, new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
-    """Return the managedFields after `new` replaced `live` (None: the object is new)."""
+    """Return the managedFields after `new` has replaced `live` (None for a new object)."""
     managed = _base(live, new, write.subresource)
     if live is not None and not managed.sets:
         return []
@@ -93,7 +93,7 @@ def after_write(live: Raw | None, new: Raw, write: FieldWrite) -> list[dict[str,
 
 
 def _base(live: Raw | None, new: Raw, subresource: str) -> Managed:
-    """Return the managers before a write: those in the new object's entries if valid, else the live object's."""
+    """Return the managers before a write: those in the new object's entries if valid, otherwise the live object's."""
     given = (new.get("metadata") or {}).get("managedFields")
     if not subresource and given:
         if is_reset(given):
@@ -101,7 +101,7 @@ def _base(live: Raw | None, new: Raw, subresource: str) -> Managed:
         try:
             return read_entries(given)
         except (ValueError, AttributeError):
-            pass  # as upstream: a client that cannot write valid managedFields must not destroy them
+            pass  # as in Kubernetes, a client that cannot write valid managedFields must not destroy them
     return Managed() if live is None else _live_entries(live)
 
 
@@ -123,7 +123,7 @@ def _updated(live: Raw | None, new: Raw, managed: Managed, write: FieldWrite) ->
 
 
 def _nothing(write: FieldWrite) -> Raw:
-    """Return the base for comparing a new object, so that fields that are always present do not count as added."""
+    """Return the base for comparisons of a new object, so that fields that are always present do not count as added."""
     if type(write.schema) is str:
         return {}
     found: Raw = encoded({}, write.schema)
@@ -143,7 +143,7 @@ def _bare(raw: Raw) -> Raw:
 def after_applying(
     live: Raw | None, config: Raw, write: FieldWrite, *, force: bool
 ) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
-    """Return the object with `config` applied (None: unchanged), and its managedFields."""
+    """Return the object with `config` applied (None if unchanged), and its managedFields."""
     kind, group_version = str(config.get("kind") or ""), str(config.get("apiVersion") or "")
     if group_version != write.api_version or kind != write.kind:
         raise ApplyRefused(400, f"invalid object type: {kind_text(group_version, kind)}")
@@ -192,7 +192,7 @@ def _applied(
 
 
 def kind_text(api_version: str, kind: str) -> str:
-    """Return a kind with its group and version in Go's format: `apps/v1, Kind=Deployment`."""
+    """Return a kind with its group and version in the format of Go: `apps/v1, Kind=Deployment`."""
     group, _, version = api_version.rpartition("/")
     return f"{group}/{version}, Kind={kind}"
 
@@ -206,7 +206,7 @@ def _named(config: Raw) -> str:
 
 
 def _client_side(live: Raw, write: FieldWrite) -> FieldSet:
-    """Return the fields that client-side apply wrote last and that still have the values it wrote."""
+    """Return the fields that client-side apply wrote last and that still have the written values."""
     text = _annotations(live).get(LAST_APPLIED)
     try:
         last = json_value(text) if text else None

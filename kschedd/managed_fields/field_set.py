@@ -1,8 +1,8 @@
 """Sets of fields, as in metadata.managedFields, and operations on them.
 
-A set is a tree. The steps of a path have the format of FieldsV1: `f:NAME` is a field of a map, `k:{"name":"a"}` the
-list item with these keys, `v:"a"` the list item with this value. A set must not change once it has been returned;
-`insert` is for building a set.
+A set is a tree. The steps of a path have the format of FieldsV1: `f:NAME` is a field of a map, `k:{"name":"a"}` is the
+list item with these keys, and `v:"a"` is the list item with this value. A set must not change after it has been
+returned; `insert` is only for building a set.
 
 Source: sigs.k8s.io/structured-merge-diff v6, fieldpath (set.go, element.go, serialize.go).
 """
@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 class FieldSet:
-    """The fields at and below one place; with `member`, the field at this place itself belongs to the set."""
+    """The fields at and below one place; with `member`, the field at this place belongs to the set itself."""
 
     __slots__ = ("children", "member")
 
@@ -81,7 +81,7 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def union_of(sets: Sequence[FieldSet]) -> FieldSet:
-    """Return the union of one or more sets. Sets are merged in pairs, so that each is copied only a few times."""
+    """Return the union of one or more sets. Sets are merged in pairs, so that each set is copied only a few times."""
     while len(sets) > 1:
         pairs = (sets[place : place + 2] for place in range(0, len(sets), 2))
         sets = [union(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
@@ -97,7 +97,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the members of `one` that are not members of `other`; fields below a member of `other` remain."""
+    """Return the members of `one` that are not members of `other`; fields below a member of `other` are kept."""
     children = {}
     for step, below in one.children.items():
         theirs = other.children.get(step)
@@ -108,7 +108,7 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the members of `one` that are neither members of `other` nor below one."""
+    """Return the members of `one` that are neither members of `other` nor below a member."""
     if other.member:
         return NO_FIELDS
     children = {}
@@ -121,7 +121,7 @@ def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def only_below(one: FieldSet, roots: Sequence[Path]) -> FieldSet:
-    """Return the part of a set at or below one of these paths, in which "*" matches any step."""
+    """Return the part of a set that is at or below one of these paths, in which "*" matches any step."""
     if any(not root for root in roots):
         return one
     children = {}
@@ -149,7 +149,7 @@ def fields_v1(fields: FieldSet) -> dict[str, Any]:
 
 
 def read_fields_v1(given: Any) -> FieldSet:
-    """Return the set that a `fieldsV1` describes. Raises ValueError if it is invalid."""
+    """Return the set described by a `fieldsV1`. Raises ValueError if the `fieldsV1` is invalid."""
     return _read(given, root=True)
 
 
@@ -200,7 +200,7 @@ def _order(step: str) -> tuple[str, Any]:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Return the sort key of a key's value: numbers before strings before booleans."""
+    """Return the sort key for the value of a key: numbers before strings before booleans."""
     if isinstance(value, bool):
         return 2, value
     if isinstance(value, int | float):

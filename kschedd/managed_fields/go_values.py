@@ -13,19 +13,19 @@ _TYPES: Final = ((bool, "bool"), (str, "string"), (Mapping, "map[string]interfac
 
 
 def go_type(value: Any) -> str:
-    """Return a value's type as Go's `%T` prints it."""
+    """Return the type of a value in the format of Go's `%T`."""
     if value is None:
         return "<nil>"
     return next((name for kind, name in _TYPES if isinstance(value, kind)), "float64")
 
 
 def go_value(value: Any) -> str:
-    """Return a value as Go's `%v` prints a pointer to it."""
+    """Return a value in the format that Go's `%v` has for a pointer to it."""
     return f"&{{{_plain(value)}}}"
 
 
 def go_syntax(value: Any) -> str:
-    """Return a value as Go's `%#v` prints a pointer to it."""
+    """Return a value in the format that Go's `%#v` has for a pointer to it."""
     return f"&value.valueUnstructured{{Value:{_syntax(value)}}}"
 
 
@@ -55,7 +55,7 @@ def _syntax(value: Any) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a float64 in the fewest digits, with an exponent from 1e+06 on and below 1e-04."""
+    """Return a float64 with the fewest digits, and with an exponent from 1e+06 on and below 1e-04."""
     sign, digits, _ = Decimal(repr(float(value))).normalize().as_tuple()
     power = Decimal(repr(float(value))).adjusted() if value else 0
     if -4 <= power < _LARGE_EXPONENT:

@@ -1,15 +1,15 @@
 """Entries without fields: frequent writes by the daemon record only the manager, and the fields are computed on demand.
 
-Computing a set of fields takes some hundred microseconds, which is more than a pod needs from creation to its node.
-Therefore the entry of a new pod, and the entries of statuses that kubelets and controllers write, are stored without
-`fieldsV1`:
+Computing a set of fields takes some hundred microseconds, which is longer than the time from a pod's creation to its
+binding. Therefore the entry of a new pod, and the entries of statuses written by kubelets and controllers, are stored
+without `fieldsV1`:
 
-* the entry of a pod's creation owns the fields of the pod that neither admission, nor the binding, nor later writers
-  added; the entry records whether the node's name was set at creation;
-* the entries of statuses own the status fields that no other manager owns: kube-scheduler owns the condition
-  PodScheduled and the nominated node, and the last writer owns the rest.
+* The entry of a pod's creation owns the fields of the pod that were not added by admission, by the binding or by later
+  writers. The entry also records whether the node's name was set at creation.
+* The entries of statuses own the status fields that no other manager owns: kube-scheduler owns the condition
+  PodScheduled and the nominated node, and the last writer owns all other fields.
 
-`resolved` returns all entries with their fields. A client's write needs the fields, and stores the entries with them.
+`resolved` returns all entries with their fields. A client's write needs the fields, so it stores the entries with them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ _OF_SCHEDULER: Final = (
     ("f:status", "f:conditions", 'k:{"type":"PodScheduled"}'),
     ("f:status", "f:nominatedNodeName"),
 )
-# Fields of a pod's spec that admission or the binding adds.
+# Fields of a pod's spec that are added by admission or the binding.
 _ADMITTED: Final = ("priority", "preemptionPolicy", "overhead", "nodeName")
 LIMITED: Final = "kubernetes.io/limit-ranger"
 _OF_DELETION: Final = frozenset(("orphan", "foregroundDeletion"))
@@ -54,9 +54,9 @@ _NOT_READY: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.
 
 @lru_cache(1 << 10)
 def note(manager: str, api_version: str, at: str, subresource: str = "", *, on_node: bool = False) -> Mapping[str, Any]:
-    """Return an entry without fields; all objects written by this manager in the same second share it.
+    """Return an entry without fields, which all objects written by this manager in the same second share.
 
-    `on_node`: the pod was created with a node's name.
+    `on_node` is true if the pod was created with a node's name.
     """
     entry: dict[str, Any] = {"manager": manager, "operation": UPDATE, "apiVersion": api_version, "time": at}
     if subresource:
@@ -65,7 +65,7 @@ def note(manager: str, api_version: str, at: str, subresource: str = "", *, on_n
 
 
 def with_note(entries: Entries, manager: str, api_version: str, at: str, subresource: str) -> list[Any]:
-    """Return the entries after another write by this manager, whose fields are yet to be computed."""
+    """Return the entries after another write by this manager, without computing its fields yet."""
     kept = [
         entry
         for entry in entries
@@ -79,7 +79,7 @@ def all_resolved(entries: Entries) -> bool:
 
 
 def resolved(raw: Raw, schema: Schema) -> list[Any]:
-    """Return the entries of an object, each with its fields; entries that own no fields are omitted."""
+    """Return the entries of an object with their fields; entries that own no fields are omitted."""
     entries = raw["metadata"].get("managedFields") or []
     if all_resolved(entries):
         return list(entries)
@@ -96,7 +96,7 @@ def resolved(raw: Raw, schema: Schema) -> list[Any]:
                 fields = _status_fields(raw, schema, entry["manager"])
             else:
                 fields = _new_pod_fields(raw, schema, _ON_NODE in entry)
-        except ValueError:  # items without unique keys: upstream records no owners for them
+        except ValueError:  # items without unique keys, for which upstream records no owners
             continue
         fields = difference(fields, taken)
         taken = union(taken, fields)
@@ -107,7 +107,7 @@ def resolved(raw: Raw, schema: Schema) -> list[Any]:
 
 
 def with_resolved(raw: Raw, schema: Schema) -> Raw:
-    """Return the object with all its entries resolved; the same object if they already are."""
+    """Return the object with all its entries resolved, or the same object if they are resolved already."""
     meta = raw.get("metadata") or {}
     entries = meta.get("managedFields")
     if not entries or all_resolved(entries):

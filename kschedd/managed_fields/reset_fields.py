@@ -1,4 +1,4 @@
-"""Fields that a write of a kind, or of one of its subresources, cannot change, and therefore does not own.
+"""Fields that a write to a kind, or to one of its subresources, cannot change and therefore does not own.
 
 Source: Kubernetes v1.34, GetResetFields and GetResetFieldsFilter of the strategies in pkg/registry.
 """
@@ -14,7 +14,7 @@ _SPEC: Final = set_of(("f:spec",))
 _NOTHING: Final = set_of()
 _ALL_BUT_STATUS: Final = set_of(("f:spec",), ("f:metadata",))
 
-# Kinds whose status cannot be changed by a write of the object itself.
+# Kinds with a status that a write of the object itself cannot change.
 _WITH_STATUS: Final = frozenset(
     "CronJob CustomResourceDefinition DaemonSet Deployment FlowSchema HorizontalPodAutoscaler Ingress Job Namespace"
     " Node PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget PriorityLevelConfiguration ReplicaSet"
@@ -50,8 +50,8 @@ def kept_fields(
 ) -> Filter:
     """Return a filter that removes from a set the fields that this write resets.
 
-    For a custom resource, `status` states whether it has a status subresource, and `replicas` is the path of the field
-    that its scale subresource changes.
+    For a custom resource, `status` is true if it has a status subresource, and `replicas` is the path of the field that
+    its scale subresource changes.
     """
     if subresource == "scale":
         number = tuple(f"f:{step}" for step in replicas)

@@ -1,4 +1,4 @@
-"""The merge schema of a custom resource, from the structural schema of its definition.
+"""The merge schema of a custom resource, derived from the structural schema in its definition.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/typeconverter.go, kube-openapi/pkg/schemaconv.
 """
@@ -17,7 +17,7 @@ _UNTYPED: Final = QUANTITY  # a scalar of any type
 def structural_schema(openapi: Raw | None) -> Fields:
     """Return the schema of whole objects.
 
-    Without a structural schema, all fields except the metadata are of any type.
+    Without a structural schema, all fields except the metadata have any type.
     """
     whole = _fields("custom resource", openapi or {"x-kubernetes-preserve-unknown-fields": True})
     whole.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))

@@ -1,8 +1,8 @@
-"""Values read by their schema: owned leaves, their parts, and validation.
+"""Values interpreted by their schema: leaves with owners, their parts, and validation.
 
-A value is absent (`ABSENT`), null (None), or JSON. By the schema, a place is either a leaf with one owner (scalars,
-atomic maps and lists), or consists of fields and items with owners of their own. At a place of type `ANY`, a scalar or
-a list is a leaf, and a map consists of places of type `ANY`.
+A value is absent (`ABSENT`), null (None), or JSON. According to the schema, a place is either a leaf with one owner
+(scalars, atomic maps and lists), or it consists of fields and items with separate owners. At a place of type `ANY`, a
+scalar or a list is a leaf, and a map consists of places of type `ANY`.
 
 Source: sigs.k8s.io/structured-merge-diff v6, typed (helpers.go, validate.go, tofieldset.go).
 """
@@ -24,7 +24,7 @@ Sort = Literal["map", "list", "scalar"]
 
 @attrs.frozen
 class TypedError(Exception):
-    """A value that its schema does not allow. `path` has the format of messages; it is "" for the whole value."""
+    """A value that is not allowed by its schema. `path` has the format of messages, and is "" for the whole value."""
 
     path: str
     why: str
@@ -54,18 +54,18 @@ def sort_of(schema: Schema, value: Any) -> Sort:
 
 def atomic(schema: Schema, sort: Sort) -> bool:
     """Return whether a map or list at this place has one owner as a whole."""
-    if schema is ANY or schema is None:  # None: an object keeps fields that a newer version stored
+    if schema is ANY or schema is None:  # None: an object keeps fields that were stored by a newer version
         return sort == "list"
     return schema.keys is None if sort == "list" else bool(schema.atomic)
 
 
 def declares(schema: Schema, name: str) -> bool:
-    """Return whether this is a named field of the type, not a key of a map."""
+    """Return whether this is a named field of the type and not a key of a map."""
     return type(schema) is Fields and name in schema
 
 
 def field_schema(schema: Schema, name: str) -> Schema:
-    """Return the schema of a field; None if there is no such field."""
+    """Return the schema of a field, or None if there is no such field."""
     if type(schema) is Fields:
         return schema.get(name, schema.others)
     return schema.item if type(schema) is MapOf else ANY
@@ -76,7 +76,7 @@ def item_schema(schema: Schema) -> Schema:
 
 
 def item_step(schema: ListOf, item: Any) -> str:
-    """Return the step to an item of an associative list. Raises ValueError if the item has no usable key."""
+    """Return the path step to an item of an associative list. Raises ValueError if the item has no usable key."""
     if not schema.keys:
         if isinstance(item, Mapping):
             raise ValueError("associative list without keys has an element that's a map type")
@@ -173,7 +173,7 @@ def scalar_fault(schema: Schema, value: Any) -> str:
 
 
 def field_set_of(value: Any, schema: Schema) -> FieldSet:
-    """Return all fields of a value, which are the fields that an apply of it owns."""
+    """Return all fields of a value, which are the fields that an apply of the value owns."""
     sort = sort_of(schema, value)
     if sort == "scalar" or atomic(schema, sort):
         return FieldSet(member=True)
@@ -206,7 +206,7 @@ def _of_items(items: list[Any], schema: ListOf) -> FieldSet:
 
 
 def with_named_members(fields: FieldSet, schema: Schema) -> FieldSet:
-    """Return the set with each named field added as a member if fields below it are members."""
+    """Return the set after adding each named field as a member if fields below it are members."""
     children = {}
     for step, below in fields.children.items():
         inner: Schema = ANY

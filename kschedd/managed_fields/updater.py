@@ -1,7 +1,7 @@
-"""Changes of the managers' field sets by an update or an apply, and the object that results from an apply.
+"""Changes of the managers' field sets by an update or an apply, and the object after an apply.
 
 `Managers` maps a manager's identifier (see `entries`) to its set. All sets have the version of the object; the reader
-of the entries drops sets of other versions.
+of the entries drops sets with other versions.
 
 Source: sigs.k8s.io/structured-merge-diff v6, merge/update.go and typed/reconcile_schema.go.
 Raises: `Conflicted`.
@@ -23,7 +23,7 @@ Filter = Callable[[FieldSet], FieldSet]
 
 @attrs.frozen
 class ManagedSet:
-    """The fields of one manager; with `applied`, every apply by it states all of them."""
+    """The fields of one manager; with `applied`, every apply by this manager contains all of them."""
 
     fields: FieldSet
     api_version: str
@@ -34,7 +34,7 @@ Managers = Mapping[str, ManagedSet]
 
 
 class Conflicted(Exception):
-    """An apply that would change other managers' fields; `conflicts` has these fields by manager."""
+    """An apply that would change fields of other managers; `conflicts` contains these fields by manager."""
 
     def __init__(self, conflicts: Mapping[str, FieldSet]) -> None:
         super().__init__(conflicts)
@@ -68,7 +68,7 @@ def after_apply(
     *,
     force: bool,
 ) -> tuple[Any, dict[str, ManagedSet]]:
-    """Return the object with `config` applied, or None if it is unchanged, and the new managers."""
+    """Return the object with `config` applied (None if it is unchanged) and the new managers."""
     managers = reconciled(managers, schema)
     merged = merge(live, config, schema)
     last = managers.get(manager)
@@ -90,7 +90,7 @@ def after_apply(
 
 
 def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) -> dict[str, ManagedSet]:
-    """Return the managers without removed fields and fields taken by `manager`; managers without fields are dropped."""
+    """Return the managers without removed fields and fields taken by `manager`; a manager without fields is dropped."""
     left = {}
     for name, theirs in managers.items():
         fields = theirs.fields
@@ -102,7 +102,7 @@ def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) 
 
 
 def _pruned(merged: Any, schema: Schema, managers: Managers, last: FieldSet) -> Any:
-    """Return the merged object without fields that its applier omits since its last apply and no other manager owns."""
+    """Return the merged object without fields that its applier no longer applies and that no other manager owns."""
     last = with_named_members(last, schema)
     pruned = _value(without(merged, last, schema))
     owned = union_of([theirs.fields for theirs in managers.values()])
@@ -122,7 +122,7 @@ def _value(value: Any) -> Any:
 
 
 def reconciled(managers: Managers, schema: Schema) -> Managers:
-    """Return the managers with ownership below a place that now has a single owner moved to that place."""
+    """Return the managers after moving ownership below a place that now has a single owner to this place."""
     found = {name: attrs.evolve(theirs, fields=_whole(theirs.fields, schema)) for name, theirs in managers.items()}
     return {name: theirs for name, theirs in found.items() if theirs.fields}
 

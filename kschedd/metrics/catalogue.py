@@ -1,16 +1,16 @@
-"""Catalogue: every metric of /metrics and /metrics/resources, in one place, with its meaning in this scheduler.
+"""Catalogue: every metric of /metrics and /metrics/resources, with its meaning in this scheduler.
 
 `UPSTREAM` are kube-scheduler's metrics, with its names, labels, buckets and stability; the help text describes the
-meaning here if it differs. `OWN` are metrics that kube-scheduler does not have. The counting itself is done elsewhere,
-by the owners of the counted events. `python -m kschedd.metrics.catalogue` prints the table of docs/OPERATING.md.
+meaning in kschedd if it differs. `OWN` are metrics that kube-scheduler does not have. The owners of the counted events
+count them, in other modules. `python -m kschedd.metrics.catalogue` prints the table of docs/OPERATING.md.
 
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go, scheduler/framework/plugins/volumebinding/metrics/metrics.go,
 scheduler/metrics/resources/resources.go, component-base/metrics/prometheus/feature/metrics.go; kube-state-metrics
 (kube_pod_overhead_…).
 
-Omitted, since the events that they count do not exist here: rest_client_… and workqueue_… (the scheduler writes to the
-store of its own process), leader_election_… (`kschedd status` shows it), scheduler_volume_binder_cache_requests_total
-(which upstream registers and never counts), go_….
+Omitted, because the events that they count do not exist in kschedd: rest_client_… and workqueue_… (the scheduler writes
+to the store of its own process), leader_election_… (`kschedd status` shows it),
+scheduler_volume_binder_cache_requests_total (which upstream registers and never counts), go_….
 """
 
 from typing import Final

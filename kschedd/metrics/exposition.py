@@ -23,7 +23,7 @@ _RUN = 2_000  # samples per sort
 def text_of(families: Iterable[MetricFamily], process: bool = False) -> str:
     """Return the families in the order of their names, each with its samples in the order of their labels.
 
-    `process`: append the metrics of the process, `process_…`, with the names common to all Prometheus clients.
+    With `process`, append the metrics of the process, `process_…`, with the names that all Prometheus clients use.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(sorted(families, key=lambda family: family.metric.name)))
@@ -43,7 +43,7 @@ class _Collected(Collector):
 def _family(family: MetricFamily) -> PrometheusFamily:
     metric = family.metric
     help_text = f"[{metric.stability}] {metric.help}" if metric.stability else metric.help
-    # Sorting 200,000 samples at once would block all threads.
+    # Sorting 200,000 samples in one step would block all threads.
     samples = heapq.merge(*map(sorted, in_parts(family.samples.items(), _RUN)))
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, help_text, labels=metric.labels)
@@ -61,6 +61,6 @@ def _family(family: MetricFamily) -> PrometheusFamily:
 
 
 def _bound(number: float) -> str:
-    """Return the bound in the text format."""
+    """Return the bound in the format of the text."""
     written: str = floatToGoString(number)  # type: ignore[no-untyped-call]  # prometheus_client has no type for it
     return written

@@ -1,10 +1,10 @@
-"""Instruments: counters and histograms as plain numbers, and the families of samples that are read from them.
+"""Instruments: counters and histograms as plain numbers, and the families of samples that they return.
 
-An instrument belongs to one task and has no lock: its owner writes to it, and returns a copy (`family`) on request.
-Writing takes a tenth of a microsecond if the caller keeps the series (`series`). Observations are sorted into their
-buckets many at a time: when the histogram is read, or when enough of them have accumulated.
+An instrument belongs to one task and has no lock: its owner writes to it, and returns a copy (`family`) on request. A
+write takes a tenth of a microsecond if the caller keeps the series (`series`). Observations are sorted into their
+buckets in batches: when the histogram is read, or when enough observations have accumulated.
 
-A family with labels has a sample for each combination that has occurred; one without labels always has a sample.
+A family with labels has a sample for each combination that has occurred; a family without labels always has one sample.
 """
 
 from bisect import bisect_left
@@ -25,23 +25,23 @@ MOST_SERIES: Final = 1_000
 OTHERS: Final = "others"
 MOST_UNSORTED: Final = 1_024
 """The maximum number of observations that are not in their buckets yet."""
-_FEW: Final = 16  # number of observations below which numpy costs more than it saves
+_FEW: Final = 16  # number of observations below which numpy costs more time than it saves
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     """Return `count` upper bounds of buckets, each `factor` times the previous one.
 
-    They are multiplied in turn, as upstream does.
+    The bounds are multiplied one after the other, as in kube-scheduler.
     """
     return tuple(accumulate([start] + [factor] * (count - 1), mul))
 
 
 @attrs.frozen
 class Metric:
-    """The name and the meaning of a family.
+    """The name and the meaning of a metric family.
 
-    `bounds`: the upper bounds of a histogram's buckets, ascending; `stability`: Kubernetes' stability level, "" for
-    metrics that are not part of Kubernetes.
+    `bounds` are the ascending upper bounds of a histogram's buckets; `stability` is Kubernetes' stability level, or ""
+    for metrics that are not part of Kubernetes.
     """
 
     name: str
@@ -115,7 +115,7 @@ class HistogramSeries:
             self._sort()
 
     def observe_many(self, value: float, times: int) -> None:
-        """Record the same value `times` times."""
+        """Record one value `times` times."""
         self._counts[bisect_left(self._bounds, value)] += times
         self._sum += value * times
 
@@ -144,7 +144,7 @@ class Histogram:
         self._series: dict[Labels, HistogramSeries] = {}
 
     def series(self, *labels: str) -> HistogramSeries:
-        """Return the series with these labels; frequent writers should keep it."""
+        """Return the series with these labels, which frequent writers should keep."""
         found = self._series.get(labels)
         if found is None:
             if len(self._series) >= MOST_SERIES:

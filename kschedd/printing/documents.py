@@ -1,4 +1,4 @@
-"""Output formats `yaml`, `json` and `name`, the same as kubectl's."""
+"""Output formats `yaml`, `json` and `name`, which are the same as kubectl's."""
 
 import json
 from collections.abc import Mapping, Sequence

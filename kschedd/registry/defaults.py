@@ -113,7 +113,7 @@ def with_pod_ips(status: Raw) -> Raw:
 
 
 def _template(spec: Raw) -> None:
-    """Set defaults in the pod template of a workload's spec. It modifies `spec`, which is already a copy."""
+    """Set defaults in the pod template of a workload's spec. The function modifies `spec`, which is already a copy."""
     template = spec.get("template")
     if template is not None:
         spec["template"] = {**template, "spec": default_pod_spec(template.get("spec") or {}, template=True)}

@@ -32,7 +32,7 @@ _OF_POD: Final = {
 def drop_disabled(spec: Raw, old: Old | None = None, features: frozenset[str] = NO_FEATURES) -> Raw:
     """Return a pod's spec without the fields of disabled features.
 
-    These features are ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and
+    The disabled features are ImageVolume, ContainerRestartRules, ContainerStopSignals, HostnameOverride, EnvFiles and
     GenericWorkload. `features` are the enabled features; `_OF_POD` maps fields to them.
     """
     used = _used(old or {}) | {field for field, rule in _OF_POD.items() if rule in features}

@@ -93,7 +93,7 @@ _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     }.items()
 }
-# These fields are in the security context of the internal type, and in the pod's spec of the versioned type.
+# The internal type has these fields in the security context, and the versioned type in the pod's spec.
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _GO_NAMES: Final[Mapping[str, str]] = {
     **{name.lower(): name for name in "OS TTY IP UID NFS ISCSI RBD FC CSI GRPC IQN".split()},

@@ -55,8 +55,8 @@ class KindStrategy:
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
     on_write: Callable[[Raw, str], None] | None = None  # called at creation and update, with the current time
-    # These functions drop fields of disabled features (`disabled_fields`) or set defaults of enabled features. They get
-    # the old object if there is one.
+    # These functions drop fields of disabled features (`disabled_fields`) or set defaults of enabled features. The
+    # functions get the old object if there is one.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 

@@ -1,7 +1,7 @@
 """Validation of Events: the rules of the core group, and the stricter rules of events.k8s.io.
 
 An Event with `eventTime` has the new form, whichever group it was written in: it contains the reporter, the action and
-the reason. Its faults do not include values.
+the reason. Faults of an Event do not include values.
 
 An update in the core group may change everything, but an update in events.k8s.io only the metadata and the series.
 

@@ -68,7 +68,7 @@ def validates_meta(kind: str) -> bool:
 def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
     """Return the faults of an updated object, each as often as upstream reports it.
 
-    The general rules first check the metadata and its changes. Then the kind's own rules run, which check some parts
+    The general rules first check the metadata and its changes. The kind's own rules follow, which check some parts
     several times. Labels, annotations and owners are also checked with the changes.
     """
     again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]

@@ -43,9 +43,9 @@ _CHUNK = 256 * 1024
 
 
 class BlockingSubscription:
-    """A stream of the daemon to iterate over; `close` cancels it. `result` is the result of the opening call.
+    """A stream of the daemon, for iteration; `close` cancels the stream. `result` is the result of the opening call.
 
-    Iteration waits for the next item without a time limit, and stops when the daemon ends the stream. It raises
+    Iteration waits for the next item without a time limit, and stops when the daemon ends the stream. Iteration raises
     RpcError if the stream ended with a code other than `done` or `cancelled`.
     """
 

@@ -65,8 +65,9 @@ _RETRY_S = 0.02
 class Subscription:
     """A stream of the daemon, which can be iterated over. `result` is the result of the opening call.
 
-    Iteration stops when the daemon ends the stream. It raises RpcError if the stream ended with a code other than
-    `done` or `cancelled` (`too_slow`: this client read too slowly), and ConnectionLostError if the connection was lost.
+    Iteration stops when the daemon ends the stream. Iteration raises RpcError if the stream ended with a code other
+    than `done` or `cancelled` (`too_slow`: this client read too slowly), and ConnectionLostError if the connection was
+    lost.
     """
 
     def __init__(self, stream: int, result: Any, buffer: int, patience_s: float) -> None:
@@ -291,8 +292,8 @@ class Client:
         elif waiting.subscribes is None:
             waiting.result = result
         else:
-            # This is done here and not in the caller, because the first items of the stream may be in the same chunk as
-            # the response.
+            # The subscription is opened here and not in the caller, because the first items of the stream may be in the
+            # same chunk as the response.
             stream = stream_id(result)
             if stream is None:
                 waiting.failure = no_stream()

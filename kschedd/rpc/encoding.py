@@ -34,7 +34,7 @@ def encode_response(msgid: int, result: Any) -> bytes:
 
 
 def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterable[Any], count: int) -> Iterator[bytes]:
-    """Yield, in pieces, the response whose result is the map `head` with the array of `count` values as `name`."""
+    """Yield in pieces a response: the map `head` with the array of `count` values added as `name`."""
     packer = msgpack.Packer(use_bin_type=True, default=_plain, autoreset=False)
     packer.pack_array_header(4)
     for value in (RESPONSE, msgid, None):

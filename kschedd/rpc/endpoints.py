@@ -42,7 +42,7 @@ _OPTIONS: Final = {
 
 @attrs.frozen
 class TcpEndpoint:
-    """A daemon on the network. `token`: "" if a certificate identifies the client."""
+    """A daemon on the network; `token` is "" if a certificate identifies the client."""
 
     address: Address
     token: str = attrs.field(default="", repr=False)

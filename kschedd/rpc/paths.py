@@ -2,7 +2,8 @@
 
 The default is `$KSCHEDD_SOCKET`, or else `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`, or else `kschedd.sock` in
 `kschedd-UID` under the directory for temporary files. All users can write to the directory for temporary files, so
-`kschedd-UID` must belong to this user and be closed to others. Otherwise another user could impersonate the daemon.
+`kschedd-UID` must belong to this user and be closed to others. If others could write there, another user could
+impersonate the daemon.
 
 This module accesses the file system, and does not import Trio.
 """

@@ -8,9 +8,9 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
 
 `Connection` is the state of one side of a byte stream. There are two kinds of fault. If the bytes are not MessagePack,
 exceed a limit, or are not an array of this form, the start of the next message is unknown, and the peer may not use RPC
-at all. This fault is fatal: the connection reads no more. If only one message is invalid (its parameters are not an
-array, its nesting is too deep, a request has a string that is not UTF-8 or an invalid map key), the fault has the
-message's msgid if there is one, and the following messages are read as usual.
+at all. A fault in the framing is fatal: the connection reads no more. If only one message is invalid (its parameters
+are not an array, its nesting is too deep, a request has a string that is not UTF-8 or an invalid map key), the fault
+has the message's msgid if there is one, and the following messages are read as usual.
 
 For any input, `receive` returns events and raises no exception. Extension types, and map keys that are not strings, do
 not occur in this protocol and are also faults.
@@ -127,7 +127,7 @@ class Connection:
         return events
 
     def receive_frames(self, data: bytes | bytearray | memoryview) -> list[Event | Frame]:
-        """Return what `receive` returns, but with large messages packed: the caller unpacks them and calls `note`."""
+        """Return the events as `receive` does, but with large messages packed; the caller unpacks and `note`s these."""
         found: list[Event | Frame] = []
         for start in range(0, len(data), _FEED):
             if self.closed:

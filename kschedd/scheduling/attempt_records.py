@@ -1,8 +1,8 @@
 """AttemptRecords: log entries and metrics of attempts, and of bindings that fail after their attempt.
 
 Each attempt adds a log entry to the driver's effects. A failed attempt is also counted in the metrics; a successful
-attempt is counted where its binding begins and ends. This class makes no decisions. It owns two counters since the
-start: attempts and failed attempts.
+attempt is counted where its binding begins and ends. This class makes no decisions. This class owns two counters since
+the start: attempts and failed attempts.
 """
 
 import numpy as np

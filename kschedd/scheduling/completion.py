@@ -66,7 +66,7 @@ class Completion:
     ) -> AssumedPod | FailedAttempt:
         """Complete an attempt as `completing` does, but without stops.
 
-        `permits`: With `permit` False, Permit is omitted, for a pod that is assumed on trial.
+        With `permits` False, Permit is omitted, for a pod that is assumed on trial.
         """
         binder = None
         if isinstance(result, ScheduleResult) and not self.extender_binds and not result.state.resizes:

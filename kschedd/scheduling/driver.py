@@ -33,10 +33,10 @@ priority:
 `PlansExecuted` and `PluginCalled` may also arrive while an attempt waits for a plugin or an extender. If a binding then
 fails, it is undone after the attempt is completed, because the cache must not change during an attempt.
 
-Outputs are effects (`take_effects`). The caller applies them in the order of the fields of `Effects`. It answers each
-plan with `PlansExecuted` and each call with `PluginCalled`, exactly once. The caller supplies the time, the queue and
-the connection to the API server: the scheduling actor with channels and threads, the scheduling loop synchronously.
-Neither makes decisions.
+Outputs are effects (`take_effects`). The caller applies them in the order of the fields of `Effects`. The caller
+answers each plan with `PlansExecuted` and each call with `PluginCalled`, exactly once. The caller supplies the time,
+the queue and the connection to the API server: the scheduling actor with channels and threads, the scheduling loop
+synchronously. Neither makes decisions.
 
 Invariants:
 - A pod is in at most one of these states: popped, being attempted, in `bindings.cycles`. In all other states the queue

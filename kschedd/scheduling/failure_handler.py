@@ -1,8 +1,8 @@
 """FailureHandler: the handler of all pods with a failed attempt or binding.
 
-The pod returns to the queue with the names of the plugins that rejected it. Its PodScheduled condition is written, and
-the victims of preemption are evicted. A failed pod returns to the queue before the eviction begins, so that the queue
-cannot miss the deletion events of the victims.
+The pod returns to the queue with the names of the plugins that rejected it. The pod's PodScheduled condition is
+written, and the victims of preemption are evicted. A failed pod returns to the queue before the eviction begins, so
+that the queue cannot miss the deletion events of the victims.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure).
 """

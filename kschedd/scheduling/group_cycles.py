@@ -1,8 +1,8 @@
 """GroupCycles: runs the scheduling cycle of a PodGroup and acts on its result.
 
 All popped pods of the group are tried in one cycle. If the cycle succeeds, each pod is assumed and its binding begins;
-otherwise each pod fails with the group. Then the group's condition is written, the group's victims are evicted, and the
-group returns to the queue. The debugger may stop the cycle before each pod.
+otherwise each pod fails with the group. After the cycle, the group's condition is written, its victims are evicted, and
+the group returns to the queue. The debugger may stop the cycle before each pod.
 
 This class owns the results of the latest completed cycle.
 """

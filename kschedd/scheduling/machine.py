@@ -263,8 +263,8 @@ class SchedulingMachine:
     ) -> Attempt:
         """Begin an attempt.
 
-        `cycle` is the number of the scheduling cycle, or 0 if the attempt belongs to no cycle. `post_filters`:
-        `post_filters` False omits PostFilter, for a pod with a group that preempts as a whole.
+        `cycle` is the number of the scheduling cycle, or 0 if the attempt belongs to no cycle. `post_filters` False
+        omits PostFilter, for a pod with a group that preempts as a whole.
         """
         scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
         batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None

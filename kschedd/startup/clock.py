@@ -1,4 +1,4 @@
-"""The clock that a daemon starts with: the machine's clock, or one that continues from its mark."""
+"""The clock with which a daemon starts: the machine's clock, or a clock that continues from its mark."""
 
 from typing import Final
 
@@ -11,14 +11,14 @@ from kschedd.store.journal.clock_mark import ClockMark
 
 log = structlog.get_logger("kschedd.clock")
 
-EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z: the start of virtual time, as in simulations
+EPOCH = 1_735_689_600.0  # 2025-01-01T00:00:00Z, the start of virtual time, as in simulations
 _BEHIND_S: Final = 1.0
 
 
 def started_clock(options: DaemonOptions, mark: ClockMark | None) -> Clock:
-    """Return the clock for the options; a clock other than the machine's continues from its mark.
+    """Return the clock for the options; any clock except the machine's continues from its mark.
 
-    A warning is logged if the cluster's time differs from the requested one, or goes back.
+    A warning is logged if the cluster's time differs from the requested time or goes back.
     """
     kept = None if mark is None else mark.read()
     if options.speed == REAL and options.start_s is None:

@@ -1,6 +1,6 @@
 """The options of a daemon and the content of its files: configuration, plugins, admission.
 
-Pure apart from reading the named files. Raises errors in them as a KscheddError.
+This module does no I/O except reading the named files. An error in a file is raised as a KscheddError.
 """
 
 from collections.abc import Mapping
@@ -35,14 +35,15 @@ from kschedd.store.store import MAX_OBJECT_BYTES
 
 log = structlog.get_logger("kschedd")
 
-_NOBODYS_SCHEDULER = "(none)"  # not a valid name of a scheduler
+_NOBODYS_SCHEDULER = "(none)"  # not valid as the name of a scheduler
 
 
 @attrs.frozen
 class MirrorOptions:
-    """A cluster given by its kubeconfig ("": the file kubectl uses) and context ("": the current one).
+    """A cluster given by its kubeconfig ("" for the file that kubectl uses) and context ("" for the current context).
 
-    `schedules`: this daemon schedules its pods. `leader_elect`: overrides the configuration (None: as configured).
+    `schedules` is true if this daemon schedules the cluster's pods. `leader_elect` overrides the configuration (None:
+    as configured).
     """
 
     kubeconfig: str = ""
@@ -56,7 +57,7 @@ class MirrorOptions:
 
 @attrs.frozen
 class DaemonOptions:
-    """The daemon's options. None means the option's default."""
+    """The daemon's options. None means the default of the option."""
 
     socket: Path | None = None
     config_file: Path | None = None
@@ -64,31 +65,31 @@ class DaemonOptions:
     state_dir: Path | None = None  # None: no persistence
     seed: int | None = None  # None: random
     log_level: str = "info"
-    verbosity: int = 0  # kube-scheduler's; selects which messages of level debug are logged
+    verbosity: int = 0  # verbosity as in kube-scheduler, which selects the messages of level debug that are logged
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # controllers that are not part of the daemon
     audit: AuditFile | None = None  # log of writes
-    otlp_endpoint: str = ""  # the address that traces and metrics are sent to; "": none
+    otlp_endpoint: str = ""  # address to which traces and metrics are sent; "": none
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     listen: ListenSettings | None = None  # serve the socket's protocol on TCP as well
     http: ListenSettings | None = None  # serve the Kubernetes REST API as well
     enable_admission: tuple[str, ...] = ()  # admission plugins
     disable_admission: tuple[str, ...] = ()
     plugin_limit_s: float = PLUGIN_LIMIT_S
-    plugin_start_limit_s: float = START_LIMIT_S  # for importing a plugin, and for constructing it
-    leave_out: tuple[ObjectRef, ...] = ()  # do not restore these objects
+    plugin_start_limit_s: float = START_LIMIT_S  # time limit for importing a plugin, and for constructing it
+    leave_out: tuple[ObjectRef, ...] = ()  # objects that are not restored
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
-    version: KubernetesVersion = DEFAULT  # the version whose rules are used
-    version_by_cluster: bool = False  # instead use the release of the dump or of the mirrored cluster
+    version: KubernetesVersion = DEFAULT  # Kubernetes version with the rules that are used
+    version_by_cluster: bool = False  # use the release of the dump or of the mirrored cluster instead
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
-    origin: tuple[str, ...] = ()  # a dump that a new cluster starts from
+    origin: tuple[str, ...] = ()  # dump with which a new cluster starts
     keep_secrets: bool = False  # keep the data of Secrets and ConfigMaps in the dump
     schedulers: Mapping[str, str] = {}  # schedulerName of pods -> the profile that schedules them
     speed: float = REAL  # cluster seconds per real second; 0: virtual time
-    start_s: float | None = None  # the time at the first start; None: EPOCH for virtual time, else the machine's time
+    start_s: float | None = None  # time at the first start; None: EPOCH for virtual time, otherwise the machine's time
     mirror: MirrorOptions | None = None  # the real cluster to mirror
     record_file: Path | None = None  # a new file into which the run is recorded
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
@@ -96,7 +97,7 @@ class DaemonOptions:
 
 @attrs.define(eq=False)
 class UnreadableFile(KscheddError):
-    """An error for a file named in the options that cannot be read."""
+    """A file named in the options that cannot be read."""
 
     file: str
     why: str
@@ -106,7 +107,7 @@ class UnreadableFile(KscheddError):
 
 
 def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
-    """Load the configuration and plugins of the options. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
+    """Load the configuration and plugins named in the options. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
     registry = Registry(start_limit_s=options.plugin_start_limit_s)
     registry.add_entry_points()
     for file in options.plugin_files:
@@ -117,7 +118,7 @@ def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
 def read_config(options: DaemonOptions, catalogue: Catalogue, *, pipes: bool = True) -> Config:
     """Return the configuration from file and flags. Raises ConfigErrors, UnreadableFile.
 
-    Without `pipes`, a file that has become a pipe is not read, since reading it might block forever.
+    Without `pipes`, a file that has become a pipe is not read, because reading it might block forever.
     """
     version, gates = options.version, options.feature_gates
     if options.config_file is None:
@@ -147,12 +148,12 @@ def read_config(options: DaemonOptions, catalogue: Catalogue, *, pipes: bool = T
 
 
 def without_scheduler(config: Config) -> Config:
-    """Return the configuration of a scheduler that no pod can name, so that it schedules none."""
+    """Return the configuration of a scheduler with a name that no pod can use, so that it schedules no pods."""
     return attrs.evolve(config, profiles=(attrs.evolve(config.profiles[0], scheduler_name=_NOBODYS_SCHEDULER),))
 
 
 def admission_of(options: DaemonOptions, registry: Registry) -> Admission:
-    """Return the admission chain of the options. Raises UnknownAdmissionPlugin, PluginLoadError."""
+    """Return the admission chain for the options. Raises UnknownAdmissionPlugin, PluginLoadError."""
     configured = configured_plugins(options.enable_admission, options.disable_admission, registry.validating)
     others = registry.validating_plugins()
     return Admission({**admission_without(options.without), **configured}, others)

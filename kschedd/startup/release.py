@@ -1,4 +1,4 @@
-"""The release of the cluster that a daemon starts from or mirrors; it determines the version unless the options do."""
+"""The release of the cluster that a daemon loads or mirrors, which determines the version unless the options do."""
 
 import sys
 from pathlib import Path
@@ -25,7 +25,7 @@ _VERSION: Final = ServerRequest("GET", "version")
 
 
 def read_origin(options: DaemonOptions, config: Config, now_s: float) -> Prepared:
-    """Read the dump that a new cluster starts from."""
+    """Read the dump with which a new cluster starts."""
     log.info("dump", reading=", ".join(options.origin))
     taking = LoadOptions(options.keep_secrets, profiles=config.scheduler_names)
     with collection_paused():
@@ -35,7 +35,7 @@ def read_origin(options: DaemonOptions, config: Config, now_s: float) -> Prepare
 def dumped(options: DaemonOptions, config: Config, journal: Path | None, now_s: float) -> Prepared | None:
     """Return the dump that determines the release.
 
-    Return None if the options name a version, or if a journal may contain a cluster.
+    Returns None if the options name a version, or if a journal may contain a cluster.
     """
     if not options.origin or not options.version_by_cluster or (journal is not None and journal.exists()):
         return None
@@ -43,7 +43,7 @@ def dumped(options: DaemonOptions, config: Config, journal: Path | None, now_s: 
 
 
 async def served_release(server: ApiServer) -> DumpedRelease:
-    """Return the release that an API server states; an unknown one if it does not respond."""
+    """Return the release reported by an API server, or an unknown release if the server does not respond."""
     try:
         answer = await server.ask(_VERSION)
     except LiveError as fault:

@@ -1,4 +1,4 @@
-"""The store that a daemon starts with: restored from its journal, filled with a dump, or new.
+"""The store with which a daemon starts: restored from its journal, filled from a dump, or new.
 
 Objects that are lost or set aside, and assumptions, are logged. Raises JournalError for an unusable journal.
 """
@@ -29,16 +29,17 @@ log = structlog.get_logger("kschedd")
 
 
 def nowhere(now_s: float) -> None:
-    """Ignore the time: without a state directory nothing is stored."""
+    """Ignore the time, because nothing is stored without a state directory."""
 
 
 @attrs.frozen(kw_only=True)
 class StateOptions:
-    """Options of the store. Without a `journal` (a file), objects are not stored on disk.
+    """Options of the store. Without a `journal` (a file), no objects are stored on disk.
 
-    `begin` fills a new store if the journal contains no cluster yet. `mark_time` is called with the clock's time after
-    it was moved and before each write. The journal is compacted after `compact_after` writes. `apart`: a separate
-    process writes it, and also holds the lock of the state directory, whose descriptor is `lock`.
+    `begin` fills a new store if the journal contains no cluster yet. `mark_time` is called with the time of the clock
+    after the clock was moved and before each write. The journal is compacted after `compact_after` writes. With
+    `apart`, a separate process writes the journal; it also holds the lock of the state directory, which has the
+    descriptor `lock`.
     """
 
     journal: Path | None = None
@@ -56,7 +57,7 @@ class StateOptions:
 
 
 def open_store(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple[Journal | None, Store]:
-    """Return the journal and the store restored from it, or a new store. Raises JournalError."""
+    """Return the journal and the store that is restored from it, or a new store. Raises JournalError."""
     kept, store = _open(options, clock, seed, rules)
     store.max_object_bytes = options.max_object_bytes
     store.service_range = options.service_range
@@ -103,7 +104,7 @@ def _open(options: StateOptions, clock: Clock, seed: int, rules: Rules) -> tuple
 
 
 def _log_progress() -> Callable[[int, int], None]:
-    """Return a function that logs once a second how far the journal has been read."""
+    """Return a function that logs the progress of reading the journal once a second."""
     shown_at = time.monotonic()
 
     def show_progress(done: int, total: int) -> None:
@@ -117,17 +118,17 @@ def _log_progress() -> Callable[[int, int], None]:
 
 @attrs.define(eq=False)
 class EmptyDump(KscheddError):
-    """An error for an empty dump.
+    """A dump without objects.
 
-    An empty cluster would be stored in the journal, and a later start would use that instead of the dump.
+    The journal would contain an empty cluster, and a later start would use this cluster instead of the dump.
     """
 
     why: str
 
 
 def load_origin(read: Callable[[float], Prepared], origin: Collection[str], store: Store) -> None:
-    """Fill a new store with the dump that `read` returns for a time; log the assumptions. Raises EmptyDump."""
-    cursor = store.watch(None, 0)  # nothing is deleted from the store's log before the journal has it
+    """Fill a new store with the dump that `read` returns for a time, and log the assumptions. Raises EmptyDump."""
+    cursor = store.watch(None, 0)  # no event is deleted from the store's log before the journal contains it
     with collection_paused():
         prepared = read(store.now)
         log.info("dump", read=f"{prepared.count:,} objects, now being loaded")

@@ -1,10 +1,10 @@
 """Assume caches for claims and volumes: objects as the scheduler will write them, before the API server confirms them.
 
-`get` returns the assumed object, or else the one in the scheduler cache. An assumption ends when it is restored, when
-the object is deleted, or when a newer version arrives: the API server's version always wins. Volumes are also indexed
-by StorageClass. All instances of VolumeBinding share the caches, so that each sees the assumptions of the others. They
-read the scheduler cache and never change it. Source: Kubernetes v1.34, scheduler/util/assumecache/assume_cache.go,
-volumebinding/assume_cache.go.
+`get` returns the assumed object, or else the object in the scheduler cache. An assumption ends when it is restored,
+when the object is deleted, or when a newer version arrives, because the API server's version always wins. Volumes are
+also indexed by StorageClass. All instances of VolumeBinding share the caches, so that each instance uses the
+assumptions of the others. The caches read the scheduler cache and never change it. Source: Kubernetes v1.34,
+scheduler/util/assumecache/assume_cache.go, volumebinding/assume_cache.go.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,13 +21,13 @@ Objects = Callable[[], Mapping[str, Object]]
 
 @attrs.define(eq=False)
 class _Assumption:
-    known: Object  # the scheduler cache's version when the assumption was made
+    known: Object  # version in the scheduler cache at the time of the assumption
     assumed: Object
 
 
 @attrs.define(eq=False)
 class AssumeCache:
-    """The objects of one kind by key. `objects` returns the scheduler cache's current objects."""
+    """The objects of one kind by key. `objects` returns the current objects of the scheduler cache."""
 
     kind: str
     objects: Objects
@@ -45,22 +45,25 @@ class AssumeCache:
         if known is assumption.known:
             return assumption.assumed
         if known is not None and 0 < known.resource_version <= assumption.assumed.resource_version:
-            assumption.known = known  # an event no newer than the assumption
+            assumption.known = known  # an event that is not newer than the assumption
             return assumption.assumed
         del self._assumptions[key]
         return known
 
     def assume_as(self, other: "AssumeCache") -> None:
-        """Copy the assumptions of `other`, whose cluster has the same objects."""
+        """Copy the assumptions of `other`, which has a cluster with the same objects."""
         for key, kept in other._assumptions.items():
             self._assumptions[key] = _Assumption(kept.known, kept.assumed)
 
     def assumed_keys(self) -> list[str]:
-        """Return the keys with an assumption, which may differ from the scheduler cache's version."""
+        """Return the keys with an assumption, which may differ from the version in the scheduler cache."""
         return list(self._assumptions)
 
     def assume(self, obj: Object) -> None:
-        """Assume `obj` in place of the cached version. Raises StorageError if it is unknown or out of date."""
+        """Assume `obj` in place of the cached version.
+
+        Raises StorageError if the cached version is unknown or out of date.
+        """
         latest = self.get(obj.key)
         known = self.objects().get(obj.key)
         if latest is None or known is None:
@@ -77,7 +80,7 @@ class AssumeCache:
 
 @attrs.define(eq=False)
 class VolumeCache(AssumeCache):
-    """PersistentVolumes; each version of one is parsed into a `Volume` once."""
+    """PersistentVolumes; each version of a volume is parsed into a `Volume` once."""
 
     version: Callable[[], int] = lambda: -1  # changes whenever any volume changes; -1: unknown
     _seen: int = -1

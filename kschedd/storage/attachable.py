@@ -1,10 +1,10 @@
-"""CSI volumes of a pod that must be attached to its node, and so count towards a driver's limit there.
+"""CSI volumes of a pod that must be attached to its node, and so count towards the limit of their driver there.
 
-An in-tree volume counts for the CSI driver that it migrates to, on nodes that have a CSINode. A Portworx volume counts
-only if the node's annotation states the migration, unless the feature portworx_volumes_counted is enabled. A claim
-without a volume counts for its StorageClass' driver, as a separate volume.
-Source: Kubernetes v1.34 and v1.36, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
-Errors: none raised; a Fault is returned if upstream returns an error.
+An in-tree volume counts for the CSI driver to which it migrates, on nodes that have a CSINode. A Portworx volume counts
+only if an annotation of the node shows the migration, unless the feature portworx_volumes_counted is enabled. A claim
+without a volume counts as a separate volume for the driver of its StorageClass. Source: Kubernetes v1.34 and v1.36,
+nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go. Errors: no exception is raised; a
+Fault is returned if upstream returns an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,16 +22,16 @@ from kschedd.storage.volumes import StorageError
 class Attachable:
     driver: str
     handle: str
-    plugin: InTree | None = None  # counts only on nodes where this in-tree plugin is migrated
+    plugin: InTree | None = None  # the volume counts only on nodes where this in-tree plugin is migrated
 
 
 @attrs.frozen
 class Fault:
-    """The error of one volume. `missing`: its claim does not exist (yet)."""
+    """The error of one volume. `missing` is true if the claim does not exist (yet)."""
 
     why: str
     missing: bool = False
-    plugin: InTree | None = None  # an error only on nodes where this in-tree plugin is migrated
+    plugin: InTree | None = None  # the fault is an error only on nodes where this in-tree plugin is migrated
 
 
 IsMigrated = Callable[[InTree, Object | None], bool]
@@ -61,7 +61,7 @@ def has_attachable(pod: Pod) -> bool:
 
 @attrs.frozen(eq=False)
 class Storage:
-    """The objects needed to resolve a pod's volumes, each by key."""
+    """The objects that are needed to resolve a pod's volumes, by key."""
 
     claims: Mapping[str, Object]
     volumes: Mapping[str, Object]
@@ -119,7 +119,7 @@ class Storage:
         plugin = BY_PLUGIN.get(provisioner)
         if plugin is not None and not plugin.migrated:
             return None
-        # No driver's handle begins with a NUL, so a volume to be provisioned never collides with an existing one.
+        # No handle of a driver begins with a NUL, so a volume to be provisioned never collides with an existing volume.
         return _named(plugin.driver if plugin else provisioner, f"\0claim {claim.key}", plugin)
 
 
@@ -140,7 +140,7 @@ def _inline(volume: Mapping[str, object]) -> Attachable | Fault | None:
 
 
 def limits(csi_node: Object) -> dict[str, int]:
-    """Return the maximum number of attached volumes by driver; drivers without a limit are left out."""
+    """Return the maximum number of attached volumes by driver, without drivers that have no limit."""
     found = {}
     for driver in csi_node.spec.get("drivers") or ():
         count = (driver.get("allocatable") or {}).get("count")
@@ -150,7 +150,7 @@ def limits(csi_node: Object) -> dict[str, int]:
 
 
 def attachments_by_node(attachments: Mapping[str, Object]) -> dict[str, set[tuple[str, str]]]:
-    """Return the (attacher, PersistentVolume) pairs of each node's VolumeAttachments."""
+    """Return the (attacher, PersistentVolume) pairs in the VolumeAttachments of each node."""
     found: dict[str, set[tuple[str, str]]] = {}
     for attachment in attachments.values():
         spec = attachment.spec

@@ -1,11 +1,11 @@
-"""Volumes attached to each node, and the number of further volumes of each driver that could be attached.
+"""Volumes attached to each node, and the number of further volumes of each driver that can be attached.
 
-Attached volumes are those of the node's pods, and those of its VolumeAttachments. Both values are cached by row of the
-cluster's table, and recomputed if they may have changed. The attached volumes depend on the node's CSINode, its pods,
-their claims, these claims' volumes and classes, and the VolumeAttachments. A change of a claim, a volume, a CSINode or
-a VolumeAttachment affects the rows that use it; a change of a class affects all rows.
-Shapes: one value for each row of the cluster's table.
-Errors: none raised; a Fault is returned if upstream returns an error.
+Attached volumes are the volumes of the node's pods and of its VolumeAttachments. Attached volumes and free attachments
+are cached by row of the cluster's table, and recomputed if they may have changed. The attached volumes depend on the
+node's CSINode, its pods, the pods' claims, the claims' volumes and classes, and the VolumeAttachments. A change of a
+claim, a volume, a CSINode or a VolumeAttachment affects the rows that use it; a change of a class affects all rows.
+Shapes: one value for each row of the cluster's table. Errors: no exception is raised; a Fault is returned if upstream
+returns an error.
 """
 
 from collections import Counter
@@ -31,11 +31,11 @@ _NOTHING: Final[Attached] = frozenset()
 _NO_DRIVERS: Final[Mapping[str, int]] = {}
 _NO_PODS: Final[Mapping[Pod, Attached]] = {}
 _NO_ATTACHMENTS: Final[Set[tuple[str, str]]] = frozenset()
-_ANY: Final = 1 << 62  # more volumes than can exist
+_ANY: Final = 1 << 62  # more than the number of volumes that can exist
 
 
 def counted(wanted: Iterable[Attachable | Fault], csi_node: Object | None, is_migrated: IsMigrated) -> Attached | Fault:
-    """Return the volumes that count on the node, or the first fault that does."""
+    """Return the volumes that count on the node, or the first fault that counts there."""
     found = set()
     for each in wanted:
         if each.plugin is not None and not is_migrated(each.plugin, csi_node):
@@ -48,17 +48,17 @@ def counted(wanted: Iterable[Attachable | Fault], csi_node: Object | None, is_mi
 
 @attrs.frozen
 class Present:
-    """The volumes attached to a node, as of `stamp`."""
+    """The volumes attached to a node, valid at `stamp`."""
 
     csi_node: Object
     stamp: int
     of_pods: Mapping[Pod, Attached]  # by pod with volumes
     by_pods: Attached
-    per_driver: Mapping[str, int]  # including volumes attached for no pod on the node
+    per_driver: Mapping[str, int]  # including volumes that are attached although no pod on the node uses them
 
 
 class _Left:
-    """The number of further volumes of each driver that can be attached, by row; `at` has stamps."""
+    """The number of further volumes of each driver that can be attached, by row; `at` contains stamps."""
 
     def __init__(self, rows: int) -> None:
         self.at: Ints = np.full(rows, -1, dtype=np.int64)
@@ -66,7 +66,7 @@ class _Left:
         self.of_driver: dict[str, Ints] = {}
 
     def put(self, row: int, at_most: Mapping[str, int], present: Present | Fault | None) -> None:
-        """Store the values of a row; `present` None: there is no limit."""
+        """Store the values of a row; `present` None means that there is no limit."""
         self.faulty[row] = isinstance(present, Fault)
         per_driver = present.per_driver if isinstance(present, Present) else _NO_DRIVERS
         for driver in at_most:
@@ -89,7 +89,7 @@ class _Readers:
     def take(self, kind: str, keys: Iterable[str]) -> set[int]:
         """Remove and return the rows that depend on one of these objects.
 
-        They are added again when they are recomputed.
+        The removed rows are added again when they are recomputed.
         """
         return set().union(*(self._rows.pop((kind, key), ()) for key in keys))
 
@@ -102,8 +102,8 @@ class AttachedVolumes:
     _cluster: SchedulerCache
     _is_migrated: IsMigrated
     _logs: Mapping[str, ChangeLog[ObjectChange]] = attrs.field(init=False)
-    _stamp: int = -1  # changes of objects up to this stamp are in `_objects_at`
-    # By row: stamp of the objects it depends on.
+    _stamp: int = -1  # stamp up to which changes of objects are in `_objects_at`
+    # By row: stamp of the objects on which it depends.
     _objects_at: Ints = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
     _readers: _Readers = attrs.field(factory=_Readers)
     _present: dict[int, Present] = attrs.field(factory=dict)  # by row
@@ -122,7 +122,7 @@ class AttachedVolumes:
     def limits_of(self, csi_node: Object) -> Mapping[str, int]:
         known = self._limits.get(csi_node.name)
         if known is None or known[0] is not csi_node:
-            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes are added and removed
+            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes are frequently added and removed
                 self._limits.clear()
             known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
         return known[1]
@@ -132,7 +132,7 @@ class AttachedVolumes:
     def on(self, table: NodeTable, row: int, csi_node: Object) -> Present | Fault:
         """Return the volumes attached to the node of this row of the cluster's table, or of a what-if copy.
 
-        In a what-if copy the cached value of the cluster is used while the node's pods with volumes are the same.
+        In a what-if copy, the cached value of the cluster is used as long as the node's pods with volumes are the same.
         """
         self._catch_up()
         versions, own = self._cluster.versions, table is self._cluster.table
@@ -159,7 +159,7 @@ class AttachedVolumes:
         return found
 
     def _known(self, row: int, csi_node: Object) -> Present | None:
-        """Return the cached value of the row, unless the objects that it depends on have changed."""
+        """Return the cached value of the row, unless the objects on which it depends have changed."""
         known = self._present.get(row)
         if known is None or known.csi_node is not csi_node or known.stamp < self._objects_at[row]:
             return None
@@ -191,7 +191,7 @@ class AttachedVolumes:
     # further volumes
 
     def room_for(self, wanted: Attached, rows: Rows) -> Bools:
-        """Return which of these rows of the cluster's table have room for this many volumes of these drivers."""
+        """Return which of these rows of the cluster's table can attach this number of volumes of these drivers."""
         self._catch_up()
         versions, left = self._cluster.versions, self._left
         changed_at = np.maximum(versions.row_pods_at[rows], self._objects_at[rows])
@@ -225,7 +225,7 @@ class AttachedVolumes:
             readers.add(row, _VOLUME, volume)
 
     def _catch_up(self) -> None:
-        """Update the stamps of rows whose objects have changed."""
+        """Update the stamps of rows that depend on changed objects."""
         versions, stamp = self._cluster.versions, self._stamp
         if versions.parts_at <= stamp:
             return
@@ -241,7 +241,7 @@ class AttachedVolumes:
             self._objects_at[list(rows)] = versions.now
 
     def _rows_concerned(self, stamp: int) -> set[int] | None:
-        """Return the rows that may be affected by changes after the stamp; None: all."""
+        """Return the rows that changes after the stamp may affect; None means all."""
         versions, row_of = self._cluster.versions, self._cluster.table.row_of
         nodes = versions.nodes.since(stamp) if versions.changed(stamp, LABELS) else []
         changes = {kind: log.since(stamp) for kind, log in self._logs.items()}

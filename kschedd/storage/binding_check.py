@@ -1,8 +1,8 @@
-"""The binding check of PreBind: all of a pod's claims must be bound, each to a volume usable from its node.
+"""The binding check of PreBind: all claims of a pod must be bound to volumes that are usable from its node.
 
-It is repeated while the volume controller and the provisioners work. It reads observed objects, never assumed ones. An
-object counts only after the scheduler's own write to it has been observed.
-Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
+The check is repeated while the volume controller and the provisioners work. The check reads only observed objects,
+never assumed ones. An object counts only after the scheduler's own write to this object has been observed. Source:
+Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
 """
 
 from collections.abc import Mapping
@@ -20,15 +20,15 @@ Kinds = Mapping[str, Object]
 
 @attrs.frozen(eq=False)
 class WrittenObject:
-    """An object that the scheduler wrote, and its version before the write."""
+    """An object that the scheduler wrote, and the object's version before the write."""
 
     key: str
     before: Object
-    claim: str = ""  # for a volume: the key of the claim it was bound to
+    claim: str = ""  # for a volume: the key of the claim to which it was bound
     changed: bool = True  # False: the write changed nothing, so no newer version will be observed
 
     def seen(self, now: Object) -> bool:
-        """Return whether `now` may include the scheduler's write."""
+        """Return whether the version `now` may include the scheduler's write."""
         if not self.changed or now is self.before:
             return not self.changed
         return now.resource_version != self.before.resource_version or not now.resource_version
@@ -38,14 +38,14 @@ class WrittenObject:
 class BindingCheck:
     volumes: tuple[WrittenObject, ...]
     claims: tuple[WrittenObject, ...]  # claims to be provisioned
-    as_listed: bool  # the feature `absent_volumes_as_listed`
+    as_listed: bool  # True if the feature `absent_volumes_as_listed` is enabled
 
     def done(
         self, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
     ) -> bool:
-        """Return True if all claims are bound, False if not yet.
+        """Return True if all claims are bound, or False if they are not bound yet.
 
-        Raises StorageError if they cannot be bound for this node.
+        Raises StorageError if the claims cannot be bound for this node.
         """
         for written in self.volumes:
             if not self._volume_done(written, node, labels, csi_node, claims, volumes):
@@ -59,12 +59,12 @@ class BindingCheck:
             if not claim.annotations:
                 raise StorageError(f'selectedNode annotation reset for PVC "{claim.name}"')
             if claim.annotations.get(SELECTED_NODE) != node:
-                # A provisioner that fails removes the annotation, so that the pod may be rescheduled.
+                # A provisioner that fails removes the annotation, so that the pod can be rescheduled.
                 raise StorageError(f'provisioning failed for PVC "{claim.name}"')
             if name := volume_of(claim):
                 volume = volumes.get(name)
                 if volume is None:
-                    return False  # the claim's update was observed before the volume
+                    return False  # the update of the claim was observed before that of the volume
                 _check_node(volume, node, labels, csi_node)
             if not fully_bound(claim):
                 return False
@@ -101,7 +101,7 @@ class BindingCheck:
 
 @attrs.define(eq=False)
 class _Untranslatable(StorageError):
-    """An in-tree volume cannot be translated to CSI."""
+    """An in-tree volume that cannot be translated to CSI."""
 
 
 def _check_node(volume: Object, node: str, labels: Mapping[str, str], csi_node: Object | None) -> None:

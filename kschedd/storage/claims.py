@@ -1,8 +1,8 @@
-"""PersistentVolumeClaims: the claims that a pod uses, and the fields that scheduler and volume controller read.
+"""PersistentVolumeClaims: the claims that a pod uses, and the fields that the scheduler and the volume controller read.
 
 Source: Kubernetes v1.34, component-helpers/storage/volume/helpers.go and pv_helpers.go, storage/ephemeral/ephemeral.go.
 Units: storage in nanos (billionths of a byte) for comparisons, in whole bytes for sums.
-Errors: QuantityError for a claim whose storage request cannot be parsed.
+Errors: QuantityError if the storage request of a claim cannot be parsed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 @attrs.frozen
 class PodClaimRef:
-    """A claim used by a pod's volume: named by the pod, or generated for an ephemeral volume (`ephemeral`)."""
+    """A claim used by a volume of a pod: named in the pod, or generated for an ephemeral volume (`ephemeral`)."""
 
     name: str
     key: str  # "namespace/name"
@@ -50,7 +50,7 @@ def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
 
 
 def claims_named(pod: Pod) -> Iterator[str]:
-    """Yield the names of the claims that the pod refers to by name, without those of ephemeral volumes."""
+    """Yield the names of the claims that the pod refers to by name, without the claims of ephemeral volumes."""
     for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -67,7 +67,7 @@ def ephemeral_claim(pod: Pod, volume: str) -> str:
 
 
 def not_made_for(pod: Pod, claim: Object) -> str:
-    """Return why the claim was not generated for an ephemeral volume of the pod; "" if it was."""
+    """Return why the claim was not generated for an ephemeral volume of the pod, or "" if it was."""
     owner = claim.owner
     if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
         return ""
@@ -79,24 +79,24 @@ def is_default_class(storage_class: Object) -> bool:
 
 
 def default_class(classes: Iterable[Object]) -> Object | None:
-    """Return the class of claims without a class: the newest that is marked as default, then the first by name."""
+    """Return the class for claims without a class: the newest class marked as default, then the first by name."""
     marked = sorted((c for c in classes if is_default_class(c)), key=lambda c: c.name)
     return max(marked, key=lambda c: c.metadata.get("creationTimestamp") or "", default=None)
 
 
 def asks_for_no_class(claim: Object) -> bool:
-    """Return whether a claim does not state a class; stating the class "" means that it wants none."""
+    """Return whether a claim gives no class; a claim with the class "" explicitly wants no class."""
     return claim.spec.get("storageClassName") is None and BETA_CLASS not in claim.annotations
 
 
 def class_of(claim: Object) -> str:
-    """Return the StorageClass of a claim, or of a volume; "" for none."""
+    """Return the StorageClass of a claim or of a volume, or ""."""
     by_annotation = claim.annotations.get(BETA_CLASS)
     return claim.spec.get("storageClassName") or "" if by_annotation is None else by_annotation
 
 
 def volume_of(claim: Object) -> str:
-    """Return the claim's volumeName; "" while it has none."""
+    """Return the claim's volumeName, or "" as long as it has none."""
     name: str = claim.spec.get("volumeName") or ""
     return name
 
@@ -111,13 +111,13 @@ def _request(claim: Object) -> str | int | float | None:
 
 
 def requested(claim: Object) -> int:
-    """Return the claim's storage request in nanos; 0 if it has none."""
+    """Return the claim's storage request in nanos, or 0 if it has none."""
     text = _request(claim)
     return 0 if text is None else nanos(text)
 
 
 def requested_bytes(claim: Object) -> int | None:
-    """Return the claim's storage request in whole bytes, rounded up; None if it has none."""
+    """Return the claim's storage request in whole bytes, rounded up, or None if it has none."""
     text = _request(claim)
     return None if text is None else value(text)
 
@@ -130,5 +130,5 @@ _LISTED: Final = {
 
 
 def missing(kind: str, name: str) -> str:
-    """Return the message of upstream's lister for an object that does not exist."""
+    """Return the message of Kubernetes' lister for an object that does not exist."""
     return f'{_LISTED[kind]} "{name}" not found'

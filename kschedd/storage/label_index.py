@@ -1,8 +1,8 @@
-"""An index of items by a node label they require, to find a node's candidates without visiting all items.
+"""An index of items by a node label that they require, to find the candidates for a node without visiting all items.
 
-A local volume names one host, a CSIStorageCapacity one zone, so a node can use few items of a long list. An item is
-indexed by one label it requires; `candidates` returns the items whose label the node has, and those that require none.
-These are candidates: they still have to be matched in full. Insertion order is kept.
+A local volume names one host and a CSIStorageCapacity one zone, so a node can use only a few items of a long list. An
+item is indexed by one of the labels that it requires. `candidates` returns the items with a label that the node has,
+and the items that require none. Candidates must still be matched in full. Insertion order is kept.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,7 +22,7 @@ class LabelIndex(Generic[T]):
 
     @classmethod
     def of(cls, items: Iterable[tuple[T, Requirement | None]]) -> "LabelIndex[T]":
-        """Index items; each comes with an In requirement that every node able to use it meets, or None."""
+        """Index items, each given with an In requirement that every node able to use the item meets, or None."""
         made = cls([], {})
         for rank, (item, demand) in enumerate(items):
             if demand is None:
@@ -44,7 +44,7 @@ class LabelIndex(Generic[T]):
 
 
 def required_node_label(selector: NodeSelector | None) -> Requirement | None:
-    """Return the In requirement with the fewest values that every matching node meets; None if there is none."""
+    """Return the In requirement with the fewest values that every matching node meets, or None."""
     if selector is None or len(selector.terms) != 1 or selector.terms[0].problems:
         return None
     return _narrowest(selector.terms[0].match_expressions)

@@ -1,9 +1,9 @@
-"""Selection of the existing volume for a claim: one pre-bound to it, else the smallest that matches.
+"""Selection of the existing volume for a claim: the volume pre-bound to the claim, or the smallest that matches.
 
-Checks that do not depend on the node run once for all nodes (`candidates`). Per node only the volumes that it may be
-able to use are checked, smallest first. Volumes of equal size keep the order of the list.
-Source: Kubernetes v1.34, component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume).
-Errors: StorageError if the claim's selector or volumeAttributesClassName cannot be used.
+Checks that do not depend on the node are made once for all nodes (`candidates`). For each node, only the volumes that
+the node may be able to use are checked, smallest first. Volumes of equal size keep the order of the list. Source:
+Kubernetes v1.34, component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume). Errors: StorageError if
+the claim's selector or volumeAttributesClassName cannot be used.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,16 +19,16 @@ from kschedd.storage.volumes import AVAILABLE, StorageError, Volume
 
 @attrs.frozen(eq=False)
 class VolumeCandidates:
-    """The volumes that one claim could be bound to."""
+    """The volumes to which one claim can be bound."""
 
-    reserved: tuple[Volume, ...]  # pre-bound: their claimRef names this claim
-    free: tuple[Volume, ...]  # available, smallest first
+    reserved: tuple[Volume, ...]  # pre-bound volumes, which have a claimRef that names this claim
+    free: tuple[Volume, ...]  # available volumes, smallest first
     _near: LabelIndex[Volume]
 
     def on(self, labels: Mapping[str, str], taken: Collection[str] = ()) -> Volume | None:
-        """Return the volume to which the claim is bound on a node with these labels, excluding those named in `taken`.
+        """Return the volume to which the claim is bound on a node with these labels, except volumes in `taken`.
 
-        If a pre-bound volume cannot be used from that node, no other volume is tried.
+        If a pre-bound volume cannot be used from the node, no other volume is tried.
         """
         for volume in self.reserved:
             if volume.name not in taken:
@@ -40,7 +40,10 @@ class VolumeCandidates:
 
 
 def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: bool = True) -> VolumeCandidates:
-    """Return the volumes that match the claim. `attributes_classes`: the feature gate VolumeAttributesClass."""
+    """Return the volumes that match the claim.
+
+    `attributes_classes` is the state of the feature gate VolumeAttributesClass.
+    """
     selector = _selector(claim)
     wanted_attributes = claim.spec.get("volumeAttributesClassName") or ""
     if wanted_attributes and not attributes_classes:
@@ -67,7 +70,7 @@ def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: 
         if meant:
             reserved.append(volume)
         elif (
-            # A volume in another phase may become Available soon; binding it now would race with its controller.
+            # A volume in another phase may soon become Available, but binding it now would race with its controller.
             volume.phase == AVAILABLE
             and volume.storage_class == storage_class
             and modes <= volume.access_modes

@@ -1,9 +1,8 @@
 """CSI migration: in-tree volumes translated to CSI (driver, volume handle, topology keys).
 
-An annotation of a node's CSINode lists the in-tree plugins that are migrated there. Source: Kubernetes v1.34,
-csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go (tryTranslatePVToCSI),
-nodevolumelimits/utils.go (isCSIMigrationOn).
-Errors: StorageError for a source that cannot be translated.
+An annotation on the CSINode of a node lists the in-tree plugins that are migrated on the node. Source: Kubernetes
+v1.34, csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go (tryTranslatePVToCSI),
+nodevolumelimits/utils.go (isCSIMigrationOn). Errors: StorageError for a source that cannot be translated.
 """
 
 import re
@@ -32,13 +31,13 @@ Labels = Mapping[str, str]
 class InTree:
     """An in-tree volume plugin that migrates to a CSI driver."""
 
-    source: str  # the field of a volume spec with its source
+    source: str  # field of a volume spec that contains the source
     plugin: str
     driver: str
     handle: Callable[[Raw, Labels | None], str]  # (source, labels of the PersistentVolume or None if inline)
     topology_key: str = ""
-    migrated: bool = True  # the scheduler translates its volumes
-    by_annotation: bool = False  # NodeVolumeLimits requires the CSINode annotation as well
+    migrated: bool = True  # True if the scheduler translates the plugin's volumes
+    by_annotation: bool = False  # True if NodeVolumeLimits also requires the CSINode annotation
 
 
 def _ebs_handle(source: Raw, _: Labels | None) -> str:
@@ -125,7 +124,7 @@ BY_PLUGIN: Final = {each.plugin: each for each in IN_TREE}
 
 
 def in_tree(volume: Raw) -> InTree | None:
-    """Return the in-tree plugin of a pod's volume, or of a PersistentVolume's spec; None for other volume sources."""
+    """Return the in-tree plugin of a pod's volume or of a PersistentVolume's spec, or None for other sources."""
     for each in IN_TREE:
         if volume.get(each.source) is not None:
             return each
@@ -141,7 +140,7 @@ def migrated_plugins(csi_node: Object | None) -> frozenset[str]:
 def translated_affinity(volume: Object, migrated: InTree) -> Raw | None:
     """Return the volume's nodeAffinity translated to CSI: with the driver's zone key, and the GA key for the region.
 
-    Raises StorageError if the volume itself cannot be translated.
+    Raises StorageError if the volume cannot be translated.
     """
     try:
         migrated.handle(volume.spec[migrated.source], volume.labels)

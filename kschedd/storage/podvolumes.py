@@ -1,10 +1,10 @@
-"""A pod's claims, and per node: usability of bound volumes, volumes to bind, and volumes to provision.
+"""A pod's claims and, for each node: usability of bound volumes, volumes to bind, and volumes to provision.
 
-`pod_claims` classifies the claims once for all nodes; `PodClaims.on` evaluates one node. A bound claim's volume must be
-usable from the node. A WaitForFirstConsumer claim is bound to an existing volume, smallest request first, or a volume
-is provisioned for it. A claim with the selected-node annotation can be used on that node only.
-Source: Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes).
-Errors: StorageError if upstream returns an error.
+`pod_claims` classifies the claims once for all nodes, and `PodClaims.on` evaluates one node. The volume of a bound
+claim must be usable from the node. For a WaitForFirstConsumer claim, an existing volume is bound (smallest request
+first) or a new volume is provisioned. A claim with the selected-node annotation can be used only on that node. Source:
+Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes). Errors: StorageError if upstream
+returns an error.
 """
 
 from collections.abc import Mapping
@@ -39,16 +39,16 @@ NO_VOLUME = "node(s) unavailable due to one or more pvc(s) bound to non-existent
 
 @attrs.frozen(eq=False)
 class StaticBinding:
-    """A claim and the existing volume to bind it to."""
+    """A claim, and the existing volume to which to bind it."""
 
     claim: Object
     volume: Object
-    changed: bool = True  # binding changes the volume; valid once assumed
+    changed: bool = True  # True if binding changes the volume; set once the binding is assumed
 
 
 @attrs.frozen(eq=False)
 class Provision:
-    """A claim to be provisioned, and a sufficient CSIStorageCapacity, if one was needed."""
+    """A claim to be provisioned, and a CSIStorageCapacity that is large enough, if one is needed."""
 
     claim: Object
     capacity: Capacity | None = None
@@ -64,7 +64,7 @@ class NodeVolumes:
 
 @attrs.define(eq=False)
 class _Used:
-    """The volume of a bound claim, with its node affinity as written and, once needed, as translated to CSI."""
+    """The volume of a bound claim, with its node affinity as written and, once needed, translated to CSI."""
 
     volume: Volume
     plugin: InTree | None
@@ -81,7 +81,7 @@ class _Used:
 
     @property
     def usable_everywhere(self) -> bool:
-        """True if any node can use it, whichever plugins are migrated there."""
+        """True if any node can use the volume, whichever plugins are migrated there."""
         if self.volume.affinity is not None:
             return False
         return self.plugin is None or not self.plugin.migrated or self._as_migrated(self.plugin) is None
@@ -98,7 +98,10 @@ class _Used:
 
 @attrs.frozen(eq=False)
 class _Unbound:
-    """An unbound WaitForFirstConsumer claim. `volumes` None: a volume is already being provisioned for it."""
+    """An unbound WaitForFirstConsumer claim.
+
+    `volumes` is None if a volume is already being provisioned for the claim.
+    """
 
     claim: Object
     volumes: VolumeCandidates | StorageError | None
@@ -110,13 +113,13 @@ class PodClaims:
     bound: tuple[_Used | None, ...]  # None: the volume does not exist
     selected: tuple[tuple[_Unbound, str], ...]  # with the selected node, where the volume is being provisioned
     to_match: tuple[_Unbound, ...]  # smallest request first
-    immediate: bool  # some claim with Immediate binding is not bound yet
+    immediate: bool  # True if a claim with Immediate binding is not bound yet
 
     @property
     def usable_everywhere(self) -> bool:
         """True if all claims are bound to volumes that any node can use.
 
-        `on` then returns an empty result everywhere.
+        In that case, `on` returns an empty result on every node.
         """
         if self.selected or self.to_match:
             return False
@@ -175,7 +178,7 @@ class PodClaims:
 
 @attrs.frozen(eq=False)
 class StorageListers:
-    """The objects needed to classify a pod's claims."""
+    """The objects that are needed to classify a pod's claims."""
 
     claims: AssumeCache
     volumes: VolumeCache

@@ -1,10 +1,8 @@
 """Provisioning of a volume for a claim on a node: StorageClass, allowed topologies, storage capacity.
 
 Source: Kubernetes v1.34, volumebinding/binder.go (checkVolumeProvisions, hasEnoughCapacity), apis/core/v1/helper
-(MatchTopologySelectorTerms).
-Units: bytes.
-Errors: `provisioning` raises none; it stores the message in `Provisioning.fault`, which `Provisioning.on` raises when a
-node is evaluated, as upstream does.
+(MatchTopologySelectorTerms). Units: bytes. Errors: `provisioning` raises none; it stores a message in
+`Provisioning.fault`, which `Provisioning.on` raises when a node is evaluated, as upstream does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,7 +41,7 @@ class CapacityOutcome(Enum):
 
 @attrs.frozen(eq=False)
 class Capacity:
-    """A CSIStorageCapacity that is sufficient for the claim."""
+    """A CSIStorageCapacity that is large enough for the claim."""
 
     obj: Object
     selector: LabelSelector
@@ -58,7 +56,10 @@ class Provisioning:
     capacities: LabelIndex[Capacity] | None = None  # None: the driver publishes none, so capacity is not checked
 
     def on(self, labels: Mapping[str, str]) -> tuple[CapacityOutcome, Capacity | None]:
-        """Return whether a node with these labels can get the volume, and the capacity used. Raises StorageError."""
+        """Return whether a node with these labels can get the volume, and the capacity that is used.
+
+        Raises StorageError.
+        """
         if self.fault:
             raise StorageError(self.fault)
         if not self.possible:
@@ -74,7 +75,7 @@ class Provisioning:
 
 
 def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kinds) -> Provisioning:
-    """Return the claim's provisioning requirements; the mappings are by name (capacities by namespace/name)."""
+    """Return the provisioning requirements of a claim; the mappings are by name (capacities by namespace/name)."""
     name = class_of(claim)
     if not name:
         return Provisioning(claim, f'no class for claim "{claim.key}"')
@@ -95,7 +96,7 @@ def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kind
 
 
 def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSelector, ...] | None:
-    """Return a StorageClass' allowedTopologies, one selector per term; None if it has none.
+    """Return the allowedTopologies of a StorageClass, one selector per term, or None if it has none.
 
     Invalid terms match no node.
     """
@@ -114,7 +115,7 @@ def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSe
 
 
 def limit(capacity: Object) -> int | None:
-    """Return the largest volume that this CSIStorageCapacity allows, in bytes; None if it states none."""
+    """Return the largest volume that this CSIStorageCapacity allows, in bytes, or None if it gives no limit."""
     text = capacity.raw.get("maximumVolumeSize")
     if text is None:
         text = capacity.raw.get("capacity")

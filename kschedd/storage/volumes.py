@@ -1,8 +1,8 @@
-"""PersistentVolumes: the fields that decisions depend on, parsed once, and the binding of a volume to a claim.
+"""PersistentVolumes: the fields on which decisions depend, parsed once, and the binding of a volume to a claim.
 
 Source: Kubernetes v1.34, component-helpers/storage/volume/helpers.go and pv_helpers.go.
 Units: capacity in nanos (billionths of a byte).
-Errors: StorageError if upstream returns an error; a volume whose capacity cannot be parsed has capacity 0.
+Errors: StorageError if upstream returns an error; a volume with a capacity that cannot be parsed has capacity 0.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ AVAILABLE = "Available"
 
 @attrs.define(eq=False)
 class StorageError(KscheddError):
-    """A claim, StorageClass or volume that cannot be used; `why` is upstream's message."""
+    """A claim, StorageClass or volume that cannot be used; `why` is the message of Kubernetes."""
 
     why: str
 
@@ -47,7 +47,7 @@ class Volume:
     deleting: bool
     claim_ref: ClaimRef | None
     affinity: NodeSelector | None  # None: usable from every node
-    demand: Requirement | None  # a label requirement that every node able to use it meets
+    demand: Requirement | None  # a label requirement that every node meets which can use the volume
 
     @classmethod
     def of(cls, obj: Object) -> Self:
@@ -70,7 +70,7 @@ class Volume:
         )
 
     def reserved_for(self, claim: Object) -> bool:
-        """Return whether the volume is bound, or pre-bound, to the claim."""
+        """Return whether the volume is bound or pre-bound to the claim."""
         ref = self.claim_ref
         return (
             ref is not None
@@ -92,7 +92,7 @@ def capacity(volume: Object) -> int:
 
 
 def node_affinity(raw: Raw | None) -> NodeSelector | None:
-    """Return the node selector of a VolumeNodeAffinity; None if it requires nothing."""
+    """Return the node selector of a VolumeNodeAffinity, or None if it requires nothing."""
     required = None if raw is None else raw.get("required")
     return None if required is None else parse_node_selector(required)
 
@@ -111,14 +111,14 @@ def usable_from(affinity: NodeSelector | None, labels: Mapping[str, str]) -> boo
 
 
 def reference(claim: Object) -> dict[str, Any]:
-    """Return the claimRef that binds a volume to this claim, uid included."""
+    """Return the claimRef, including the uid, that binds a volume to this claim."""
     ref = {"kind": "PersistentVolumeClaim", "namespace": claim.namespace, "name": claim.name, "uid": claim.uid}
     version = claim.metadata.get("resourceVersion")
     return {**ref, "apiVersion": "v1", **({"resourceVersion": version} if version else {})}
 
 
 def bound_to(volume: Object, claim: Object) -> tuple[Raw, bool]:
-    """Return the volume bound to the claim, and whether that changed it."""
+    """Return the volume after binding it to the claim, and whether this changed the volume."""
     ref = volume.spec.get("claimRef")
     meant = Volume.of(volume).reserved_for(claim)
     raw = dict(volume.raw)
@@ -131,7 +131,7 @@ def bound_to(volume: Object, claim: Object) -> tuple[Raw, bool]:
         raw["spec"] = {**volume.spec, "claimRef": reference(claim)}
         changed = True
     if not meant and BOUND_BY_CONTROLLER not in volume.annotations:
-        # When the claim is deleted, a claimRef set by a user is kept; one set by a binder is removed.
+        # When the claim is deleted, a claimRef set by a user is kept, but a claimRef set by a binder is removed.
         raw["metadata"] = {
             **volume.metadata,
             "annotations": {**volume.annotations, BOUND_BY_CONTROLLER: "yes"},

@@ -1,7 +1,7 @@
 """The Binding subresource: the change that binding makes to a pod, and the conditions under which binding is rejected.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST, setPodNodeAndMetadata).
-Raises: Errors: Conflict and Invalid, with kube-apiserver's messages.
+Raises: Conflict and Invalid, with kube-apiserver's messages.
 """
 
 from collections.abc import Mapping

@@ -9,8 +9,8 @@ There are three interfaces. Each interface contains the previous one:
 Rules for every implementation (`tests/store/test_cluster_api.py` runs against each implementation):
 
 * Every write has a higher resourceVersion than all earlier writes. A write that changes nothing is a no-op.
-* A write with a precondition (resourceVersion or uid) that is not met fails and changes nothing. Such a write raises
-  Conflict, or Invalid if a patch would change the object's uid.
+* A write with a precondition (resourceVersion or uid) that is not met fails and changes nothing. A write with a failed
+  precondition raises Conflict, or Invalid if a patch would change the object's uid.
 * A watch yields every write after its version, in order, exactly once. A watch raises Gone if these writes have been
   compacted.
 * The results of a batch are in the order of its writes. A failed write does not prevent the others.
@@ -353,7 +353,7 @@ class ClusterApi(Protocol):
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T:
         """Run a generator on the cluster in slices of a few milliseconds.
 
-        All of its writes are committed together, or none are.
+        All writes of the generator are committed together, or none are.
         """
 
     async def get(self, kind: str, namespace: str, name: str) -> Object: ...

@@ -16,7 +16,7 @@ from kschedd.errors import KscheddError
 
 
 def resource_of(kind: str) -> str:
-    """Return the kind's resource name in error messages: for example `pods`, `deployments.apps`."""
+    """Return the kind's resource name in error messages, for example `pods`, `deployments.apps`."""
     known = BY_NAME.get(kind) or lookup(kind)
     return f"{known.plural}.{known.group}" if known.known and known.group else known.plural
 

@@ -2,8 +2,8 @@
 
 The fields are defined by the API types, or for a custom resource by the schema of its definition. The parameter
 `definition` is the definition of a custom resource, and None for built-in kinds. Source: Kubernetes v1.34,
-apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder). Raises: Errors:
-StrictDecodingError and BadRequest, with the messages of kube-apiserver's decoder.
+apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder). Raises: StrictDecodingError and
+BadRequest, with the messages of kube-apiserver's decoder.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """KeptStore: commits of writes, for the verbs of `Store` and for objects from other sources.
 
-This class commits prepared writes. It also commits the writes of a journal, the objects of a dump or of the mirrored
-cluster, and the changes of a fork.
+This class commits prepared writes. KeptStore also commits the writes of a journal, the objects of a dump or of the
+mirrored cluster, and the changes of a fork.
 """
 
 import builtins
@@ -175,7 +175,7 @@ class KeptStore(StoreReader):
         return adopted
 
     def _charge(self, charges: Iterable[Charge]) -> None:
-        """Write the new usage of the quotas. This is the last step that can make the whole write fail."""
+        """Write the new usage of the quotas. Charging quotas is the last step that can make the whole write fail."""
         for quota, used in charges:
             self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
 

@@ -2,7 +2,7 @@
 
 Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
 annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime, and readers
-get the latest renewal. Such a renewal is not a write: it has no resourceVersion and no event.
+get the latest renewal. A renewal is not a write: it has no resourceVersion and no event.
 """
 
 from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 A write with a manager is recorded; other writes leave the entries unchanged. The entries are in the object's metadata.
 For created pods, and for statuses written by parts of the daemon (`Component`), the entries are stored as notes without
-fields (see `kschedd.managed_fields.noted`). Raises: Errors: BadPatch, ApplyConflict, ApplySchemaError.
+fields (see `kschedd.managed_fields.noted`). Raises: BadPatch, ApplyConflict, ApplySchemaError.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """StoreReader: read access to the store.
 
-It implements `ClusterReader` for the embedded store: its objects, the event log, the clock for the timestamps of
-objects, and the rules of the emulated kube-apiserver version. Reading changes nothing.
+StoreReader implements `ClusterReader` for the embedded store: its objects, the event log, the clock for the timestamps
+of objects, and the rules of the emulated kube-apiserver version. Reading changes nothing.
 
-It owns the clock and the rules; the objects and the log belong to `StoredObjects`, to which `Store` writes.
+StoreReader owns the clock and the rules; the objects and the log belong to `StoredObjects`, to which `Store` writes.
 """
 
 import builtins

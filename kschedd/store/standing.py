@@ -39,7 +39,10 @@ _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
 class Standing:
-    """Importer of objects, one after the other. It rejects a second object with the same kind, namespace and name."""
+    """Importer of objects, one after the other.
+
+    The importer rejects a second object with the same kind, namespace and name.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         # Fields of all versions are kept, because the API server of the other cluster has accepted them.

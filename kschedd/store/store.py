@@ -4,7 +4,7 @@ Every write gets the next resourceVersion and adds one event to the log. Readers
 that changes nothing is a no-op without a version and an event, so two writers cannot trigger each other forever. Pods
 take a fast path (`pod_strategy`): equal specs are validated only once and stored only once.
 
-A verb finds its object, prepares the new object, and commits it. These parts are involved:
+A verb finds its object, prepares the new object, and commits it. The following parts are involved:
 
     RequestAdmission   the request's user, and admission
     Creation           from a manifest to a new object

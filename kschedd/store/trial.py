@@ -1,9 +1,9 @@
 """Requests that run on a fork of the store, before their changes are applied to the store.
 
-Validating a large object takes half a second, and an atomic request may contain ten thousand small ones. Neither of
-them may block other requests. Such a request runs on a fork (`Store.fork`: the same immutable objects) in a thread.
-`changes_of` collects the changes, and `Store.adopt` applies them to the store, which is cheap. If an object on which
-the request depends has changed in the meantime, the request is retried on a new fork.
+Validating a large object takes half a second, and an atomic request may contain ten thousand small ones. Neither kind
+of request may block other requests. A long request runs on a fork (`Store.fork`: the same immutable objects) in a
+thread. `changes_of` collects the changes, and `Store.adopt` applies them to the store, which is cheap. If an object on
+which the request depends has changed in the meantime, the request is retried on a new fork.
 
 Besides the objects that it changes, a request reads the kinds that admission reads, which do not include pods and
 nodes.

@@ -1,10 +1,11 @@
 """Exporter: sends attempts and metrics to a collector, from a separate thread.
 
-Receives: `note`, one call per attempt, and `metrics`, from the daemon's loop; neither waits nor raises.  Sends: batches
-to a `Collector`, which may block for any time.
+Receives: `note`, one call per attempt, and `metrics`, from the daemon's loop; neither method waits or raises
+an exception. Sends: batches to a `Collector`, which may block for any time.
 
-Owns: a thread, and the unsent data: up to MOST_TRACES attempts, and the latest metrics. Data beyond that, and data that
-the collector does not accept, is dropped and counted; the beginning and the end of such a period are logged.
+Owns: a thread, and the unsent data, which is up to MOST_TRACES attempts and the latest metrics. Data beyond these
+limits, and data that the collector does not accept, is dropped and counted. The start and the end of such a period are
+logged.
 
 Ends: `close` sends the remaining data and waits at most `end_s` seconds; the thread never delays the daemon's shutdown.
 """
@@ -31,7 +32,10 @@ _END_S: Final = 2.0
 
 @attrs.frozen
 class AttemptTrace:
-    """One attempt. `ended_ns`: since the epoch; `steps`: its extension points, in order, and their seconds."""
+    """One attempt.
+
+    `ended_ns` is the time since the epoch; `steps` are the extension points in order, with their durations in seconds.
+    """
 
     pod: str
     profile: str
@@ -44,7 +48,7 @@ class AttemptTrace:
 
 
 class Collector(Protocol):
-    """The receiver of the data. An exception or False means that it did not accept them."""
+    """The receiver of the data. An exception or False means that the collector did not accept the data."""
 
     def send_traces(self, traces: Sequence[AttemptTrace]) -> bool: ...
 
@@ -54,7 +58,10 @@ class Collector(Protocol):
 
 
 class TelemetryExporter:
-    """The exporter; see the module. `every_s`: the pause between two batches; `end_s`: the longest wait in `close`."""
+    """The exporter; see the module.
+
+    `every_s` is the pause between two batches; `end_s` is the longest wait in `close`.
+    """
 
     def __init__(self, connect: Callable[[], Collector], *, every_s: float = _EVERY_S, end_s: float = _END_S) -> None:
         self.dropped = 0  # attempts and metrics
@@ -79,7 +86,7 @@ class TelemetryExporter:
             self._waiting.append(trace)
 
     def metrics(self, families: Sequence[MetricFamily]) -> None:
-        """Send these metrics next, instead of unsent earlier ones."""
+        """Send these metrics next, in place of earlier unsent metrics."""
         self._families = families
         self._wake.set()
 
@@ -112,7 +119,7 @@ class TelemetryExporter:
         why = "the collector did not accept the data"
         try:
             taken = send()
-        except Exception as fault:  # of the collector, or of the network in between
+        except Exception as fault:  # a fault of the collector or of the network
             taken, why = False, f"{type(fault).__name__}: {fault}"
         if taken:
             self.sent += amount

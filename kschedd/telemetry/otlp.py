@@ -1,9 +1,9 @@
 """OTLP over HTTP: attempts as spans, with a child span for each extension point, and metrics as OpenTelemetry metrics.
 
-It imports opentelemetry and is therefore imported only if telemetry is enabled. The environment's `OTEL_…` variables
-apply: headers, time limits, compression, certificates, attributes of the resource.
+This module imports opentelemetry, and is therefore imported only if telemetry is enabled. The `OTEL_…` environment
+variables apply: headers, time limits, compression, certificates, attributes of the resource.
 
-Raises: TelemetryError, if the extra is not installed.
+Raises: TelemetryError if the extra is not installed.
 """
 
 import logging
@@ -18,16 +18,16 @@ from kschedd.telemetry.exporter import AttemptTrace, Collector, TelemetryExporte
 
 _SCOPE = "kschedd"
 _NS = 1_000_000_000
-_UNKNOWN: Any = None  # the minimum and the maximum of a histogram, which are optional
+_UNKNOWN: Any = None  # minimum and maximum of a histogram, which are optional
 
 
 class TelemetryError(KscheddError):
-    """An error for telemetry that cannot be exported."""
+    """Telemetry that cannot be exported."""
 
 
 @contextmanager
 def exporting(endpoint: str, version: str) -> Iterator[TelemetryExporter]:
-    """Yield an exporter to this endpoint while the context is open. Raises TelemetryError."""
+    """Yield an exporter to this endpoint as long as the context is open. Raises TelemetryError."""
     collector = otlp_collector(endpoint, version)
     exporter = TelemetryExporter(lambda: collector)
     exporter.start()
@@ -54,7 +54,7 @@ class _OtlpCollector:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        # OpenTelemetry logs every failed attempt; the exporter logs only the beginning and the end of failures.
+        # OpenTelemetry logs every failed attempt, but the exporter logs only the start and the end of failures.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._resource = Resource.create({"service.name": "kschedd", "service.version": version})
         self._spans = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")

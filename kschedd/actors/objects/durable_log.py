@@ -259,7 +259,7 @@ class JournalProcess:
     async def _end(self) -> int:
         """End the process if it still runs and return its exit status.
 
-        It uses no thread, because threads may be unavailable.
+        This method uses no thread, because threads may be unavailable.
         """
         process = self._process
         assert process is not None

@@ -1,6 +1,6 @@
 """JournalActor: persists the store's commits to disk, and reports to the store which version is durable.
 
-Receives: Receives: `Commit`, the events of a batch. Sends: Sends: `Kept`, `NotKept`, `Writable`, only to the store,
+Receives: `Commit`, the events of a batch. Sends: `Kept`, `NotKept`, `Writable`, only to the store,
 which always receives without delay.
 
 Owns: the journal (a DurableLog), whose calls it awaits one after the other. All waiting commits go into one

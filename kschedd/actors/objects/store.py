@@ -1,6 +1,6 @@
 """StoreActor: the only owner of the objects. Processes requests in batches, answers after the batch, wakes watchers.
 
-Receives: Receives: `OwnerQuery` over the Store (a request is a function that reads or writes the Store without
+Receives: `OwnerQuery` over the Store (a request is a function that reads or writes the Store without
 interruption), `Open`, `UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, the
 durable version. Sends: answers; `Commit` to the journal actor. Owns: the Store, and the doorbells of its watchers.
 Ends: when its last sender closes and the journal has ended. Fails: an exception of a request is raised in its caller.

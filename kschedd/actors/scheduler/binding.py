@@ -1,6 +1,6 @@
 """BindingActor: executes plans in the API server: it binds pods to nodes and claims to volumes, and sets conditions.
 
-Receives: Receives: `BindingBatch` from the scheduling actor. Sends: Sends: `Answered` to the scheduling actor, for the
+Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for the
 plans and failed evictions. Owns: only the binding cycles that have to wait. Ends: when its sender closes and the
 running cycles have ended. Fails: if the API server rejects a write, the write fails otherwise, or the journal cannot
 persist it, the answer contains a Status.

@@ -1,6 +1,6 @@
 """PluginCall: one task for each out-of-tree plugin or extender of a binding cycle, so that bindings run concurrently.
 
-Receives: nothing. Sends: Sends: `Called`, with the plugin's result or the Status of its fault. Owns: nothing. Ends:
+Receives: nothing. Sends: `Called`, with the plugin's result or the Status of its fault. Owns: nothing. Ends:
 when the plugin returns, or when its time limit has passed and its thread is abandoned.
 
 A plugin's call runs in a thread. A limited number of these tasks have a thread at a time (`PluginThreads`). The time

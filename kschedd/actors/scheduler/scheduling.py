@@ -1,7 +1,7 @@
 """SchedulingActor: runs scheduling cycles, one pod at a time, and maintains the scheduler cache.
 
 Receives: notifications from the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Called`
-from calls of plugins; `Expired` from permit waiters; `OwnerQuery` over its driver. Sends: Sends: `QueueUpdate` to the
+from calls of plugins; `Expired` from permit waiters; `OwnerQuery` over its driver. Sends: `QueueUpdate` to the
 queue, `BindingBatch` to the binding actor, jobs to the filter workers, entries to the log. Owns: the SchedulingDriver
 (cache, profiles, nominations, binding cycles). Ends: when the store closes its watch; then its channels close. Fails: a
 fault of an out-of-tree plugin fails the pod's attempt; any other exception is a bug.
@@ -364,8 +364,8 @@ class SchedulingActor:
     def _exclusively(self) -> AbstractContextManager[object]:
         """Return a context for a short part of the driver that calls no plugin.
 
-        Calls of binding cycles run in their own threads and may change the same state. These calls never hold the lock
-        while they wait.
+        Calls of binding cycles run in their own threads and may change the same state. Calls of binding cycles never
+        hold the lock while they wait.
         """
         return self._threads.lock.taken() if self._out_of_tree else nullcontext()
 
@@ -398,8 +398,8 @@ class SchedulingActor:
     async def _in_tree(self, shards: Sequence[Callable[[], Any]]) -> list[Any]:
         """Return the answers of in-tree plugins, computed here.
 
-        They are plain Python, which threads do not make faster, and passing a shard of 64 nodes to a thread takes
-        longer than its work.
+        In-tree plugins are plain Python, which threads do not make faster, and passing a shard of 64 nodes to a thread
+        takes longer than its work.
         """
         if self._out_of_tree:
             return await self._step(lambda: [shard() for shard in shards])

@@ -1,13 +1,13 @@
 """Codec: conversion of objects to the form in a typed decoder, and to the form that kube-apiserver's encoder prints.
 
 A decoder into Go structs does not distinguish an absent field from a field with "", 0 or false, unless the field is a
-pointer. It parses quantities and times, and loses their notation. `decoded` therefore drops fields with Go's zero
-value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, but always
+pointer. Go's decoder parses quantities and times, and loses their notation. `decoded` therefore drops fields with Go's
+zero value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, but always
 prints some fields, with a zero value if they are not set. `encoded` does the same. Defaulting and validation take place
 in between.
 
-Both functions take values that passed `check_schema`, and share unchanged parts with their argument. Unknown fields are
-kept. Source: the JSON tags of the types (`kschedd.api.schemas.schema`),
+`decoded` and `encoded` take values that passed `check_schema`, and share unchanged parts with their argument. Unknown
+fields are kept. Source: the JSON tags of the types (`kschedd.api.schemas.schema`),
 apimachinery/pkg/apis/meta/v1/{time,micro_time}.go.
 """
 

@@ -1,7 +1,7 @@
 """Requirement: one condition on one label key, the building block of label selectors and node selectors.
 
 Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Requirement, NewRequirement).
-Errors: Errors: SelectorError, with every fault in the wording of Kubernetes.
+Errors: SelectorError, with every fault in the wording of Kubernetes.
 """
 
 import re

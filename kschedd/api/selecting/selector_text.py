@@ -1,7 +1,7 @@
 """Selectors in kubectl's syntax: `-l 'app=web,tier!=db,env in (a,b),!old'`, `--field-selector status.phase=Pending`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/labels/selector.go (Parse) and fields/selector.go (ParseSelector).
-Errors: Errors: SelectorTextError, with the position in the text.
+Errors: SelectorTextError, with the position in the text.
 """
 
 import re

@@ -6,7 +6,7 @@ interned, so equal label selectors are one object and can be keys of caches. A c
 (all must hold) and `nothing`, or `terms` (at least one must hold). A node selector term with neither expressions nor
 fields matches no node and is dropped. A term that cannot be parsed never matches. For required affinity, its faults are
 raised only if no other term matches; for preferred affinity, immediately. metadata.name is the only supported node
-field. `selector_text` parses the syntax of `-l`. Errors: Errors: SelectorError, with every fault in the wording of
+field. `selector_text` parses the syntax of `-l`. Errors: SelectorError, with every fault in the wording of
 Kubernetes.
 """
 

@@ -1,6 +1,6 @@
 """Affinity terms, tolerations, taints and spread constraints of a pod's spec.
 
-All of them are frozen and hashable, so that equal values can share one cached result. Source: Kubernetes v1.34,
+All terms are frozen and hashable, so that equal values can share one cached result. Source: Kubernetes v1.34,
 api/core/v1/types.go and scheduler/framework/types.go (AffinityTerm).
 """
 

@@ -1,7 +1,7 @@
 """Eviction thresholds of a kubelet: the values of its flags --eviction-hard, --eviction-soft and similar flags.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/helpers.go (ParseThresholdConfig), defaults_linux.go.
-Units: bytes, counts, seconds. Raises: Errors: AnnotationError, with a message that names the allowed values.
+Units: bytes, counts, seconds. Raises: AnnotationError, with a message that names the allowed values.
 """
 
 import math

@@ -427,7 +427,7 @@ def _as_json(number: int | float) -> int | float:
 def _read_json(text: str, first_line: int) -> Iterator[Document]:
     """Read a stream of JSON values. Text that is not JSON may still be YAML in flow style.
 
-    After an invalid value, reading continues at the next line that begins a value. It never continues before the
+    After an invalid value, reading continues at the next line that begins a value. Reading never continues before the
     position up to which the invalid value was read, so the total time is proportional to the length of the text.
     """
     text = without_lone_surrogates(text)

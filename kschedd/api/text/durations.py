@@ -2,7 +2,7 @@
 
 Source: Go's time package (ParseDuration, Duration.String).
 Units: seconds, as float; nanoseconds are preserved as far as a float allows.
-Raises: Errors: DurationError, with Go's messages.
+Raises: DurationError, with Go's messages.
 """
 
 import re

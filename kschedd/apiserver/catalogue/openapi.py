@@ -1,8 +1,7 @@
-"""OpenAPI documents: v3 by group version and v2 as one, from the schema of each kind (`kschedd.api.schemas.schema`).
+"""OpenAPI documents: v3 by group version, and v2 for all, from the schema of each kind (`kschedd.api.schemas.schema`).
 
-kubectl reads two things from v3: whether PATCH of a kind accepts `fieldValidation`, and the fields for `explain`. It
-requests v2, in protobuf, for a kind that it does not know; that document names no types, which kubectl treats as "not
-described".
+kubectl reads two parts of v3: whether PATCH of a kind accepts `fieldValidation`, and the fields for `explain`. For an
+unknown kind kubectl requests v2 in protobuf. The v2 document names no types, which kubectl treats as "not described".
 
 Source: Kubernetes v1.34, the documents under /openapi; gnostic's openapi_v2 messages.
 """
@@ -48,7 +47,7 @@ _LEAVES: Final[Mapping[str, dict[str, Any]]] = {
 
 
 def component_name(name: str) -> str:
-    """Return the name of a type in the documents: io.k8s.api.core.v1.PodSpec for PodSpec."""
+    """Return the name of a type in the documents, such as io.k8s.api.core.v1.PodSpec for PodSpec."""
     package, dot, short = name.rpartition(".")
     if not dot:
         return f"io.k8s.api.core.v1.{short}"
@@ -60,7 +59,10 @@ def component_name(name: str) -> str:
 
 
 class _Components:
-    """The schemas by name, each made once; `prefix` begins references. `rules`: those that make fields exist."""
+    """The schemas by name, each made once; references begin with `prefix`.
+
+    `rules` are the rules that make fields exist.
+    """
 
     def __init__(self, prefix: str, rules: frozenset[str]) -> None:
         self._prefix = prefix
@@ -205,7 +207,7 @@ def path_of(version: GroupVersion) -> str:
 
 
 def index(etags: Mapping[str, str]) -> dict[str, Any]:
-    """Return `/openapi/v3`: the addresses of the documents, which change with their content."""
+    """Return `/openapi/v3`, which contains the addresses of the documents; an address changes with its content."""
     return {
         "paths": {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={etag}"} for path, etag in sorted(etags.items())
@@ -241,7 +243,7 @@ def _without_all_of(value: Any) -> Any:
 
 
 def protobuf_v2(served: ServedVersion) -> bytes:
-    """Return a minimal OpenAPI v2 document in protobuf, which describes nothing."""
+    """Return a minimal OpenAPI v2 document in protobuf, without any descriptions."""
     info = _field(1, b"Kubernetes") + _field(2, served.git_version.encode())
     return _field(1, b"2.0") + _field(2, info) + _field(8, b"") + _field(9, b"")
 

@@ -1,7 +1,7 @@
-"""The served resources: kube-apiserver's own, those of CustomResourceDefinitions, and metrics.
+"""The served resources: kube-apiserver's resources, those of CustomResourceDefinitions, and metrics.
 
-`resources.json` beside this module has the built-in ones with their verbs and subresources. For most of them the store
-has a kind with its own rules; the others are stored unchanged.
+`resources.json` beside this module contains the built-in resources with their verbs and subresources. For most
+resources the store has a kind with its own rules; objects of all others are stored unchanged.
 
 Source: Kubernetes v1.34, the discovery documents of kube-apiserver.
 """
@@ -21,7 +21,7 @@ from kschedd.store.custom_resources.kinds import defined_kind
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 METRICS_GROUP: Final = "metrics.k8s.io"
 
-# The group and version in which upstream stores a kind, if it differs from the requested one.
+# The group and version in which upstream stores a kind, if they differ from the requested ones.
 _STORED_AS: Final = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
     ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),
@@ -38,13 +38,16 @@ _STORED_AS: Final = {
 class Subresource:
     name: str
     kind: str
-    api_version: str  # version of the kind; "" if it is the resource's own
+    api_version: str  # version of the kind, or "" for the resource's version
     verbs: tuple[str, ...]
 
 
 @attrs.frozen(eq=False)
 class Resource:
-    """A resource in one version of its group. `stored` is the store's name for its objects."""
+    """A resource in one version of its group.
+
+    `stored` is the name under which the store keeps the resource's objects.
+    """
 
     group: str
     version: str
@@ -57,7 +60,7 @@ class Resource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = attrs.field(factory=dict)
-    response: tuple[str, str] | None = None  # group and version of `kind`, if they differ from those of the resource
+    response: tuple[str, str] | None = None  # group and version of `kind`, if they differ from the resource's
     definition: Object | None = None  # set for a custom resource
 
     @property
@@ -66,7 +69,7 @@ class Resource:
 
     @property
     def storage_version(self) -> tuple[str, str] | None:
-        """The group and version in which upstream stores the objects; None if it stores none."""
+        """The group and version in which upstream stores the objects, or None if it stores none."""
         if "watch" not in self.verbs:
             return None
         if self.definition is None:
@@ -77,7 +80,7 @@ class Resource:
 
     @property
     def stored_kind(self) -> Kind | None:
-        """The kind of its objects; None if no such objects are stored."""
+        """The kind of the resource's objects, or None if no such objects are stored."""
         return BY_NAME.get(self.stored) if self.definition is None else defined_kind(self.definition)
 
     @property
@@ -98,7 +101,7 @@ class GroupVersion:
 
 
 class Catalogue:
-    """The resources by group, version and name. Within a group the preferred version comes first."""
+    """The resources by group, version and name. Within a group, the preferred version comes first."""
 
     def __init__(self, versions: Sequence[GroupVersion]) -> None:
         versions = self.versions = _merged(versions)
@@ -109,7 +112,7 @@ class Catalogue:
         return self._by_path.get((group, version, name))
 
     def version(self, name: str) -> GroupVersion | None:
-        """Return a version by name: `apps/v1`, or `v1` of the core group."""
+        """Return a version by name, such as `apps/v1`, or `v1` for the core group."""
         return self._names.get(name)
 
     def groups(self) -> list[str]:
@@ -175,7 +178,7 @@ def metrics_version() -> GroupVersion:
 
 
 def defined_versions(definitions: Iterable[Object]) -> list[GroupVersion]:
-    """Return the group versions of custom resources whose definitions exist and are not being deleted."""
+    """Return the group versions of custom resources with existing definitions that are not being deleted."""
     found: dict[tuple[str, str], list[Resource]] = {}
     for definition in definitions:
         for resource in _defined(definition):

@@ -1,6 +1,6 @@
-"""The fields of a kind that are written even when empty, as in a bookmark.
+"""The fields of a kind that are encoded even if they are empty, as in a bookmark.
 
-Source: Kubernetes v1.34, the Go types whose fields have no `omitempty`.
+Source: Kubernetes v1.34, the Go types with fields that have no `omitempty`.
 """
 
 from typing import Any, Final
@@ -71,7 +71,7 @@ _SKELETONS: Final[dict[str, dict[str, Any]]] = {
 
 
 def skeleton(resource: Resource) -> dict[str, Any]:
-    """Return the fields that are always written, including `metadata` if conversion writes an annotation."""
+    """Return the fields that are always encoded, including `metadata` if conversion writes an annotation."""
     if resource.definition is not None:
         return {}
     return _SKELETONS.get(resource.stored, _OBJECT)

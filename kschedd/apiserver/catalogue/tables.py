@@ -1,6 +1,6 @@
 """Objects as a Table, which `kubectl get` prints, with kube-apiserver's columns for each kind.
 
-Columns and cells are those of our own `get` (`kschedd.printing.columns`), with values of the column's type.
+Columns and cells are those of kschedd's own `get` (`kschedd.printing.columns`), with values of the column's type.
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go; apiextensions-apiserver tableconvertor for CRDs.
 """
 
@@ -41,7 +41,7 @@ class TableColumns:
 
 
 def row_conditions(pod: Raw) -> list[dict[str, str]]:
-    """Return the conditions of a row: a finished pod is marked, so that clients may leave it out."""
+    """Return the conditions of a row; a finished pod is marked, so that clients may omit it."""
     ended = {
         "Succeeded": ("Succeeded", "The pod has completed successfully."),
         "Failed": ("Failed", "The pod failed."),

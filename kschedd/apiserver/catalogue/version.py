@@ -1,4 +1,4 @@
-"""The release of Kubernetes that the REST API reports: clients adapt their requests to it."""
+"""The Kubernetes release that the REST API reports, because clients adapt their requests to it."""
 
 from typing import Any, Final, Self
 
@@ -28,7 +28,7 @@ class ServedVersion:
         return f"v{self.patch}"
 
     def document(self, own: str) -> dict[str, Any]:
-        """Return `/version`; `own` is kschedd's version, in place of upstream's commit."""
+        """Return `/version`; `own` is kschedd's version, which replaces upstream's commit."""
         major, minor, *_ = self.patch.split(".")
         return {
             "major": major,

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON, YAML or protobuf decoded into an object of the path's kind.
+"""Request bodies in JSON, YAML or protobuf, decoded into an object of the path's kind.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, patch.go, delete.go), apimachinery's serializers.
 Raises: StatusError.
@@ -25,7 +25,7 @@ _YAML: Final = (YAML, "text/yaml", "application/x-yaml")
 class Body:
     """A received object, and its bytes.
 
-    `duplicates` are the paths of repeated fields, of which the last counts.
+    `duplicates` are the paths of repeated fields, of which the last value counts.
     """
 
     def __init__(self, data: bytes, value: Any, duplicates: tuple[str, ...] = ()) -> None:
@@ -43,7 +43,7 @@ def is_yaml(content_type: str) -> bool:
 
 
 def read_body(data: bytes, content_type: str, expected: str) -> Body:
-    """Return the value in a body; `expected` is the kind in error messages, "" for the options of a request."""
+    """Return the value in a body; `expected` is the kind for error messages, or "" for the options of a request."""
     media = media_type(content_type) or JSON
     if media == PROTOBUF:
         try:
@@ -59,7 +59,10 @@ def read_body(data: bytes, content_type: str, expected: str) -> Body:
 
 
 def read_json(data: bytes, expected: str | None = None) -> Body:
-    """Return the value of a JSON text. Raises StatusError; `expected` as for `read_body`, None if it is no object."""
+    """Return the value of a JSON text.
+
+    Raises StatusError; `expected` is as in `read_body`, or None if the value is no object.
+    """
     duplicates: list[tuple[int, str]] = []
 
     def pairs(found: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -86,7 +89,7 @@ def read_json(data: bytes, expected: str | None = None) -> Body:
 
 
 def summary(data: bytes) -> str:
-    """Return the begin of an undecodable body for the end of a message: in hex unless it could be JSON."""
+    """Return the beginning of an undecodable body for the end of a message, in hex unless it could be JSON."""
     if not data:
         return "<empty>"
     begin = data[:_LONGEST_SUMMARY]
@@ -95,12 +98,12 @@ def summary(data: bytes) -> str:
 
 
 def _unrecognized(expected: str | None) -> str:
-    """Return the begin of a message about an undecodable object."""
+    """Return the beginning of a message about an undecodable object."""
     return f"the object provided is unrecognized (must be of type {expected}): " if expected else ""
 
 
 def _without_kind(data: bytes, expected: str, why: str) -> StatusError:
-    """Return the error for a body whose version and kind cannot be read."""
+    """Return the error for a body with an unreadable version and kind."""
     message = f"{_unrecognized(expected)}couldn't get version/kind; json parse error: {why}"
     return bad_request(f"{message} ({summary(data)})" if expected else message)
 
@@ -154,7 +157,7 @@ def _read_yaml(data: bytes, expected: str) -> Body:
 
 
 def checked_kind(body: Body, api_version: str, kind: str, group: str) -> dict[str, Any]:
-    """Return the object with the kind and version of the path; reject one with another kind or version."""
+    """Return the object with the kind and version of the path, or reject an object of another kind or version."""
     value = _with_kind(body, kind)
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version
     if given_version != api_version or given_kind != kind:
@@ -171,7 +174,7 @@ def checked_kind(body: Body, api_version: str, kind: str, group: str) -> dict[st
 
 
 def read_delete_options(data: bytes, content_type: str) -> dict[str, Any]:
-    """Return the DeleteOptions in a body, of any group and version; every field has its type."""
+    """Return the DeleteOptions in a body, of any group and version; every field must have its type."""
     value = _with_kind(read_body(data, content_type, ""), "")
     if (kind := value.get("kind") or "DeleteOptions") != "DeleteOptions":
         version = value.get("apiVersion") or "meta.k8s.io/v1"
@@ -208,7 +211,7 @@ def _registered(api_version: str, kind: str) -> bool:
 
 
 def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Return `Warning` header fields, each text in quotes."""
+    """Return `Warning` header fields, with each text in quotes."""
     return tuple(
         ("Warning", '299 - "' + without_hints(text).replace("\\", "\\\\").replace('"', '\\"') + '"')
         for text in warnings

@@ -1,8 +1,8 @@
-"""Objects as bytes, for lists and watches, with a cache of recently encoded objects.
+"""Objects encoded as bytes, for lists and watches, with a cache of recently encoded objects.
 
-Objects never change, so all watchers share the bytes of an object: a thousand watchers cost one encoding.
+Objects never change, so all watchers share the bytes of an object: a thousand watchers need only one encoding.
 
-Owns: its cache, limited in bytes, which include the objects that would otherwise be freed.
+Owns: its cache, which is limited in bytes, counting also the objects that would otherwise be freed.
 """
 
 from collections import OrderedDict
@@ -30,7 +30,7 @@ class Encoder:
         self._memory: OrderedDict[tuple[int, str], tuple[Any, bytes]] = OrderedDict()
 
     def whole(self, raw: Raw, api_version: str) -> bytes:
-        """Return the object with its kind and version, as in a watch or a get."""
+        """Return the object with its kind and version, in the form for a watch or a get."""
         return self._remembered(raw, api_version, lambda: encode(converted(raw, api_version)))
 
     def partial(self, raw: Raw) -> bytes:
@@ -56,13 +56,13 @@ class Encoder:
 
 
 def partial(raw: Raw) -> dict[str, Any]:
-    """Return the metadata only, without the annotation that upstream derives when it converts a whole DaemonSet."""
+    """Return only the metadata, without the annotation that upstream derives when it converts a whole DaemonSet."""
     meta = with_resolved_entries(raw).get("metadata") or {}
     return {**_PARTIAL, "metadata": _without_template_generation(raw, meta)}
 
 
 def row_object(raw: Raw) -> dict[str, Any]:
-    """Return the object of a table row: metadata without managed fields, which are of no use in a table."""
+    """Return the object of a table row: metadata without managed fields, which a table does not need."""
     meta = {name: value for name, value in (raw.get("metadata") or {}).items() if name != MANAGED}
     return {**_PARTIAL, "metadata": _without_template_generation(raw, meta)}
 
@@ -76,5 +76,5 @@ def _without_template_generation(raw: Raw, meta: Raw) -> Raw:
 
 
 def listed_item(raw: Raw, api_version: str) -> Raw:
-    """Return an object as an item of a list, which states the kind once for all."""
+    """Return an object as an item of a list, which contains the kind only once for all items."""
     return {name: value for name, value in converted(raw, api_version).items() if name not in ("kind", "apiVersion")}

@@ -1,4 +1,4 @@
-"""Content negotiation by `Accept`: JSON or YAML; whole objects, tables or metadata only.
+"""Content negotiation by `Accept`: JSON or YAML, and whole objects, tables or only metadata.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/negotiation.
 Raises: StatusError (406).
@@ -27,7 +27,10 @@ COMPRESSION: Final = 1
 
 @attrs.frozen
 class Form:
-    """The form that a client accepts. `shape` is "" (whole objects), `Table` or `PartialObjectMetadata`."""
+    """The form of the answer that a client accepts.
+
+    `shape` is "" for whole objects, `Table` or `PartialObjectMetadata`.
+    """
 
     media: str = JSON
     shape: str = ""
@@ -58,7 +61,7 @@ def _weight(text: str) -> float:
 
 
 def wanted_form(accept: str, *, single: bool) -> Form:
-    """Return the first requested form that is available. `single`: for one object, not for a list."""
+    """Return the first requested form that is available. `single` is true for one object, and false for a list."""
     for media, params in clauses(accept or "*/*"):
         if media not in _WHOLE and media != YAML:
             continue
@@ -73,7 +76,7 @@ def wanted_form(accept: str, *, single: bool) -> Form:
         if (shape == "PartialObjectMetadata") is single:
             return Form(form, "PartialObjectMetadata", params["v"])
     available = f"{JSON}, {YAML}"
-    # upstream's message; a client that requested protobuf gets the list without it
+    # upstream's message; a client that requested protobuf gets the list without protobuf
     if all(media != PROTOBUF for media, _ in clauses(accept)):
         available += f", {PROTOBUF}"
     raise StatusError(406, "NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {available}", {})
@@ -83,7 +86,7 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 
 def encode(value: Any) -> bytes:
-    """Encode a value as JSON; msgspec takes a fifteenth of json's time, but rejects lone surrogates."""
+    """Encode a value as JSON; msgspec takes a fifteenth of json's time but rejects lone surrogates."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -103,7 +106,7 @@ def encode_as(value: Any, form: Form, pretty: bool = False) -> bytes:
 
 @cache
 def _dumper() -> Any:
-    """Return a YAML dumper with upstream's style: double quotes where plain text would not be a string."""
+    """Return a YAML dumper with upstream's style: double quotes where plain text would not be parsed as a string."""
     import yaml
 
     class Dumper(yaml.CSafeDumper):
@@ -132,7 +135,7 @@ def json_response(
     request_headers: Mapping[str, str] | None = None,
     pretty: bool = False,
 ) -> HttpResponse:
-    """Return a response with this body, compressed if it is large and the client accepts that."""
+    """Return a response with this body, which is compressed if it is large and the client accepts compression."""
     chosen = form or Form()
     body = encode_as(value, chosen, pretty)
     named = [("Content-Type", chosen.content_type), ("Cache-Control", "no-cache, private"), *headers]

@@ -1,13 +1,13 @@
-"""Protobuf bodies of requests, decoded into objects like those of JSON.
+"""Protobuf bodies of requests, decoded into the same objects as JSON bodies.
 
-kubectl sends a few commands in protobuf only: an envelope (runtime.Unknown, after the bytes `k8s` and 0) that names the
-kind, and the object in the encoding of its Go type. `protobuf.json` beside this module has the field numbers of each
-type. `3: "status core.v1.PodStatus"` declares field 3, named `status`, a message of type PodStatus. Before a type, `[`
-means a list and `{` a map with string keys. Scalar types are `s` (text), `b` (bytes), `i` (integer), `o` (boolean) and
-`d` (double). The name `~` means that the message's fields are inlined into the object.
+kubectl sends a few commands only in protobuf: an envelope (runtime.Unknown, after the bytes `k8s` and 0) that names the
+kind, and the object in the encoding of its Go type. `protobuf.json` beside this module contains the field numbers of
+each type. `3: "status core.v1.PodStatus"` declares field 3, named `status`, a message of type PodStatus. Before a type,
+`[` means a list and `{` a map with string keys. Scalar types are `s` (text), `b` (bytes), `i` (integer), `o` (boolean)
+and `d` (double). The name `~` means that the message's fields are inlined into the object.
 
-The encoding writes non-pointer fields even when empty, so empty values are left out, as in JSON. Pointers are kept,
-because an explicit zero was meant. Source: Kubernetes v1.34, the generated.proto of each API group;
+The encoding writes non-pointer fields even if they are empty, so empty values are omitted, as in JSON. Pointers are
+kept, because they represent an explicit zero. Source: Kubernetes v1.34, the generated.proto of each API group;
 apimachinery/pkg/runtime/serializer/protobuf. Raises: ProtobufError.
 """
 
@@ -41,7 +41,7 @@ _POINTERS: Final = frozenset(
     " targetCPUUtilizationPercentage averageUtilization stabilizationWindowSeconds requiresRepublish seLinuxMount"
     " ready serving terminating allNodes perDeviceNodeSelection".split()
 )
-#: Texts and numbers that are written even when empty.
+#: Texts and numbers that are encoded even if they are empty.
 _ALWAYS: Final = frozenset(
     (
         ("scheduling.v1.PriorityClass", "value"),
@@ -57,7 +57,7 @@ class ProtobufError(KscheddError):
 
 
 def decode_protobuf(data: bytes) -> Any:
-    """Return the object in an envelope, with its kind and apiVersion; None for an empty body."""
+    """Return the object in an envelope, with its kind and apiVersion, or None for an empty body."""
     if not data:
         return None
     if not data.startswith(MAGIC):
@@ -98,7 +98,7 @@ def kinds() -> Mapping[str, str]:
 
 @cache
 def numbers(name: str) -> Mapping[int, tuple[str, str]]:
-    """Return the fields of a message by number, with name and type in the module docstring's notation."""
+    """Return the fields of a message by number, with name and type in the notation described in the module."""
     listed = _tables()["messages"][name]
     return {int(number): (text.split(" ")[0], text.split(" ")[1]) for number, text in listed.items()}
 

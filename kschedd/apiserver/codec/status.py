@@ -1,7 +1,7 @@
-"""Status: the API server's result of a request, with the reason of an error.
+"""Status: kube-apiserver's object for the result of a request, with the reason of an error.
 
-Every error of the store, and every one of this package (`StatusError`), becomes an HTTP status and a Status object with
-its reason, details and causes.
+Every error of the store and of this package (`StatusError`) becomes an HTTP status and a Status object with its reason,
+details and causes.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
@@ -43,7 +43,7 @@ _HINT: Final = re.compile(r'; did you mean "[^"]*"\?')
 
 @attrs.define(eq=False)
 class StatusError(KscheddError):
-    """A rejected request. Reason "" is upstream's Unknown, which is left out."""
+    """A rejected request. Reason "" represents upstream's Unknown, which is omitted."""
 
     code: int
     reason: str
@@ -61,7 +61,7 @@ def bad_request(message: str) -> StatusError:
 
 
 def not_found_path() -> StatusError:
-    """Return the error for a path without a resource."""
+    """Return the error for a path that names no resource."""
     return StatusError(404, "NotFound", "the server could not find the requested resource", {})
 
 
@@ -120,14 +120,14 @@ def success(code: int = 0, details: Raw | None = None) -> dict[str, Any]:
 
 
 def refusal_of(error: KscheddError) -> StatusError:
-    """Return any error as a StatusError, with upstream's HTTP status and reason."""
+    """Convert any error to a StatusError, with upstream's HTTP status and reason."""
     match error:
         case StatusError():
             return error
         case store.InvalidOptions(kind=kind, faults=faults):
             return invalid_options(kind, faults)
         case store.Invalid(kind=kind, name=name, faults=(FieldError(why=why) as fault,)) if why == _VERSION_NEEDED:
-            # Raised before the object is examined, so it names the resource, not the kind.
+            # The error is raised before the object is examined, so it names the resource and not the kind.
             details = {**_named(kind, name), "causes": causes((fault,))}
             return StatusError(422, "Invalid", f'{store.resource_of(kind)} "{name}" is invalid: {fault}', details)
         case store.TooManyRequests():
@@ -187,7 +187,7 @@ def _details(error: store.ApiError) -> Raw | None:
 
 
 def of_events_group(refusal: StatusError) -> StatusError:
-    """Return the error about an Event requested as events.k8s.io; the store has Events in the core group."""
+    """Return the error about an Event requested in events.k8s.io, because the store has Events in the core group."""
     details = refusal.details
     if details is None or details.get("kind") != "events":
         return refusal
@@ -197,7 +197,7 @@ def of_events_group(refusal: StatusError) -> StatusError:
 
 
 def of_resource(refusal: StatusError, resource: str, group: str) -> StatusError:
-    """Return the error about an object of this resource with the group, which the store lacks for some kinds."""
+    """Return the error about an object of this resource with the group, which the store omits for some kinds."""
     details = refusal.details
     if not group or details is None or "group" in details or details.get("kind") != resource:
         return refusal
@@ -207,7 +207,7 @@ def of_resource(refusal: StatusError, resource: str, group: str) -> StatusError:
 
 
 def of_storage(refusal: StatusError, path: str, *, dry_run: bool = False) -> StatusError:
-    """Return the error about a wrong uid or version with the message of upstream's storage layer."""
+    """Return the error about a wrong uid or version, with the message of upstream's storage layer."""
     before, mark, why = refusal.message.partition(": Precondition failed: ")
     details = refusal.details
     if not mark or details is None or "AdditionalErrorMsg" in before:
@@ -256,7 +256,7 @@ def _forbidden(kind: str, name: str, message: str) -> dict[str, Any]:
 def _too_many(error: store.TooManyRequests) -> StatusError:
     """Return the error for an eviction that a budget does not allow.
 
-    It has a retry time only while the budget is being computed.
+    The error contains a retry time only while the budget is being computed.
     """
     details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": error.why}]}
     headers: tuple[tuple[str, str], ...] = ()

@@ -1,1 +1,1 @@
-"""Handlers of HTTP requests by verb and subresource; `kschedd.service` does the work."""
+"""Handlers of HTTP requests by verb and subresource; `kschedd.service` executes the requests."""

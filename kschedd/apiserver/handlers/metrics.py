@@ -1,8 +1,8 @@
-"""The group metrics.k8s.io: usage of nodes and pods from annotations, because no containers run.
+"""The group metrics.k8s.io: the usage of nodes and pods comes from annotations, because no containers run.
 
 A pod's usage is given by its annotations `kschedd.io/cpu-usage` and `kschedd.io/memory-usage`, for all of its
-containers together. A node's usage is given by its own annotations, or else is the sum of its pods'. Discovery lists
-the group once any object is annotated.
+containers together. A node's usage comes from its own annotations, or by default is the sum of its pods' usage.
+Discovery lists the group once any object has such an annotation.
 
 Source: Kubernetes v1.34, staging/src/k8s.io/metrics. Raises: StatusError.
 """
@@ -49,7 +49,7 @@ def _annotated(obj: Object) -> bool:
 
 
 def usage_of(obj: Object) -> tuple[int, int] | None:
-    """Return (millicores, bytes) from the annotations; None if they are absent or invalid."""
+    """Return (millicores, bytes) from the annotations, or None if they are absent or invalid."""
     if not _annotated(obj):
         return None
     annotations = obj.annotations

@@ -1,4 +1,4 @@
-"""The options of a list or watch in a query, the rejected combinations, and continue tokens.
+"""The options of a list or watch in a query, the combinations that are rejected, and continue tokens.
 
 Source: Kubernetes v1.34, apimachinery/pkg/apis/meta/internalversion/validation, apiserver/pkg/storage (continue.go).
 Raises: StatusError.
@@ -37,7 +37,7 @@ LATEST: Final = -1
 
 
 async def reading_request(face: FaceServices, call: ApiCall, verb: Literal["list", "watch"] = "list") -> Request:
-    """Return the client's request to list or watch. Raises StatusError."""
+    """Return the client's request for a list or watch. Raises StatusError."""
     resource = call.target.resource
     options = await _options(face, call, watch=verb == "watch", api_version=resource.api_version)
     namespace = call.target.namespace if resource.namespaced else ""

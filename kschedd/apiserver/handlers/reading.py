@@ -1,7 +1,7 @@
-"""Encoding of objects and lists: in JSON, YAML or protobuf, whole, as metadata or as a table.
+"""Encoding of objects and lists in JSON, YAML or protobuf: whole, only metadata, or as a table.
 
-Lists are encoded in slices, and large ones are sent while they are encoded.
-Raises: StatusError and the store's errors.
+Lists are encoded in slices, and large lists are sent while they are being encoded.
+Raises: StatusError, and the errors of the store.
 """
 
 import zlib
@@ -35,8 +35,8 @@ from kschedd.service.request import ReadOptions, Request
 from kschedd.store.errors import Gone
 from kschedd.values import in_parts
 
-_AT_ONCE: Final = 200  # objects encoded without yielding
-_AT_ONCE_SLOWLY: Final = 5  # the same in YAML, or indented
+_AT_ONCE: Final = 200  # number of objects encoded without yielding
+_AT_ONCE_SLOWLY: Final = 5  # the same limit for YAML or indented output
 _PIECE: Final = 64 << 10  # bytes
 _LOOKED_AT: Final = 200
 _INCONSISTENT: Final = (
@@ -70,7 +70,7 @@ async def object_response(
     form: Form,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    """Return the response with an object; for a large one it is made in a thread."""
+    """Return the response with an object; the response with a large object is made in a thread."""
     resource, now = call.target.resource, face.now()
 
     def shown() -> Any:
@@ -94,7 +94,7 @@ def _encode(
 
 
 async def _encoded(face: FaceServices, call: ApiCall, value: Any, form: Form, large: bool) -> HttpResponse:
-    """Return the response with this body; a large one in YAML, indented or compressed is made in a thread."""
+    """Return the response with this body; a large body in YAML, indented or compressed is made in a thread."""
     if not large or not (call.query.flag("pretty") or form.media != JSON or takes_gzip(call.headers)):
         return _encode(call, value, form)
     return await face.shares.workers.run(call.client, lambda given_up: _encode(call, value, form))
@@ -109,7 +109,7 @@ async def list_all(face: FaceServices, call: ApiCall) -> HttpResponse:
 
 
 async def read_page(face: FaceServices, call: ApiCall, request: Request) -> ListPage:
-    """Return the listed objects. Raises StatusError if the version is too old."""
+    """Return the listed objects. Raises StatusError if the requested version is too old."""
     try:
         return await list_objects(face.cluster, request, face.shares.turns, call.client)
     except Gone:
@@ -161,7 +161,7 @@ def _table(
 def table_event(
     columns: TableColumns, call: ApiCall, raw: Raw, form: Form, now: float, *, headers: bool
 ) -> dict[str, Any]:
-    """Return the Table of one row that a watch sends for an object."""
+    """Return the Table with one row that a watch sends for an object."""
     version = (raw.get("metadata") or {}).get("resourceVersion", "")
     row = _row(columns, call, call.target.resource, raw, now)
     return _table({"resourceVersion": version}, columns, [row], form, headers=headers)
@@ -215,7 +215,7 @@ def _parts(
         head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}"}
         return {**head, "metadata": _list_metadata(page)}, "items", lambda obj: metadata_of(obj.raw), {}
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": _list_metadata(page)}
-    if resource.definition is not None:  # items of custom resources have their kind
+    if resource.definition is not None:  # items of custom resources contain their kind
         return head, "items", lambda obj: converted(obj.raw, resource.api_version), {}
     return head, "items", lambda obj: listed_item(obj.raw, resource.api_version), {}
 
@@ -223,7 +223,7 @@ def _parts(
 def _pieces(
     head: Mapping[str, Any], name: str, objects: Sequence[Object], encoded: Any, compressed: bool
 ) -> Generator[bytes | None, None, None]:
-    """Yield the body in pieces; None at points where it may be interrupted."""
+    """Yield the body in pieces, and None at points where the work may be interrupted."""
     packer = zlib.compressobj(COMPRESSION, wbits=31) if compressed else None
     opening = encode(head)[:-1] + b"," + encode(name) + b":["
     waiting, size = [opening], len(opening)

@@ -1,7 +1,7 @@
-"""The scale subresource over HTTP: a Scale, or a table of one row.
+"""The scale subresource over HTTP, as a Scale or as a table with one row.
 
 Source: Kubernetes v1.34, pkg/registry/apps/*/storage.
-Raises: StatusError and the store's errors.
+Raises: StatusError, and the errors of the store.
 """
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The pages /metrics and /metrics/resources: kube-scheduler's metrics, and each pod's requests and limits.
+"""The pages /metrics (kube-scheduler's metrics) and /metrics/resources (each pod's requests and limits).
 
 Source: Kubernetes v1.34, scheduler/metrics/resources/resources.go; kube-state-metrics (kube_pod_overhead_…).
 """
@@ -34,7 +34,7 @@ def _page(text: str) -> HttpResponse:
 
 
 def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[MetricFamily]]:
-    """Return the families of these pods; yield after each pod."""
+    """Return the metric families of these pods, and yield after each pod."""
     families: dict[Metric, dict[Labels, float]] = {
         metric: {}
         for metric in (

@@ -1,7 +1,7 @@
 """Subresources: status, scale, binding, eviction, log and the other path suffixes.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage, pkg/registry/apps/*/storage, pkg/registry/core/pod/rest.
-Raises: StatusError and the store's errors.
+Raises: StatusError, and the errors of the store.
 """
 
 from typing import Any, Final
@@ -73,7 +73,7 @@ async def _part(face: FaceServices, call: ApiCall, part: Any) -> HttpResponse:
 
 
 async def bind(face: FaceServices, call: ApiCall) -> HttpResponse:
-    """Bind a pod to a node; by the path of the pod, or of the collection of bindings."""
+    """Bind a pod to a node, through the path of the pod or of the collection of bindings."""
     check_options(call)
     raw, duplicates = await read_object(face, call, "v1", "Binding")
     await serve(face, call, request_of(call, "create", raw, "binding", duplicates))
@@ -102,7 +102,7 @@ async def _evict(face: FaceServices, call: ApiCall) -> HttpResponse:
 def _container(call: ApiCall, pod: Pod) -> str:
     """Return the requested container.
 
-    Raises StatusError if it does not exist, or if none is named and there are several.
+    Raises StatusError if the container does not exist, or if no container is named and there are several.
     """
     names = [
         str(each.get("name", ""))
@@ -149,14 +149,17 @@ async def _connect(face: FaceServices, call: ApiCall) -> HttpResponse:
 
 
 def _lifetime_fault(seconds: int) -> str:
-    """Return why the lifetime of a token is invalid; "" if it is valid."""
+    """Return why the lifetime of a token is invalid, or "" if it is valid."""
     if seconds < 600:
         return "may not specify a duration less than 10 minutes"
     return "may not specify a duration larger than 2^32 seconds" if seconds > 1 << 32 else ""
 
 
 async def _token(face: FaceServices, call: ApiCall) -> HttpResponse:
-    """Issue a token of a ServiceAccount. It grants no rights here: every client with access may do everything."""
+    """Issue a token of a ServiceAccount.
+
+    The token grants no rights in kschedd: every client with access may do everything.
+    """
     account = await find(face, call)
     raw = await received(face, call, "authentication.k8s.io/v1", "TokenRequest", "authentication.k8s.io")
     spec = dict(raw.get("spec") or {})

@@ -1,8 +1,8 @@
-"""Encoding of watches: the initial objects, if requested, then each change, until the client or a timeout ends it.
+"""Encoding of watches: the initial objects, if requested, and then each change until the client or a timeout ends it.
 
 A watch from a version that is no longer retained gets one ERROR event. A watch from a future version is silent until
-that version exists. Bookmarks have the version that a watch has reached: about once a minute, and shortly before its
-end.
+that version exists. A bookmark contains the version that a watch has reached; it is sent about once a minute, and
+shortly before the end.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/watch.go.
 """
@@ -33,8 +33,8 @@ from kschedd.service.operations.watching import MOST_BEHIND, Change, Watching, w
 from kschedd.store.errors import Gone
 from kschedd.store.objects.log import ADDED, WatchEvent
 
-_PIECE: Final = 32 << 10  # bytes combined for a client; longer lines are sent unchanged, and shared
-_EVENTS: Final = 50  # events sent at once: about 2 ms if each is encoded again
+_PIECE: Final = 32 << 10  # bytes combined for a client; longer lines are sent unchanged and shared
+_EVENTS: Final = 50  # events sent together, which takes about 2 ms if each is encoded again
 _LONGEST_S: Final = 45 * 60.0
 _BOOKMARK_S: Final = 60.0
 _BEFORE_END_S: Final = 2.0
@@ -48,7 +48,7 @@ async def watch(face: FaceServices, call: ApiCall) -> HttpResponse:
     request = await reading_request(face, call, "watch")
     options = attrs.evolve(request.reading, patient=True)
     if options.initial_events is False and options.version == 0:
-        options = attrs.evolve(options, version=None)  # any version will do: the current one is used
+        options = attrs.evolve(options, version=None)  # any version is acceptable, so the current version is used
     if call.target.name:  # the deprecated path for a watch on one object
         named = FieldSelectorRequirement("metadata.name", True, call.target.name)
         own = () if options.fields is None else options.fields.requirements
@@ -103,7 +103,7 @@ class _Streaming:
                 self._watch.close()
 
     async def _initial(self, send: Send) -> None:
-        await send(b"")  # send the headers, so that the client sees that the watch is open
+        await send(b"")  # send the headers, so that the client detects that the watch is open
         pieces = self._pieces((ADDED, obj.raw) for obj in self._watching.first)
         while True:
             async with self._face.shares.turns.turn(self._api_call.client):
@@ -116,7 +116,7 @@ class _Streaming:
             await send(self._bookmark(self._watch.version, {_INITIAL_END: "true"}))
 
     async def _changes(self, send: Send) -> None:
-        """Send changes: individually until the watch has caught up, then together with equal watches."""
+        """Send changes individually until the watch has caught up, and then together with equal watches."""
         given = self._options.timeout_s
         began = trio.current_time()
         ends = began + (min(given, _LONGEST_S) if given else _LONGEST_S)
@@ -148,13 +148,13 @@ class _Streaming:
 
     @property
     def _version(self) -> int:
-        """The version up to which everything has been sent."""
+        """The version up to which all changes have been sent."""
         if self._group is not None and self._member is not None:
             return self._group.version_of(self._member)
         return self._watch.version
 
     async def _catch_up(self, send: Send, ends: float) -> bool:
-        """Send the changes so far, then join equal watches; return False if the watch is over."""
+        """Send the changes so far, and then join equal watches; return False if the watch has ended."""
         watch = self._watch
         while watch.behind and trio.current_time() < ends:
             if watch.lag > MOST_BEHIND:
@@ -198,7 +198,7 @@ class _Streaming:
 
     @property
     def _key(self) -> Hashable:
-        """The key that equal watches share, whichever client has them."""
+        """The key shared by equal watches, which is independent of the client."""
         call, form = self._api_call, self._form
         selectors = tuple(call.query.text(name) for name in ("labelSelector", "fieldSelector", "includeObject"))
         namespace = self._watching.request.namespace
@@ -206,7 +206,7 @@ class _Streaming:
         return (*where, *selectors, form.shape, form.version)
 
     def _bookmark_times(self, began: float, ends: float) -> Iterator[float]:
-        """Yield the times of bookmarks. Earlier ones do not delay the last."""
+        """Yield the times of bookmarks. Earlier bookmarks do not delay the last bookmark."""
         if self._options.bookmarks:
             last = ends - _BEFORE_END_S
             due = began + _BOOKMARK_S
@@ -245,7 +245,7 @@ class _Streaming:
             yield (b"".join(waiting),)
 
     def _parts(self, event_type: str, raw: Raw) -> tuple[bytes, bytes, bytes]:
-        """Return the parts of a line: before the object, the object, and after it."""
+        """Return the parts of a line: the text before the object, the object, and the text after it."""
         if self._columns is not None:
             table = table_event(
                 self._columns, self._api_call, raw, self._form, self._face.now(), headers=self._headers_due

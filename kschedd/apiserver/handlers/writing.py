@@ -1,9 +1,9 @@
-"""Writing of objects over HTTP: create, update, patch, delete one or a collection. The store has the rules.
+"""Writes of objects over HTTP: create, update, patch, delete one object or a collection. The store has the rules.
 
-An answer is sent when the write is durable: requests to the store wait for that.
+An answer is sent when the write is durable, because requests to the store wait for this.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go, delete.go). Raises:
-StatusError and the store's errors.
+StatusError, and the errors of the store.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,7 +47,7 @@ PATCHES: Final[Mapping[str, PatchType]] = {
 
 APPLY: Final = "application/apply-patch+yaml"
 
-#: Kinds whose deletion returns the object.
+#: Kinds with a deletion that returns the object.
 _ANSWERED_WITH_OBJECT: Final = frozenset(
     "Pod PersistentVolumeClaim PersistentVolume Namespace ServiceAccount ResourceQuota StorageClass CSINode"
     " ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass PodTemplate Service VolumeAttachment".split()
@@ -85,7 +85,7 @@ def request_of(
 
 
 async def serve(face: FaceServices, call: ApiCall, request: Request) -> Response:
-    """Serve a request; add its warnings, also those of an error, to those of `call`."""
+    """Serve a request, and add its warnings, or those of its error, to the warnings of `call`."""
     try:
         response = await face.executor(call).serve(request)
     except KscheddError as refusal:
@@ -96,7 +96,7 @@ async def serve(face: FaceServices, call: ApiCall, request: Request) -> Response
 
 
 async def read_aside(face: FaceServices, call: ApiCall, read: Callable[[], T], at_once: int = LARGE_BODY) -> T:
-    """Parse the body by `read`, in a thread if it has more than `at_once` bytes."""
+    """Parse the body with `read`, in a thread if the body has more than `at_once` bytes."""
     if len(call.http.body) <= at_once:
         return read()
     return await face.shares.workers.run(call.client, lambda given_up: read())
@@ -107,7 +107,7 @@ async def read_object(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the object in the body, and the paths of repeated fields.
 
-    It is of the kind and version of the path unless others are passed.
+    The object has the kind and version of the path, unless others are passed.
     """
     resource = call.target.resource
     if not kind:
@@ -124,7 +124,7 @@ async def read_object(
 async def received(
     face: FaceServices, call: ApiCall, api_version: str = "", kind: str = "", group: str = ""
 ) -> dict[str, Any]:
-    """Return the decoded object in the body of a request that writes no object.
+    """Return the decoded object in the body of a request that does not write an object.
 
     Warnings about unknown fields are added to the request's warnings.
     """
@@ -152,7 +152,7 @@ async def _written(face: FaceServices, call: ApiCall, response: Response, form: 
 
 
 def without_version(raw: Raw) -> Raw:
-    """Return a new object from a dry run, without a resourceVersion."""
+    """Return the new object of a dry run, without a resourceVersion."""
     kept = {field: value for field, value in raw["metadata"].items() if field != "resourceVersion"}
     return {**raw, "metadata": kept}
 
@@ -172,7 +172,7 @@ async def patch(face: FaceServices, call: ApiCall, subresource: Subresource = ""
 
 
 async def patch_request(face: FaceServices, call: ApiCall, subresource: Subresource) -> Request:
-    """Return the request to patch, or to apply server-side, according to the media type."""
+    """Return the request to patch or to apply server-side, depending on the media type."""
     if media_type(call.headers.get("content-type", "")) == APPLY:
         config, warnings = await read_apply(face, call)
         call.warnings.extend(warnings)
@@ -194,7 +194,7 @@ async def read_apply(face: FaceServices, call: ApiCall) -> tuple[dict[str, Any],
 
 
 def check_options(call: ApiCall, *, applied: bool = False) -> None:
-    """Reject invalid options of a write, all at once and before the body is examined."""
+    """Reject invalid options of a write, all together and before the body is examined."""
     query = call.query
     manager = query.text("fieldManager")
     if call.target.verb == "patch":
@@ -206,7 +206,7 @@ def check_options(call: ApiCall, *, applied: bool = False) -> None:
 
 
 def manager_of(call: ApiCall) -> str:
-    """Return the field manager: that of the request, or derived from the User-Agent."""
+    """Return the field manager of the request, or a field manager derived from the User-Agent."""
     if given := call.query.text("fieldManager"):
         return given
     agent = call.headers.get("user-agent", "").partition(_AGENT_ENDS)[0]
@@ -236,7 +236,7 @@ async def read_patch(face: FaceServices, call: ApiCall) -> tuple[PatchBody, tupl
 
 
 async def delete_options(face: FaceServices, call: ApiCall) -> DeleteOptions:
-    """Return the options in the body, or those of the query if there is no body."""
+    """Return the options in the body, or the options in the query if there is no body."""
     query, body = call.query, call.http.body
     given: dict[str, Any] = {}
     if body:
@@ -261,7 +261,7 @@ async def delete_options(face: FaceServices, call: ApiCall) -> DeleteOptions:
 
 
 def options_of(given: Mapping[str, Any]) -> DeleteOptions:
-    """Return DeleteOptions, whose fields have their types, as an object. Raises StatusError."""
+    """Return DeleteOptions as an object; its fields have the right types. Raises StatusError."""
     if faults := _delete_faults(given):
         raise invalid_options("DeleteOptions", faults)
     call, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
@@ -300,7 +300,7 @@ async def delete(face: FaceServices, call: ApiCall) -> HttpResponse:
     last = response.object
     still = last.deleting if options.dry_run else not response.gone
     if target.resource.stored in _ANSWERED_WITH_OBJECT or still:
-        # Only a client that used the old orphanDependents gets the code of a pending deletion.
+        # Only a client that used the deprecated orphanDependents gets the status code of a pending deletion.
         code = 202 if still and options.orphan is False else 200
         return await object_response(face, call, last.raw, code, form)
     details = {"name": target.name}
@@ -311,7 +311,7 @@ async def delete(face: FaceServices, call: ApiCall) -> HttpResponse:
 
 
 async def delete_collection(face: FaceServices, call: ApiCall) -> HttpResponse:
-    """Delete all selected objects; answer with the objects before the deletion."""
+    """Delete all selected objects, and answer with the objects before their deletion."""
     target = call.target
     form = wanted_form(call.headers.get("accept", ""), single=False)
     request = request_of(call, "delete", deletion=await delete_options(face, call))

@@ -72,7 +72,7 @@ def _count(pod: Pod, annotation: str) -> int:
 def finished_at(pod: Pod) -> float:
     """Return the time at which the pod ended.
 
-    This time is the first known of: the end of its containers, its Ready condition, its deletion, its creation.
+    The end of a pod is the first known of: the end of its containers, its Ready condition, its deletion, its creation.
     """
     ends: list[Any] = [
         ((container.get("state") or {}).get("terminated") or {}).get("finishedAt")

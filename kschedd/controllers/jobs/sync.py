@@ -2,8 +2,8 @@
 
 A pod has a finalizer until the Job has counted it. A sync therefore writes the status twice. First, ended pods are
 listed in `uncountedTerminatedPods`, with the condition that announces how the Job will end (SuccessCriteriaMet,
-FailureTarget). Then their finalizers are removed, they are added to the counts, and the Job becomes Complete or Failed,
-unless some of its pods are still being deleted.
+FailureTarget). Second, the finalizers of these pods are removed, the pods are added to the counts, and the Job becomes
+Complete or Failed, unless some of its pods are still being deleted.
 
 Pods that have ended and were counted no longer matter, however many there are.
 Source: Kubernetes v1.34, pkg/controller/job/job_controller.go (syncJob, manageJob, trackJobStatusAndRemoveFinalizers).

@@ -6,7 +6,7 @@ pods (`preemption`).
 
 Source: Kubernetes v1.34, pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/eviction/eviction_manager.go (Admit),
 pkg/scheduler/eventhandlers.go (AdmissionCheck), pkg/kubelet/types/pod_update.go (IsCriticalPod).
-Units: Units: CPU in millicores, other resources in whole units.
+Units: CPU in millicores, other resources in whole units.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -3,11 +3,11 @@
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
 kept. While it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is admitted or
 rejected (`admission`), waits for unavailable volumes and claims (`volumes`), and runs according to its annotations
-(`pod_run`, `kschedd.api.simulation.annotations`). It is removed after it was deleted and has ended. A node under
+(`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
-Most pods only run. These pods have no `PodRun`, and are processed only when they are bound and when their start is
-confirmed.
+Most pods only run. Pods that only run have no `PodRun`, and are processed only when they are bound and when their start
+is confirmed.
 
 This controller owns the runs of the other pods, the counts of admitted pods, the eviction managers, and all deadlines.
 After a restart of the process, runs are restored from the pods' statuses.

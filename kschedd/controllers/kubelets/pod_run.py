@@ -1,9 +1,10 @@
 """The life cycle of a simulated pod on its node, which determines when each container starts, ends and restarts.
 
 Init containers run one after another, each after the previous one has succeeded. A sidecar (an init container that
-always restarts) is started in the same order and keeps running. Then all containers start together. A container that
-ends is restarted after its back-off if the restart policy requires a restart. When the last container has ended for
-good, or the pod is stopped, the sidecars are stopped in reverse order, and then the pod has ended.
+always restarts) is started in the same order and keeps running. After the init containers, all containers start
+together. A container that ends is restarted after its back-off if the restart policy requires a restart. When the last
+container has ended for good, or the pod is stopped, the sidecars are stopped in reverse order, and then the pod has
+ended.
 
 A container ends exactly at its scheduled time. The kubelet reacts to the end when the run is advanced (`advance`).
 Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),

@@ -4,7 +4,7 @@ BestEffort pods are preferred to Burstable and Guaranteed pods, few pods to many
 pods with requests nearest to the missing amounts are chosen.
 
 Source: Kubernetes v1.34, pkg/kubelet/preemption/preemption.go, pkg/kubelet/types/pod_update.go (Preemptable).
-Units: Units: CPU in millicores, other resources in whole units.
+Units: CPU in millicores, other resources in whole units.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints, and since when.
 
 For each taint only the first matching toleration counts. If a taint is not tolerated, the pod is evicted immediately.
-If no matching toleration has `tolerationSeconds`, the pod stays. Otherwise it is evicted after the smallest
+If no matching toleration has `tolerationSeconds`, the pod stays. If one has it, the pod is evicted after the smallest
 `tolerationSeconds`; zero and negative values mean immediately.
 
 The timer starts when the taints first become tolerated for a limited time. While the timer runs, other taints or
@@ -52,7 +52,7 @@ def no_execute_taints(node: Node) -> tuple[NoExecuteTaint, ...]:
 
 
 def tolerated_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> float | None:
-    """Return how many seconds all the taints are tolerated: NOT_TOLERATED, a number of at least 0, or FOR_EVER."""
+    """Return the seconds for which all the taints are tolerated: NOT_TOLERATED, at least 0, or FOR_EVER."""
     shortest = FOR_EVER
     for taint in taints:
         matching = next((each for each in tolerations if each.tolerates(taint)), None)

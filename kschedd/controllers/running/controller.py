@@ -1,7 +1,7 @@
 """The controller interface: a synchronous rule that receives events and returns the writes to perform.
 
-A controller may keep state such as deadlines for objects to reconcile again. It reads the cluster through a `View`, and
-receives the results of its own writes as events, like all other changes.
+A controller may keep state such as deadlines for objects to reconcile again. A controller reads the cluster through a
+`View`, and receives the results of its own writes as events, like all other changes.
 
 A controller may also have a method `concerns(event) -> bool`. Events for which it returns False are not delivered. If
 there are no other events, the controller has no turn, which would block the store. The method is called before the

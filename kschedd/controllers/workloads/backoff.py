@@ -1,10 +1,11 @@
 """FailureBackoff: repeatedly failing pods are replaced after increasing delays (1 s, 2 s, 4 s, … 15 min).
 
-Kube-controller-manager delays only the pods of a DaemonSet in this way. Its ReplicaSets and StatefulSets immediately
-replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the API server accepts them.
-In virtual time this would never end. The back-off therefore counts pods that failed, or were evicted because of a
-taint, at an age below `SOON_S`. The first of these pods are replaced immediately, and later ones are delayed. Source of
-the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
+Kube-controller-manager delays only the pods of a DaemonSet in this way. In kube-controller-manager, ReplicaSets and
+StatefulSets immediately replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the
+API server accepts them. In virtual time this would never end. The back-off therefore counts pods that failed, or were
+evicted because of a taint, at an age below `SOON_S`. The first of these pods are replaced immediately, and later ones
+are delayed. Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go
+util/flowcontrol/backoff.go.
 """
 
 from collections.abc import Hashable

@@ -1,7 +1,8 @@
 """The pods of a DaemonSet: nodes that need a pod, manifests of new pods, and pods to delete.
 
 Source: Kubernetes v1.34, controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod, podsShouldBeOnNode), update.go
-(rollingUpdate) and util/daemonset_util.go. These are plain functions of objects; `daemonsets` performs the writes.
+(rollingUpdate) and util/daemonset_util.go. This module contains plain functions of objects; `daemonsets` performs the
+writes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,9 +1,9 @@
 """Ownership: which dependents (pods, ReplicaSets, ControllerRevisions) belong to which workloads of some kinds.
 
-A workload adopts a dependent that its selector matches and that has no controller. It releases its own dependent once
-the selector no longer matches. Two indexes make both operations cheap: workloads by a label that their selector
-requires, to find possible adopters of a dependent; and dependents without a controller by their labels, to find
-candidates for a workload. All dependents with very many labels share one index entry. Source: Kubernetes v1.34,
+A workload adopts a dependent that its selector matches and that has no controller. A workload releases its own
+dependent once the selector no longer matches. Two indexes make both operations cheap: workloads by a label that their
+selector requires, to find possible adopters of a dependent; and dependents without a controller by their labels, to
+find candidates for a workload. All dependents with very many labels share one index entry. Source: Kubernetes v1.34,
 controller/controller_ref_manager.go (ClaimObject).
 
 Owns the two indexes. Adopting and releasing are patches of one version of the dependent. If two workloads claim the
@@ -80,7 +80,8 @@ class Ownership:
     def concerns(self, event: WatchEvent) -> bool:
         """Return whether `observe` has to process the event.
 
-        It need not if the dependent is and was controlled by another kind, or has no controller and unchanged labels.
+        There is nothing to process if the dependent is and was controlled by another kind, or has no controller and
+        unchanged labels.
         """
         old, new = event.old, event.new
         if new.kind != self._dependent:

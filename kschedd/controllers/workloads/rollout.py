@@ -1,7 +1,7 @@
 """The arithmetic of a rolling update, which computes the next size of each ReplicaSet of a Deployment.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and controller/deployment/{rolling,sync}.go.
-These are pure functions of numbers; `deployments` reads the inputs from objects and writes the results.
+This module contains pure functions of numbers; `deployments` reads the inputs from objects and writes the results.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
 """Tallies: aggregated facts about all pods of a workload, updated incrementally from the event log.
 
 A workload is reconciled whenever some of its pods have changed. For a workload of 20,000 pods, examining all pods each
-time would dominate the run time. Its pods are therefore examined once, to build a tally. From then on, the log shows
-which pods changed, including changes with events that have not been delivered yet, such as the creation of pods by the
-controller. A tally is rebuilt if the log does not reach back far enough, or if the workload's terms have changed.
+time would dominate the run time. The pods of a workload are therefore examined only once, to build a tally. From then
+on, the log shows which pods changed, including changes with events that have not been delivered yet, such as the
+creation of pods by the controller. A tally is rebuilt if the log does not reach back far enough, or if the workload's
+terms have changed.
 
 A tally stores the standing of each pod (or of each node, if each has one pod). A standing is one of a few possible
 values, such as "ready, of the old template". Pods are grouped by standing. Counting pods means adding the sizes of some

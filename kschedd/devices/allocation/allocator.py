@@ -6,7 +6,7 @@ kube-scheduler version.
 
 Source: Kubernetes v1.34, v1.36 and v1.37,
 dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
-Errors: AllocationError ends the scheduling attempt, and NodeFailure concerns only this node.
+Errors: AllocationError, which ends the scheduling attempt, and NodeFailure, which concerns only this node.
 """
 
 from collections.abc import Callable

@@ -25,7 +25,7 @@ class Constraint(Protocol):
     def concerns(self, request: DeviceRequest, subrequest: DeviceSubRequest) -> bool: ...
 
     def add(self, request: DeviceRequest, device: Device) -> bool:
-        """Add the device if the constraint allows it next to those added before; return whether it was added."""
+        """Add the device if the constraint allows it beside the previous devices; return whether it was added."""
 
     def remove(self, request: DeviceRequest) -> bool:
         """Remove the last device of the request.

@@ -1,10 +1,10 @@
 """A cache of devices found for equal claims, which is valid while the inputs of the search do not change.
 
-The search depends on a node's pools and on which devices in them are held, but not on pods or on the node itself. Its
-result is therefore valid on every node with the same pools: for a preemptor, for a retried pod, and for the next pod
-with equal requests. Results refer to requests by identity, so equal claims share their request objects. The cache
-contains found allocations, failed searches, and information about the candidates (`known_candidates`). A search that
-raised an exception is repeated.
+The search depends on a node's pools and on which devices in them are held, but not on pods or on the node itself. The
+result of a search is therefore valid on every node with the same pools: for a preemptor, for a retried pod, and for the
+next pod with equal requests. Results refer to requests by identity, so equal claims share their request objects. The
+cache contains found allocations, failed searches, and information about the candidates (`known_candidates`). A search
+that raised an exception is repeated.
 
 A change of the held devices in a pool (`InUse.pools`) invalidates the results that use the pool. A change of slices,
 classes or rules invalidates everything. Nothing is cached if several pools share their counters

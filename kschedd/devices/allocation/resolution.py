@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (Allocate, validateDeviceRequest, isSelectable).
-Errors: Raises AllocationError for a claim or class that cannot be used.
+Errors: AllocationError for a claim or class that cannot be used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -135,7 +135,7 @@ class RequestResolver:
                         yield device
 
     def _counts_to_all(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether a selected device counts for mode All: it has the capacity, by the rule even if in use."""
+        """Return whether a selected device counts for mode All: it has the capacity, even if in use (by the rule)."""
         if not self.rules.all_needs_capacity or not self.rules.consumable_capacity:
             return self.capacity_fits(wanted, device, _NOTHING)
         try:

@@ -5,7 +5,7 @@ its allocation.
 
 Source: Kubernetes v1.34, v1.36 and v1.37, dynamic-resource-allocation/structured (Allocate: results, configs,
 createNodeSelector).
-Errors: Raises AllocationError for a slice with a node selector that has several terms.
+Errors: AllocationError for a slice with a node selector that has several terms.
 """
 
 import uuid

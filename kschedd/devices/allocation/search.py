@@ -248,7 +248,7 @@ class Search:
         return alike[0] in span and alike[-1] in span
 
     def _suits(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether the device is selected, and has enough capacity if the search has not taken any of it."""
+        """Return whether the device is selected, and has enough capacity as long as the search has taken none of it."""
         return self.resolver.selected(wanted, device) and self.resolver.capacity_fits(wanted, device, _NOTHING)
 
     def _is_kept_back(self, wanted: ResolvedRequest, device: Device) -> bool:

@@ -6,7 +6,7 @@ argument. Cost is counted in upstream's units: one per call, and a tenth of the 
 
 Source: cel-spec doc/langdef.md (List of Standard Definitions); cel-go ext/strings.go; apiserver/pkg/cel/functions
 (quantity.go, semverlib.go, lists.go, cost.go).
-Errors: An overload's function may raise CelFailure.
+Errors: CelFailure, from the function of an overload.
 """
 
 import math

@@ -10,7 +10,7 @@ upstream's. cel-python takes 184 µs for one selector on one device; this module
 
 Source: dynamic-resource-allocation/cel/compile.go; cel-go checker, interpreter (runtimecost.go) and their messages;
 CELSelectorExpressionMaxCost and CELSelectorExpressionMaxLength of api/resource/v1.
-Errors: `compile_selector` and `compile_condition` raise CelCompileError; `matches` and `holds` raise CelFailure.
+Errors: CelCompileError from `compile_selector` and `compile_condition`; CelFailure from `matches` and `holds`.
 """
 
 from collections.abc import Callable, Mapping
@@ -137,7 +137,7 @@ def _compiled(expression: str, variables: Mapping[str, str] | None, fields: Mapp
 
 
 def _is_pattern(node: Expr) -> bool:
-    """Return whether a literal is a valid regular expression; other nodes may be one at run time."""
+    """Return whether a literal is a valid regular expression; other nodes may become one at run time."""
     if not isinstance(node, Literal) or not isinstance(node.value, str):
         return True
     try:
@@ -148,7 +148,7 @@ def _is_pattern(node: Expr) -> bool:
 
 
 def _element(of_type: str) -> str:
-    """Return the element type of a list or the value type of a map; `_iterated` is the type that iteration yields."""
+    """Return the element type of a list or the value type of a map; `_iterated` returns the type of iteration."""
     base, _, inside = of_type.partition("(")
     inside = inside[:-1]
     if base == "list":

@@ -5,7 +5,7 @@ defined here.
 
 Source: cel-go interpreter (attributes.go, interpretable.go, runtimecost.go) and its messages; the limit is
 CELSelectorExpressionMaxCost of api/resource/v1.
-Errors: Errors: CelFailure, and TooExpensive above the limit.
+Errors: CelFailure, and TooExpensive above the limit.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping

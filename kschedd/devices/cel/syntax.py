@@ -6,7 +6,7 @@ Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree cont
 traversals of the tree cannot overflow the stack.
 
 Source: cel-spec doc/langdef.md (Syntax); messages and positions as in cel-go's parser.
-Errors: Errors: CelSyntaxError, with the line, the column and the source line.
+Errors: CelSyntaxError, with the line, the column and the source line.
 """
 
 import re

@@ -6,7 +6,7 @@ equal in Python.
 
 Source: cel-spec doc/langdef.md (Values, Equality); apiserver/pkg/cel (quantity.go, semver.go); blang/semver v4.
 Units: a Quantity is a whole number of billionths.
-Errors: Errors: CelFailure, for evaluation errors.
+Errors: CelFailure, for evaluation errors.
 """
 
 import math
@@ -70,7 +70,7 @@ class Semver:
 
     @property
     def precedence(self) -> tuple[Any, ...]:
-        """Sort key in semver order: a pre-release before its release, numeric identifiers before alphanumeric ones."""
+        """Sort key in semver order: a pre-release precedes its release, and numeric identifiers alphanumeric ones."""
         pre = tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in self.pre)
         return (self.core, not self.pre, pre)
 

@@ -2,13 +2,13 @@
 
 A device with `allowMultipleAllocations` is allocated in shares as long as the capacity consumed by all shares stays
 within its values. A request contains the wanted amount of a capacity. The capacity's `requestPolicy` rounds this amount
-up (to the next of some values, or to a number of steps above a minimum). It also defines the consumption of requests
-that contain no amount (without a policy: the whole capacity). Capacities that are missing in the request are consumed
-as well. The same check applies to devices that are allocated as whole devices.
+up (to the next of some values, or to a number of steps above a minimum). The `requestPolicy` also defines the
+consumption of requests that contain no amount (without a policy: the whole capacity). Capacities that are missing in
+the request are consumed as well. The same check applies to devices that are allocated as whole devices.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
 structured/internal/types.go (ConsumedCapacityCollection). Units: amounts are exact; a step is counted in whole units
-(int64), or with the feature fractional_capacity in thousandths if the range is given in thousandths. Errors: Raises
+(int64), or with the feature fractional_capacity in thousandths if the range is given in thousandths. Errors:
 CapacityError for an amount that upstream's arithmetic cannot represent; without the feature capacity_representable, the
 amount overflows as in upstream.
 """
@@ -144,7 +144,7 @@ def _in_steps_of_thousandths(requested: str, valid_range: Raw) -> int:
 
 
 def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
-    """Return whether a range is counted in thousandths: its values are whole thousandths, its step at least one."""
+    """Return whether a range is counted in thousandths: all values are whole thousandths, and the step is not 0."""
     if not rules.fractional_capacity:
         return False
     given = [valid_range[name] for name in ("min", "max", "step") if valid_range.get(name) is not None]

@@ -10,7 +10,7 @@ that cached selector results (`Device.verdicts`) are kept. Slices are sorted by 
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
 (NodeMatches). Upstream 1.34 gathers slices in no particular order; kschedd sorts them by name, as in 1.36.
-Errors: Raises InventoryError if a node selector cannot be parsed.
+Errors: InventoryError if a node selector cannot be parsed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -251,7 +251,7 @@ class Inventory:
         return (found for _, found in self._read.values())
 
     def usable_on(self, node: Node) -> list[Slice]:
-        """Return the slices that the node may be able to use, by name: those that do not name another node."""
+        """Return the slices that the node may be able to use, by name: all that do not name another node."""
         local = self._by_node.get(node.name, [])
         return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
 

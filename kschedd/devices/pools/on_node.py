@@ -9,7 +9,7 @@ Pools with binding conditions come last.
 
 Source: Kubernetes v1.34, v1.36 and v1.37,
 dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go (GatherPools, buildPool).
-Errors: Raises InventoryError if the node selector of a slice cannot be parsed.
+Errors: InventoryError if the node selector of a slice cannot be parsed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

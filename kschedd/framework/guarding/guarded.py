@@ -1,11 +1,11 @@
 """GuardedPlugin: an out-of-tree plugin with guarded versions of its methods.
 
-`GuardedRegistry.make` constructs the plugin inside the guard. It reads every attribute that the scheduler needs
-(methods, dependencies, registered events) once, and returns a GuardedPlugin with only these attributes. A call passes
-read-only views instead of the scheduler's own objects (`views`), and its return value is validated and copied
+`GuardedRegistry.make` constructs the plugin inside the guard. The registry reads every attribute that the scheduler
+needs (methods, dependencies, registered events) once, and returns a GuardedPlugin with only these attributes. A call
+passes read-only views instead of the scheduler's own objects (`views`), and its return value is validated and copied
 (`answers`) before the scheduler uses it. In-tree plugins are not guarded: they are part of the program.
 
-Owns: each plugin's guard. Fails: Construction raises PluginLoadError, and the methods raise PluginError.
+Owns: each plugin's guard. Fails: construction raises PluginLoadError, and the methods raise PluginError.
 """
 
 import inspect

@@ -10,12 +10,12 @@ that does not respond within the plugin's limit is killed. If a process was kill
 error of the plugin, and the next attempt gets a new process. Starting a process, and creating a plugin in it, each have
 the same time limit as creating a plugin in the daemon. Processes that a plugin has forked end with the worker process.
 
-No library fits: Standard alternatives do not fit: `concurrent.futures` breaks the whole pool if one process dies, and
+No library fits: `concurrent.futures` breaks the whole pool if one process dies, and
 cannot end a process that hangs; `anyio.to_process` and trio-parallel include the start of a process in the limit of the
 call.
 
 Owns: the processes, and the serialized nodes that have been sent.  Ends: with `close`.
-Fails: Errors: PluginError, PluginTimeout.
+Fails: PluginError, PluginTimeout.
 """
 
 import hashlib

@@ -10,7 +10,7 @@ An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": why} i
 when the pipe is closed, whatever a plugin is doing at that time, because a separate thread reads the pipe.
 
 If a plugin forks a process there, that process ends when it returns from the plugin, or with the worker process; it
-never sends answers. All of these processes belong to one process group.
+never sends answers. A worker process and the processes forked from it belong to one process group.
 """
 
 import contextlib

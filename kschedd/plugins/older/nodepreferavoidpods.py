@@ -1,6 +1,6 @@
 """NodePreferAvoidPods: an annotation of a node names controllers; their pods should avoid the node.
 
-Such a node scores 0 for pods of these ReplicationControllers or ReplicaSets, and 100 for all other pods. With the usual
+A node scores 0 for pods of the named ReplicationControllers or ReplicaSets, and 100 for all other pods. With the usual
 weight of 10000, this outweighs every other score. This plugin belongs to older releases; today a taint with the effect
 PreferNoSchedule replaces it. Source: Kubernetes v1.22, plugins/nodepreferavoidpods/node_prefer_avoid_pods.go. Errors:
 none; an invalid annotation has no effect.

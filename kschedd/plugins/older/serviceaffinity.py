@@ -6,7 +6,7 @@ that have all of its labels. Score, for each label in `antiAffinityLabelsPrefere
 the Service's pods are on nodes with the same value. This plugin belongs to older releases; today InterPodAffinity
 replaces it.
 
-Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go. Differences: "First" refers to the order in which
+Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go. Differences: "first" refers to the order in which
 nodes are visited, and Services are sorted by name; upstream defines neither order. Codes: 1, the node's labels differ.
 Units: raw scores are numbers of pods.
 """

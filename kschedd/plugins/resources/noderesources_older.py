@@ -2,7 +2,7 @@
 
 The balance of cpu and memory is computed as in v1.18.
 
-These scores differ from today's NodeResourcesFit in three ways: a resource that the node lacks counts, an extended
+The old scores differ from today's NodeResourcesFit in three ways: a resource that the node lacks counts, an extended
 resource counts even if the pod does not request it, and utilization is the share that is not free, rounded up.
 
 Source: Kubernetes v1.22, plugins/noderesources/least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go,

@@ -6,8 +6,8 @@ caused by the pod, with 75 for no change. Pods without requests are not scored, 
 the same node.
 
 With the argument `arithmetic: difference`, the default for files of v1.18, the score is 100 minus the difference
-between the shares of cpu and memory. This arithmetic applies to every pod, and gives 0 if cpu or memory is exhausted
-(`noderesources_older`).
+between the shares of cpu and memory. The arithmetic `difference` applies to every pod, and gives 0 if cpu or memory is
+exhausted (`noderesources_older`).
 
 Devices that provide an extended resource count as in NodeResourcesFit (extended_resources).
 

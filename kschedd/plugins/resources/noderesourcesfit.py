@@ -5,7 +5,7 @@ are left to DynamicResources, and their devices count in the score.
 
 Rules: extended_resources. Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest),
 resource_allocation.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go. Units: int64; CPU in
-millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: Shapes: N rows; one
+millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: N rows; one
 contiguous column for each resource. Columns are only read, never written. Codes: bit 0, the pod requests more than the
 node's allocatable; bit 1, too many pods; bit 2 + i, the i-th requested resource is insufficient. For a pod with more
 than 32 requested resources, the bits from 2 on are instead a number that identifies the set of insufficient resources.

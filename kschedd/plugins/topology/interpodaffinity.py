@@ -69,10 +69,10 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
     """Return an incoming pod's term in the form that releases before 1.37 evaluate against existing pods.
 
-    Upstream adds to the term the namespaces that the namespaceSelector selects. It should then clear the selector, but
-    clears only the selector of a copy (kubernetes#141526). The selector is therefore evaluated again, on a namespace
-    without labels. A selector that matches empty labels (only NotIn and DoesNotExist) therefore selects every
-    namespace.
+    Upstream adds to the term the namespaces that the namespaceSelector selects. Upstream should then clear the
+    selector, but clears only the selector of a copy (kubernetes#141526). The selector is therefore evaluated again, on
+    a namespace without labels. A selector that matches empty labels (only NotIn and DoesNotExist) therefore selects
+    every namespace.
     """
     selector = term.namespace_selector
     if selector is None or not selector.matches({}):

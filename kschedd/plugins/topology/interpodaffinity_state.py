@@ -1,7 +1,8 @@
 """InterPodAffinity's state in an attempt: pods by domain for each term, also as columns for the dry run of preemption.
 
 In the dry run every row represents a separate cluster, in which pods of that node were removed. Only the count of the
-node's own domain and the total differ between rows. One number per row therefore replaces a copy of the state.
+node's own domain and the total differ between rows. Each row therefore needs only one number instead of a copy of the
+state.
 
 Source: Kubernetes v1.34, plugins/interpodaffinity/filtering.go (preFilterState, updateWithPod). Shapes: counts of a
 tally have an int64 for each value id of the key's column, and a last element, 0, for rows without the key; counts and

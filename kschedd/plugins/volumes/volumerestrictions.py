@@ -1,9 +1,9 @@
 """VolumeRestrictions: a node passes if none of its pods uses a disk of the incoming pod that cannot be shared.
 
-Such disks are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read) and EBS volumes. A claim
-with access mode ReadWriteOncePod can have only one user in the whole cluster. While another pod uses the claim no node
-passes, but preempting that pod helps. Source: Kubernetes v1.34, plugins/volumerestrictions/volume_restrictions.go.
-Errors: a claim that does not exist rejects the pod in PreFilter.
+Disks that cannot be shared are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read), and EBS
+volumes. A claim with access mode ReadWriteOncePod can have only one user in the whole cluster. While another pod uses
+the claim no node passes, but preempting that pod helps. Source: Kubernetes v1.34,
+plugins/volumerestrictions/volume_restrictions.go. Errors: a claim that does not exist rejects the pod in PreFilter.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
-"""Table cells of pods, nodes and namespaces for `get`, and the parts that all cells are built of.
+"""Table cells of pods, nodes and namespaces for `get`, and the functions from which all cells are built.
 
-`kind_tables` has the columns of all kinds.
+`kind_tables` contains the columns of all kinds.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
@@ -24,10 +24,11 @@ _ROLE_PREFIX = "node-role.kubernetes.io/"
 
 @attrs.frozen
 class RowContext:
-    """Data for a row besides the object itself."""
+    """Data for a row, in addition to the object itself."""
 
     now: float
-    # node -> total requests of its pods: cpu in millicores, the rest in whole units (required for `-o wide` of nodes)
+    # node -> total requests of its pods: cpu in millicores, other resources in whole units (required for `-o wide` of
+    # nodes)
     requested: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
 
 
@@ -70,7 +71,7 @@ def age_cell(raw: Raw, around: RowContext) -> str:
 
 
 def joined(values: Iterable[Any], most: int = 0, absent: str = NONE) -> str:
-    """Return the values separated by commas, at most `most` of them (0: all)."""
+    """Return at most `most` of the values (0: all), separated by commas."""
     found = [str(value) for value in values]
     more = f" + {len(found) - most} more..." if most and len(found) > most else ""
     return ",".join(found[: most or None]) + more if found else absent
@@ -138,7 +139,7 @@ def _exit_words(ended: Raw) -> str:
 
 
 def _initializing(pod: Raw) -> str:
-    """Return `Init:0/2` or another `Init:` status until the init containers have completed; "" afterwards."""
+    """Return `Init:0/2` or another `Init:` status until the init containers have completed, and then ""."""
     sidecars = _restartable(pod)
     total = len(spec(pod).get("initContainers") or ())
     for place, container in enumerate(status(pod).get("initContainerStatuses") or ()):
@@ -215,7 +216,7 @@ def _zone(node: Raw, around: RowContext) -> str:
 
 
 def taint_text(taint: Raw) -> str:
-    """Return `key=value:Effect`, as kubectl and the scheduler's messages print it."""
+    """Return `key=value:Effect`, the format of kubectl and of the scheduler's messages."""
     value = taint.get("value")
     return f"{taint.get('key', '')}{'=' + value if value else ''}:{taint.get('effect', '')}"
 

@@ -1,7 +1,7 @@
-"""A table of columns that the user chooses (`-o custom-columns`), each a header and a path into the object.
+"""A table with columns that the user defines (`-o custom-columns`), each by a header and a path into the object.
 
-Cells are printed as by kubectl: `<none>` if the path matches nothing, several values separated by commas, maps and
-lists in Go's notation.
+Cells have the same text as in kubectl: `<none>` if the path matches nothing, several values separated by commas, maps
+and lists in Go's notation.
 
 Source: Kubernetes v1.34, kubectl pkg/cmd/get/customcolumn.go, which prints values with Go's %v.
 """
@@ -67,7 +67,7 @@ def _cell(column: CustomColumn, raw: Mapping[str, Any]) -> str:
 
 
 def _go_text(value: Any) -> str:
-    """Return a value as Go's fmt prints it with %v."""
+    """Return a value in the format of Go's %v."""
     if value is None:
         return "<nil>"
     if isinstance(value, str):

@@ -8,7 +8,7 @@ from kschedd.printing.columns.by_kind import Cells, Raw, RowContext, meta
 
 
 def event_moment(event: Raw) -> str:
-    """Return the time when the event was last observed, as sortable text."""
+    """Return the time at which the event was last observed, as text that can be sorted."""
     times = ((event.get("series") or {}).get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return str(next((time for time in times if time), meta(event).get("creationTimestamp") or ""))
 

@@ -1,8 +1,8 @@
-"""The columns of each kind, the same as kube-apiserver's, and the table that `get` prints for objects.
+"""The columns of each kind, which are the same as kube-apiserver's, and the table that `get` prints for objects.
 
-`columns.json` beside this module has the columns by kind (name, type, format, description, priority), and under ""
-those of kinds without columns of their own. For these, kube-apiserver shows the creation time and `get` the age.
-Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
+`columns.json` beside this module contains the columns by kind (name, type, format, description, priority), and under ""
+the columns of kinds without their own. For kinds without their own columns, kube-apiserver shows the creation time, and
+`get` the age. Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
 import json
@@ -55,7 +55,7 @@ _CELLS: Final[Mapping[str, Cells]] = {
 
 @attrs.frozen
 class Definition:
-    """A column in kube-apiserver's description; columns with a priority above 0 are for `-o wide`."""
+    """A column as kube-apiserver describes it; columns with a priority above 0 are for `-o wide`."""
 
     name: str
     type: str
@@ -65,7 +65,7 @@ class Definition:
 
     @property
     def shown(self) -> dict[str, Any]:
-        """The TableColumnDefinition."""
+        """The column as a TableColumnDefinition."""
         return attrs.asdict(self)
 
 
@@ -83,18 +83,18 @@ def _definitions() -> Mapping[str, Sequence[Definition]]:
 
 
 def definitions_of(kind: str) -> Sequence[Definition]:
-    """Return the columns of a kind; "" is any kind without columns of its own."""
+    """Return the columns of a kind; "" represents every kind without its own columns."""
     return _definitions().get(kind) or _definitions()[""]
 
 
 def cell_of(kind: str, name: str) -> Cell:
-    """Return the cell function of a column by its name."""
+    """Return the cell function for a column name."""
     return _CELLS.get(kind, {}).get(name) or _ANY.get(name) or (lambda raw, around: "")
 
 
 @cache
 def columns_of(kind: str) -> tuple[Column, ...]:
-    """Return the columns that `get` prints, wide ones included; a kind without columns has a name and an age."""
+    """Return the columns that `get` prints, including wide columns; a kind without columns has a name and an age."""
     if kind not in _definitions():
         return Column("NAME", name_cell), Column("AGE", age_cell)
     own = [Column(each.name.upper(), cell_of(kind, each.name), each.priority > 0) for each in definitions_of(kind)]
@@ -123,8 +123,8 @@ def table_of(
 ) -> Table:
     """Return the table that `get` prints.
 
-    `namespaces` adds a NAMESPACE column first. `prefix` precedes each name (`pod/`). Each label of `label_columns` has
-    a column, whose header is the key without its prefix.
+    With `namespaces`, the first column is NAMESPACE. `prefix` is put before each name (`pod/`). Each label in
+    `label_columns` has a column with the key, without its prefix, as header.
     """
     columns = [column for column in columns_of(kind) if wide or not column.wide]
     headers = [column.header for column in columns]

@@ -1,7 +1,7 @@
 """The order of `--sort-by`: quantities by amount, times by moment, numbers by size, other values in natural order.
 
-The type of a field is determined from all its values together, so that the order is consistent: cpu values are
-quantities if each of them is one. Objects without the field are first.
+The type of a field is determined from all its values, so that the order is consistent: cpu values are quantities if
+every value is a quantity. Objects without the field come first.
 
 Source: Kubernetes v1.34, kubectl/pkg/cmd/get/sorter.go.
 """
@@ -21,8 +21,8 @@ Key = tuple[int, Any]
 
 def natural(text: str) -> tuple[tuple[int, int, str, int], ...]:
     """Return a natural sort key: `web-9` sorts before `web-10`."""
-    # A run of digits sorts as a digit among other characters, then by its value, then by its leading zeros. Values are
-    # compared by length first, since a run may be longer than `int` accepts.
+    # A run of digits sorts like a digit among other characters, then by its value, then by its leading zeros. Values
+    # are compared by length first, because a run may be longer than `int` accepts.
     return tuple(
         (ord("0"), len(value := piece.lstrip("0")), value, len(piece))
         if piece.isascii() and piece.isdigit()
@@ -32,7 +32,7 @@ def natural(text: str) -> tuple[tuple[int, int, str, int], ...]:
 
 
 def keys(values: Sequence[Any]) -> list[Key]:
-    """Return a sort key for each value; None is an absent value."""
+    """Return a sort key for each value; None represents an absent value."""
     present = [value for value in values if value is not None]
     for reading in (_number, _quantity, _time):
         try:
@@ -66,7 +66,10 @@ def _text(value: Any) -> str:
 
 
 def sort_by(objects: list[Any], value_of: Callable[[Any], Any]) -> bool:
-    """Sort in place by `value_of`. Return False, without sorting, if it returns None for every object."""
+    """Sort in place by the results of `value_of`.
+
+    Return False, without sorting, if `value_of` returns None for every object.
+    """
     values = [value_of(one) for one in objects]
     if objects and all(value is None for value in values):
         return False

@@ -1,6 +1,6 @@
 """Output of `top`: resource requests per node and per pod.
 
-No containers run, so it prints requests instead of usage.
+No containers run, so `top` prints requests instead of usage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ RESOURCES = ("cpu", "memory")
 
 
 def allocatable(node: Raw) -> dict[str, int]:
-    """Return a node's allocatable resources: cpu in millicores, the rest in whole units.
+    """Return a node's allocatable resources: cpu in millicores, other resources in whole units.
 
     Invalid quantities are omitted.
     """
@@ -31,7 +31,7 @@ def percentage(amount: int, has: int) -> str:
 
 
 def nodes_table(nodes: Sequence[Raw], requested: Mapping[str, Mapping[str, int]]) -> Table:
-    """Return one row per node. `requested`: node name -> total requests of its pods."""
+    """Return one row per node. `requested` maps node names to the total requests of their pods."""
     rows = []
     for node in nodes:
         has, takes = allocatable(node), requested.get(str(meta(node).get("name")), {})

@@ -1,6 +1,7 @@
-"""Output of `describe` for any kind: an indented tree and the events; and the parts shared by all descriptions.
+"""Output of `describe` for any kind, an indented tree and the events, and the functions shared by all descriptions.
 
-Performs no requests: related data (events, claims, queue state, pods of a node) is passed in as `DescribeContext`.
+This module makes no requests: related data (events, claims, queue state, pods of a node) is passed in as
+`DescribeContext`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,13 +19,13 @@ _INDENT = "  "
 
 @attrs.frozen
 class DescribeContext:
-    """Data printed with an object. None: not requested, or not available."""
+    """Data that is printed together with an object. None means not requested or not available."""
 
     now: float
     style: TerminalStyle
     events: Sequence[Raw] | None = None
-    queue: Raw | None = None  # the pod's state in the queue
-    waiting: Raw | None = None  # node and plugins, if Permit plugins keep the pod waiting
+    queue: Raw | None = None  # state of the pod in the queue
+    waiting: Raw | None = None  # node and plugins, if Permit plugins let the pod wait
     claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # PersistentVolumeClaims by name
     resource_claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # ResourceClaims by name
     pods: Sequence[Raw] = ()  # the node's pods
@@ -41,7 +42,7 @@ def several(label: str, values: Iterable[str], indent: str = "", width: int = 18
 
 
 def section(title: str, body: str) -> str:
-    """Return a heading with `body` below it; `<none>` on the same line if the body is empty."""
+    """Return a heading with `body` below it, or with `<none>` on the same line if the body is empty."""
     return f"{title}:\n{body}" if body else line(title, NONE)
 
 
@@ -86,7 +87,7 @@ def conditions(raw: Raw) -> str:
 
 
 def events_text(events: Sequence[Raw] | None, related: DescribeContext) -> str:
-    """Return the events of an object, which have the format of the daemon's `events.list`."""
+    """Return the events of an object, given in the format of the daemon's `events.list`."""
     if events is None:
         return ""
     if not events:
@@ -124,7 +125,7 @@ def describe_any(raw: Raw, related: DescribeContext) -> str:
 
 
 def words(field: str) -> str:
-    """Return a field name as a heading: `nodeSelector` becomes `Node Selector`."""
+    """Convert a field name to a heading: `nodeSelector` becomes `Node Selector`."""
     spaced = "".join(
         f" {char}" if char.isupper() and place and not field[place - 1].isupper() else char
         for place, char in enumerate(field)
@@ -135,7 +136,7 @@ def words(field: str) -> str:
 def tree(label: str, value: Any, indent: str = "") -> str:
     """Return a value as an indented tree.
 
-    Keys that are data, not field names (labels, resources), are printed unchanged.
+    Keys that are data and not field names (labels, resources) are printed unchanged.
     """
     match value:
         case None:
@@ -169,7 +170,7 @@ def _item(item: Any, indent: str) -> str:
     return indent + _INDENT + "- " + body.removeprefix(indent + 2 * _INDENT)
 
 
-# the field names of a selector; all other keys below a selector are labels
+# field names of a selector; all other keys below a selector are labels
 _OF_SELECTORS: Final = frozenset({"matchLabels", "matchExpressions", "matchFields", "nodeSelectorTerms"})
 
 

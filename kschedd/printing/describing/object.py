@@ -1,4 +1,4 @@
-"""Output of `describe`: pods and nodes have descriptions of their own, all other kinds share one."""
+"""Output of `describe`: pods and nodes have their own descriptions, and all other kinds share one."""
 
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.describing.describe import DescribeContext, describe_any

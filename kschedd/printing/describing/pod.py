@@ -1,4 +1,4 @@
-"""Output of `describe pod`: its node or why it is pending, its requests, volumes, claims and devices, its events."""
+"""Output of `describe pod`: node or reason for being pending, requests, volumes, claims and devices, and events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +65,7 @@ def describe_pod(pod: Raw, related: DescribeContext) -> str:
 
 
 def _why_pending(pod: Raw, related: DescribeContext) -> str:
-    """Return the PodScheduled condition, scheduling gates, Permit wait and queue state; "" for an assigned pod."""
+    """Return the PodScheduled condition, scheduling gates, Permit wait and queue state, or "" for an assigned pod."""
     if spec(pod).get("nodeName"):
         return ""
     text = ""
@@ -84,7 +84,7 @@ def _why_pending(pod: Raw, related: DescribeContext) -> str:
 
 
 def queue_words(queued: Raw) -> str:
-    """Return a pod's state in the scheduling queue as one sentence."""
+    """Return the state of a pod in the scheduling queue as one sentence."""
     place = str(queued.get("place") or "outside")
     words = ["not in it" if place == "outside" else place.replace("_", " ")]
     if queued.get("attempts"):

@@ -1,4 +1,4 @@
-"""Output of `rollout`: progress, the table of revisions, and a pod template, with kubectl's texts.
+"""Output of `rollout`: progress, the table of revisions, and a pod template, with the texts of kubectl.
 
 Source: kubectl v1.34, pkg/polymorphichelpers/rollout_status.go and history.go. Performs no requests.
 """
@@ -21,7 +21,7 @@ CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 
 @attrs.define(eq=False)
 class RolloutError(KscheddError):
-    """A rollout that has no status, or that failed."""
+    """A rollout that has no status or that failed."""
 
     why: str
 
@@ -35,7 +35,7 @@ class RolloutProgress:
 def rollout_progress(raw: Raw, revision: int = 0) -> RolloutProgress:
     """Return the progress of a rollout of a Deployment, DaemonSet or StatefulSet. Raises RolloutError.
 
-    `revision`: the revision that is expected to be rolled out (Deployments only); 0 for the newest.
+    `revision` is the revision that is expected to be rolled out (only for Deployments), or 0 for the newest.
     """
     kind = str(raw.get("kind"))
     viewers = {"Deployment": _deployment, "DaemonSet": _daemon_set, "StatefulSet": _stateful_set}
@@ -118,7 +118,10 @@ def _stateful_set(raw: Raw) -> RolloutProgress:
 
 
 def revisions_table(revisions: Mapping[int, Raw], style: TerminalStyle) -> str:
-    """Return a table of the revisions and their causes, lowest first. `revisions` has the object of each revision."""
+    """Return a table of the revisions and their causes, lowest first.
+
+    `revisions` contains the object of each revision.
+    """
     rows = [
         (str(number), str((meta(raw).get("annotations") or {}).get(CHANGE_CAUSE) or NONE))
         for number, raw in sorted(revisions.items())
@@ -127,7 +130,7 @@ def revisions_table(revisions: Mapping[int, Raw], style: TerminalStyle) -> str:
 
 
 def template_text(template: Raw, cause: str = "") -> str:
-    """Return a pod template as `rollout history --revision` prints it."""
+    """Return a pod template in the format of `rollout history --revision`."""
     annotations: dict[str, Any] = dict((template.get("metadata") or {}).get("annotations") or {})
     if cause:
         annotations[CHANGE_CAUSE] = cause

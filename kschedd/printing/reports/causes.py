@@ -1,4 +1,4 @@
-"""Output of a workload's diagnosis (cause, evidence, remedies), and of pending pods grouped by cause."""
+"""Output of the diagnosis of a workload (cause, evidence, remedies), and of pending pods grouped by cause."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ _LONGEST_LINE: Final = 4_000  # of a command or a difference
 
 
 def diagnosis(answer: Raw, style: TerminalStyle) -> str:
-    """Return the diagnosis as text; "" if there is none, or if the pod is on its node and nothing is wrong."""
+    """Return the diagnosis as text, or "" if there is none or the pod is on its node without a problem."""
     cause = answer.get("cause")
     if not cause or (cause["code"] == _NOTHING_WRONG and answer.get("node")):
         return ""
@@ -36,7 +36,7 @@ def diagnosis(answer: Raw, style: TerminalStyle) -> str:
 
 
 def label(workload: Raw) -> str:
-    """Return `deployment/web in namespace shop`; without the namespace if it is `default`."""
+    """Return `deployment/web in namespace shop`, without the namespace if it is `default`."""
     named = f"{lookup(str(workload['kind'])).singular}/{clean(str(workload['name']))}"
     space = workload.get("namespace") or "default"
     return named if space == "default" else f"{named} in namespace {clean(str(space))}"
@@ -87,9 +87,9 @@ def _cut(line: str) -> str:
 
 
 def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, *, searched: int = 0) -> str:
-    """Return the groups as a table, the total number of pods, and the remedies; for `searched` groups one was searched.
+    """Return the groups as a table, the total number of pods, and the remedies found for `searched` groups.
 
-    Without a search the text names the command that lists remedies.
+    Without a search, the text names the command that lists remedies.
     """
     where = "" if namespace is None else f" in namespace {clean(namespace)}"
     if not groups:

@@ -17,12 +17,12 @@ Raw = Mapping[str, Any]
 class UnplacedPod:
     """A pod that is not scheduled to any node.
 
-    `why` is the scheduler's message, and `cause` the reason why its workload cannot be placed. `remedy` is a change
-    that was verified for the whole workload, "" if none was found.
+    `why` is the scheduler's message, and `cause` is the reason why the pod's workload cannot be placed. `remedy` is a
+    change that was verified for the whole workload, or "" if none was found.
     """
 
-    pod: str  # for a workload whose pods could not be created: its kind and name
-    new: bool  # it is one of the manifests' pods; otherwise it was placed, or would have been placed
+    pod: str  # for a workload without created pods: its kind and name
+    new: bool  # True for a pod of the manifests; otherwise the pod was placed or would have been placed
     why: str
     code: str = ""
     cause: str = ""
@@ -39,7 +39,7 @@ class UnplacedPod:
 
 @attrs.frozen
 class CauseOfSome:
-    """Pods, or workloads whose pods could not be created, with a common cause. The first has the remedy."""
+    """Pods with a common cause, or workloads for which no pods could be created. The first one has the remedy."""
 
     those: Sequence[UnplacedPod]
 
@@ -58,8 +58,8 @@ class CheckReport:
     """The results of `check`. `pods`, `usage` and `summary` have the format of the method `fork.diff`."""
 
     unplaced: list[UnplacedPod] = attrs.field(factory=list)
-    refused: list[UnplacedPod] = attrs.field(factory=list)  # workloads whose pods could not be created
-    # Objects of the manifests that admission rejected, and the reasons.
+    refused: list[UnplacedPod] = attrs.field(factory=list)  # workloads for which no pods could be created
+    # Objects in the manifests that admission rejected, and the reasons.
     forbidden: list[str] = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)  # unusable input
     warnings: list[str] = attrs.field(factory=list)
@@ -76,7 +76,7 @@ class CheckReport:
 
     @property
     def causes(self) -> list[CauseOfSome]:
-        """The unplaced pods and the workloads without pods, grouped by cause, largest group first."""
+        """The unplaced pods and the workloads without pods, grouped by cause, with the largest group first."""
         groups: dict[tuple[str, str, bool], list[UnplacedPod]] = {}
         for each in (*self.unplaced, *self.refused):
             groups.setdefault((each.code, each.cause or each.pod, each.new), []).append(each)
@@ -196,7 +196,7 @@ def as_json(report: CheckReport) -> str:
 
 
 def as_junit(report: CheckReport) -> str:
-    """Return a test case for each pod that is created or loses its place, and one for the input."""
+    """Return a test case for each pod that is created or loses its place, and a test case for the input."""
     failures = {
         pod.pod: "\n".join(text for text in (pod.cause, pod.why, pod.remedy) if text)
         for pod in (*report.unplaced, *report.refused)
@@ -250,5 +250,5 @@ def _moved(pod: Raw) -> str:
 
 
 def _code(text: str) -> str:
-    """Return the text as code, safe within a table."""
+    """Return the text as code that is safe in a table."""
     return "`" + " ".join(text.split()).replace("`", "'").replace("|", "\\|") + "`"

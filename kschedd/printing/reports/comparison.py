@@ -87,7 +87,7 @@ def as_html(found: Raw, most: int) -> str:
 
 
 def _summaries(found: Raw) -> Iterator[tuple[Sequence[str], Sequence[Sequence[str]]]]:
-    """Yield the tables before the pods: what decides, and the summary of a long comparison."""
+    """Yield the tables before the pods: the deciding reasons, and the summary of a long comparison."""
     if found["rules"]:
         rows = [(_named(rule), f"{rule['pods']:,}", _what(rule)) for rule in found["rules"]]
         yield ("rule", "pods", "what it changes"), rows

@@ -1,4 +1,4 @@
-"""Tables of the daemon's state: connected clients, and use of its limits."""
+"""Tables of the daemon's state: connected clients, and usage of its limits."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ Raw = Mapping[str, Any]
 
 
 def limits_table(limits: Sequence[Raw]) -> Table:
-    """Return each limit, its use, and the effect of reaching it."""
+    """Return each limit, its usage, and the effect of reaching it."""
     rows = [
         (
             str(bound["name"]),

@@ -1,4 +1,4 @@
-"""Output of the debugger's state: the stop, the attempt so far, breakpoints, and the cluster's time."""
+"""Output of the debugger's state: the stop, the attempt so far, breakpoints, and the time of the cluster."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -7,7 +7,7 @@ from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import NONE, Table, clean, render
 
-# texts for the outcome of an attempt
+# texts for the outcomes of an attempt
 _ENDS: Final[Mapping[str, str]] = {
     "scheduled": "the attempt has chosen {node}",
     "unschedulable": "the attempt has found no node",
@@ -17,7 +17,7 @@ _ENDS: Final[Mapping[str, str]] = {
 
 
 def stop_text(state: Raw) -> str:
-    """Return one line: whether scheduling is stopped, where, and why."""
+    """Return one line that shows whether scheduling is stopped, where, and why."""
     stopped = state.get("stopped")
     if not stopped:
         until = state.get("running_until")
@@ -53,7 +53,7 @@ def _tried(member: Raw) -> str:
 
 
 def where_text(state: Raw, style: TerminalStyle) -> str:
-    """Return the stop and all data of the attempt."""
+    """Return the stop and all data of the current attempt."""
     text = stop_text(state) + "\n"
     if state.get("holder"):
         keeps = " and keeps scheduling stopped" if state.get("keep") and state.get("stopped") else ""
@@ -110,7 +110,7 @@ def _listed(names: Sequence[Any], most: int = 10) -> str:
 
 
 def _scores(scores: Sequence[Raw]) -> Table:
-    """Return each node's weighted scores so far, the best node first."""
+    """Return the weighted scores of each node so far, with the best node first."""
     plugins = list(scores[0]["plugins"])
     rows = [
         (
@@ -139,7 +139,7 @@ def breakpoints_table(breakpoints: Sequence[Raw]) -> Table:
 
 
 def breakpoint_text(breakpoint: Raw) -> str:
-    """Return a breakpoint's options, as on the command line."""
+    """Return the options of a breakpoint, as on the command line."""
     flags = {name: name for name in ("pod", "selector", "node", "plugin", "point", "outcome")} | {
         "plugin": "plugin-name"
     }
@@ -149,7 +149,7 @@ def breakpoint_text(breakpoint: Raw) -> str:
 
 
 def time_text(time: Raw) -> str:
-    """Return one line: the cluster's time, and its speed."""
+    """Return one line with the time of the cluster and its speed."""
     if time["virtual"]:
         return f"{time['time']}, virtual: it stands still until `advance` or `debug until` moves it."
     return f"{time['time']}, {speed_text(time['speed'])}."

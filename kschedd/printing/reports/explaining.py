@@ -13,7 +13,7 @@ _PASSED = ("", "Success", "Skip")
 def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node: bool = False, most: int = 12) -> str:
     """Return the result as text.
 
-    `node` restricts it to one node. Otherwise at most `most` nodes are listed, or all with `every_node`.
+    `node` restricts the result to one node. Without `node`, at most `most` nodes are listed, or all with `every_node`.
     """
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
@@ -29,7 +29,7 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
 
 
 def _attempt(answer: Raw) -> str:
-    """Return the recorded outcome of a past attempt; "" if none is explained."""
+    """Return the recorded outcome of a past attempt, or "" if no past attempt is explained."""
     attempt, decision = answer.get("attempt"), answer.get("decision") or {}
     if not attempt:
         return ""
@@ -45,7 +45,7 @@ def _attempt(answer: Raw) -> str:
 
 
 def _dumped(answer: Raw, style: TerminalStyle) -> str:
-    """Return the message of the scheduler of the cluster that the dump is from."""
+    """Return the message of the scheduler in the cluster from which the dump was taken."""
     recorded = answer.get("dumped")
     if not recorded:
         return ""
@@ -74,7 +74,7 @@ def _nodes(value: Any) -> list[str]:
 
 
 def _where(answer: Raw, style: TerminalStyle) -> str:
-    """Return the result as a sentence: the pod's node, the node it would get, or that no node is feasible."""
+    """Return the result as a sentence: the pod's node, the node that it would get, or that no node is feasible."""
     pod = _name(answer.get("pod"))
     reserved = answer.get("reserved") or {}
     held, ties, totals = (
@@ -138,7 +138,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
 
 
 def _candidates(preemption: Raw, style: TerminalStyle) -> str:
-    """Return the other candidates for preemption, and the deciding criterion."""
+    """Return the other candidates for preemption, and the criterion that decided."""
     count, candidates = preemption.get("candidate_count") or 0, preemption.get("candidates") or ()
     if count < 2:
         return ""
@@ -161,7 +161,7 @@ def _candidates(preemption: Raw, style: TerminalStyle) -> str:
 
 
 def _on_node(answer: Raw, node: str, style: TerminalStyle) -> str:
-    """Return each plugin's result for one node."""
+    """Return the result of each plugin for one node."""
     verdict = next((v for v in answer.get("verdicts") or () if v.get("node") == node), None)
     if verdict is None:
         return ""
@@ -197,7 +197,7 @@ def _some(names: Sequence[str], most: int) -> str:
 
 
 def _elsewhere(verdicts: Sequence[Raw], style: TerminalStyle, limit: int) -> str:
-    """Return the reason why each node was rejected. Many nodes are grouped by reason."""
+    """Return the reasons why nodes were rejected. Many nodes are grouped by reason."""
     if not verdicts:
         return ""
     nodes = {str(v.get("node") or "") for v in verdicts}

@@ -1,4 +1,4 @@
-"""Output of `scheduler.explain_group`: the expected result of a PodGroup's next cycle, pod by pod."""
+"""Output of `scheduler.explain_group`: the expected result of the next cycle of a PodGroup, pod by pod."""
 
 from kschedd.printing.columns.by_kind import Raw
 from kschedd.printing.terminal.style import TerminalStyle

@@ -1,4 +1,4 @@
-"""Output of a fork's differences: lines that begin with +, ~ or -, and a summary.
+"""Output of the differences of a fork: lines that begin with +, ~ or -, and a summary.
 
 +  added: placed pods, new nodes and objects
 ~  changed: pods that moved to another node, nodes, objects, the configuration
@@ -39,7 +39,7 @@ def is_different(diff: Raw) -> bool:
 
 
 def without_place(diff: Raw) -> list[Raw]:
-    """Return the unplaced pods that were placed before, or are new."""
+    """Return the unplaced pods that were placed before or are new."""
     return [pod for pod in diff["pods"] if pod["change"] == "pending"]
 
 

@@ -1,4 +1,4 @@
-"""Output of a summary of pods by namespace, workload and zone, before a long list of pods."""
+"""Output of a summary of pods by namespace, workload and zone, which precedes a long list of pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -6,16 +6,16 @@ from typing import Any, Final
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import Table, render
 
-LONG: Final = 20  # pods; a shorter list needs no summary
+LONG: Final = 20  # number of pods; a shorter list needs no summary
 _MOST_ROWS: Final = 10
 
 Raw = Mapping[str, Any]
 
 
 def summary_tables(summary: Raw, *, compared: bool) -> Iterator[tuple[Table, int]]:
-    """Yield the tables that have several rows, with the number of rows left out.
+    """Yield the tables that have several rows, each with the number of omitted rows.
 
-    `compared`: two states are compared. Otherwise only the second one counts.
+    With `compared`, two states are compared. Without `compared`, only the second state counts.
     """
     namespaces: Sequence[Raw] = summary["namespaces"]
     some = compared and any(group["changed"] < group["pods"] for group in namespaces)
@@ -48,7 +48,7 @@ def summary_tables(summary: Raw, *, compared: bool) -> Iterator[tuple[Table, int
 
 
 def summary_text(summary: Raw, *, compared: bool) -> str:
-    """Return the tables as text, each followed by an empty line; "" without any."""
+    """Return the tables as text, each followed by an empty line, or "" if there are none."""
     parts = []
     for table, left_out in summary_tables(summary, compared=compared):
         more = f"... and {left_out:,} more (-o json lists all)\n" if left_out else ""

@@ -15,7 +15,7 @@ _SHOWN: Final = 25
 
 
 def profile_tables(profile: Raw) -> list[Table]:
-    """Return two tables, by task or thread and by function: the share of all samples."""
+    """Return two tables, by task or thread and by function, with the share of all samples."""
     looks = max(1, profile["looks"])
     owners: Counter[str] = Counter()
     own: Counter[str] = Counter()
@@ -28,7 +28,7 @@ def profile_tables(profile: Raw) -> list[Table]:
         own[frames[-1]] += count
         for frame in set(frames):
             total[frame] += count
-    # Ties are sorted by name, so that the same profile always has the same order.
+    # Ties are sorted by name, so that equal profiles have equal order.
     by_owner = sorted(owners.items(), key=lambda each: (-each[1], each[0]))[:_SHOWN]
     functions = sorted(total, key=lambda name: (-own[name], -total[name], name))[:_SHOWN]
     return [
@@ -41,7 +41,7 @@ def profile_tables(profile: Raw) -> list[Table]:
 
 
 def _owner_of(stack: Raw) -> str:
-    """Return the task for the event loop's thread; the thread's name for other threads."""
+    """Return the task if the thread is that of the event loop, and otherwise the name of the thread."""
     frames = stack["frames"]
     if frames[:1] == [_IDLE]:
         return f"{stack['thread']} {_IDLE}"
@@ -53,7 +53,7 @@ def _share(count: int, looks: int) -> str:
 
 
 def collapsed(profile: Raw) -> str:
-    """Return a line for each stack: its frames, joined by semicolons, and its number of samples."""
+    """Return a line for each stack, with its frames joined by semicolons and its number of samples."""
     lines = [";".join((stack["thread"], *stack["frames"])) + f" {stack['count']}\n" for stack in profile["stacks"]]
     return "".join(lines)
 

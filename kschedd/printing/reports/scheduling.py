@@ -1,4 +1,4 @@
-"""Output of the scheduler's state: the queue, waiting pods, decisions, status, score weights."""
+"""Output of the scheduler's state: the queue, waiting pods, decisions, status, and score weights."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -51,7 +51,7 @@ def queue_table(pods: Sequence[Raw]) -> Table:
 
 
 def history_table(history: Sequence[Raw]) -> Table:
-    """Return one pod's moves between sub-queues, with times in seconds since it was first added."""
+    """Return the moves of one pod between sub-queues, with times in seconds since the pod was first added."""
     start = next((h["time_s"] for h in history if isinstance(h.get("time_s"), int | float)), 0.0)
     rows = []
     for move in history:
@@ -69,7 +69,7 @@ def history_table(history: Sequence[Raw]) -> Table:
 
 
 def stays_text(pod: Raw) -> str:
-    """Return the time of a pod's first attempt, and its time in each sub-queue; "" if unknown."""
+    """Return the time of a pod's first attempt and its time in each sub-queue, or "" if unknown."""
     held = pod.get("held_s")
     if not isinstance(held, Mapping) or not held:
         return ""
@@ -130,7 +130,7 @@ def events_table(events: Sequence[Raw], now: float, *, namespaces: bool) -> Tabl
 
 
 def _object(about: Any, namespace: Any) -> tuple[str, str]:
-    """Return the namespace and `kind/name` of an event's object, which is a map or text."""
+    """Return the namespace and `kind/name` of the object of an event, which is given as a map or text."""
     if isinstance(about, Mapping):
         where = str(about.get("namespace") or namespace or "")
         return where, f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
@@ -141,7 +141,7 @@ def _object(about: Any, namespace: Any) -> tuple[str, str]:
 
 
 def weights_table(config: Raw, profile: str = "") -> Table:
-    """Return the score plugins and their weights, of one profile or of all."""
+    """Return the score plugins and their weights, for one profile or for all."""
     rows = []
     for name, points in profiles_of(config):
         if profile in ("", name):
@@ -168,7 +168,7 @@ def plugin_costs_table(costs: Sequence[Raw]) -> Table:
 
 
 def profiles_of(config: Raw) -> list[tuple[str, Raw]]:
-    """Return the (name, profile) pairs of a configuration whose profiles are a list or a map by name."""
+    """Return the (name, profile) pairs of a configuration with profiles in a list or in a map by name."""
     profiles = config.get("profiles") or {}
     if isinstance(profiles, Mapping):
         return [(str(name), profile) for name, profile in profiles.items()]
@@ -185,7 +185,7 @@ def _score_plugins(profile: Raw) -> list[Raw]:
 
 
 def status_text(info: Raw, status: Raw, style: TerminalStyle) -> str:
-    """Return the output of `status`: the daemon's identity, object counts and scheduling state."""
+    """Return the output of `status`: the identity of the daemon, object counts and scheduling state."""
     lines = [
         (
             "Daemon",
@@ -234,7 +234,7 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
 
 
 def on_the_way_text(status: Raw, style: TerminalStyle) -> str:
-    """Return the number of assumed pods that are not bound yet, by stage; "" for none."""
+    """Return the number of assumed pods that are not bound yet, by stage, or "" if there are none."""
     waiting, binding = status.get("waiting") or 0, status.get("binding") or 0
     parts = [f"{waiting} at Permit"] if waiting else []
     parts += [f"{binding - waiting} being bound"] if binding > waiting else []
@@ -259,7 +259,7 @@ def _rate(value: Any) -> str:
 
 
 def _origin(info: Raw) -> tuple[str, str]:
-    """Return the label and name of the objects' origin: the journal, or the mirrored cluster."""
+    """Return the label and the name of the origin of the objects: the journal, or the mirrored cluster."""
     mirror = info.get("mirror")
     if mirror is None:
         return "Journal", _text(info.get("journal"), "off (in memory)")
@@ -270,7 +270,7 @@ def _origin(info: Raw) -> tuple[str, str]:
 
 
 def _leader(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the state of leader election; empty unless the daemon schedules a real cluster."""
+    """Return the state of leader election, or nothing unless the daemon schedules a real cluster."""
     if state is None:
         return []
     if not state["lease"]:

@@ -22,7 +22,7 @@ _LONGEST_PRECISION: Final = 6  # digits
 
 
 class _Absent:
-    """The value of a missing field, which is printed as upstream prints it."""
+    """The value of a missing field, which is printed as in Go."""
 
     def __bool__(self) -> bool:
         return False
@@ -32,12 +32,12 @@ ABSENT: Final = _Absent()
 
 
 def is_true(value: Any) -> bool:
-    """Return a value's truth as in Go: empty strings, lists and maps, zero, nil and absent values are false."""
+    """Return whether a value is true in Go: empty strings, lists and maps, zero, nil and absent values are false."""
     return bool(value)
 
 
 def shown(value: Any) -> str:
-    """Return a value as `{{.}}` prints it: `map[a:1]`, `[1 2]`, `<no value>`."""
+    """Return a value in the format of `{{.}}`: `map[a:1]`, `[1 2]`, `<no value>`."""
     if value is ABSENT:
         return "<no value>"
     if value is None:
@@ -199,7 +199,7 @@ def _type_of(value: Any) -> str:
 
 
 def _print(*values: Any) -> str:
-    """Return the output of Go's Sprint: a space between two values if neither is a string."""
+    """Return the output of Go's Sprint, with a space between two values if neither is a string."""
     text = ""
     for place, value in enumerate(values):
         if place and not isinstance(value, str) and not isinstance(values[place - 1], str):

@@ -1,12 +1,11 @@
-r"""Go templates for kubectl's `-o go-template=`: the common features of text/template.
+r"""Go templates for kubectl's `-o go-template=`, with the common features of text/template.
 
     {{.metadata.name}}   {{range .items}}{{.metadata.name}}{{"\n"}}{{end}}   {{range $i, $pod := .items}}{{$i}}{{end}}
     {{if eq .status.phase "Running"}}...{{else if not .spec.nodeName}}...{{end}}   {{with .spec}}{{.nodeName}}{{end}}
     {{$n := len .items}}{{printf "%-20s %v" .kind $n}}   {{index .metadata.labels "app"}}   {{- .x | printf "%q" -}}
 
-The functions are in `go_functions.py`. Named templates (`define`, `template`, `block`) are unsupported and rejected.
-Source: Go's text/template; Kubernetes v1.34, cli-runtime/pkg/printers/template.go.
-Errors: GoTemplateError.
+The functions are in `go_functions.py`. Named templates (`define`, `template`, `block`) are not supported and are
+rejected. Source: Go's text/template; Kubernetes v1.34, cli-runtime/pkg/printers/template.go. Errors: GoTemplateError.
 """
 
 import json
@@ -23,7 +22,7 @@ from kschedd.printing.templates.go_functions import ABSENT, FUNCTIONS, is_true, 
 
 @attrs.define(eq=False)
 class GoTemplateError(KscheddError):
-    """A template that cannot be parsed, or cannot be applied to this object."""
+    """A template that cannot be parsed or cannot be applied to this object."""
 
     template: str
     line: int  # 1-based
@@ -76,7 +75,7 @@ _ACTION: Final = re.compile(
 
 @attrs.frozen
 class _Operand:
-    """A value and the fields read from it: `.a.b`, `$x.a`, `(index .a 0).b`, a constant or a function's name."""
+    """A value, and the fields read from it: `.a.b`, `$x.a`, `(index .a 0).b`, a constant or a function's name."""
 
     kind: str
     value: Any
@@ -169,7 +168,7 @@ class _Parser:
         return GoTemplateError(self._text, line, why)
 
     def _split(self) -> Iterator[_Text | list[_Token]]:
-        """Yield texts and actions, with white space trimmed where an action requests it."""
+        """Yield texts and actions, with white space trimmed if an action requires it."""
         at, trim = 0, False
         for action in _ACTION.finditer(self._text):
             text = self._text[at : action.start()]
@@ -216,7 +215,7 @@ class _Parser:
         return found
 
     def _body(self, depth: int) -> tuple[list[_Part], list[_Token] | None]:
-        """Return the parts up to an `else` or `end`, and the tokens of that action."""
+        """Return the parts up to an `else` or `end`, and the tokens of the `else` or `end`."""
         if depth > _DEEPEST:
             raise self._wrong("nested too deeply", 1)
         parts: list[_Part] = []
@@ -388,7 +387,7 @@ def _fields(text: str) -> tuple[str, ...]:
 
 
 def _number(text: str) -> int | float | None:
-    """Return the number; None if the text is not a number, or exceeds a float64."""
+    """Return the number, or None if the text is not a number or exceeds a float64."""
     try:
         number: int | float = int(text, 0)
     except ValueError:
@@ -403,7 +402,7 @@ _ESCAPES: Final = {"a": "\\u0007", "v": "\\u000b", "'": "'"}
 
 
 def _unescaped(text: str) -> str:
-    r"""Return Go's escapes as JSON's: `\a`, `\v`, `\'`, `\x41`."""
+    r"""Convert Go's escapes to JSON's: `\a`, `\v`, `\'`, `\x41`."""
     text = re.sub(r"\\x([0-9a-fA-F]{2})", r"\\u00\1", text)
     return re.sub(r"\\(.)", lambda found: _ESCAPES.get(found[1], found[0]), text)
 
@@ -550,13 +549,13 @@ class _Run:
             elif value is None:
                 raise self._wrong(f"nil pointer evaluating interface {{}}.{field}", operand.line)
             elif value is ABSENT:
-                return ABSENT  # its fields are absent as well
+                return ABSENT  # the fields of an absent value are also absent
             else:
                 raise self._wrong(f"can't evaluate field {field} in {shown(value)[:40]}", operand.line)
         return value
 
 
 def _type_words(wrong: TypeError) -> str:
-    """Return the text for a wrong number or type of arguments, without names of Python functions."""
+    """Return the error text for a wrong number or type of arguments, without names of Python functions."""
     text = str(wrong)
     return "wrong number of args" if "positional argument" in text else text

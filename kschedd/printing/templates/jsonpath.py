@@ -5,7 +5,8 @@
 
 A missing field produces no output, as in kubectl. Multiple results are separated by a space.
 
-Source: Kubernetes v1.34, client-go/util/jsonpath.  Errors: JsonPathError, with the position and what is expected.
+Source: Kubernetes v1.34, client-go/util/jsonpath. Errors: JsonPathError, with the position and the expected
+input.
 """
 
 import json
@@ -47,12 +48,12 @@ class _Every:
 
 @attrs.frozen
 class _Deep:
-    """`..`: the value and all its descendants."""
+    """`..`: a value and all its descendants."""
 
 
 @attrs.frozen
 class _Root:
-    """`$`: the document root, for any current value."""
+    """`$`: the root of the document, whatever the current value is."""
 
 
 @attrs.frozen
@@ -96,7 +97,7 @@ _OPERATORS = ("==", "!=", "<=", ">=", "<", ">")
 
 
 def compile_template(template: str) -> tuple[_Part, ...]:
-    """Parse a template. A bare path without braces is one expression, as in kubectl."""
+    """Parse a template. A path without braces is one expression, as in kubectl."""
     text = template if "{" in template else "{" + (template if template[:1] in (".", "[", "$", "@") else "." + template)
     if "{" not in template:
         text += "}"
@@ -109,7 +110,7 @@ def evaluate(parts: Sequence[_Part], document: Any) -> str:
 
 
 def compile_path(path: str) -> CompiledPath:
-    """Parse a single path: `x.y`, `.x.y`, `{x.y}` or `{.x.y}`, as kubectl does. Raises JsonPathError."""
+    """Parse a single path: `x.y`, `.x.y`, `{x.y}` and `{.x.y}` are accepted, as in kubectl. Raises JsonPathError."""
     bare = path[1:-1] if path.startswith("{") and path.endswith("}") else path
     if not bare:
         raise JsonPathError(path, 0, "one path is expected, such as .metadata.name")

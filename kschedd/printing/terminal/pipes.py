@@ -8,7 +8,7 @@ from typing import IO
 
 
 def pipe_of(stream: IO[str]) -> int | None:
-    """Return the descriptor of a stream that is a pipe or socket; None for a file, a terminal, or no descriptor."""
+    """Return the descriptor of a stream that is a pipe or socket, or None for a file, a terminal, or no descriptor."""
     try:
         descriptor = stream.fileno()
     except io.UnsupportedOperation:

@@ -11,7 +11,7 @@ _LONGEST: Final = 79  # a wrapped line could not be overwritten
 
 @attrs.define(eq=False)
 class ProgressLine:
-    """A progress line; writes nothing if `out` is not a terminal."""
+    """A progress line, which writes nothing if `out` is not a terminal."""
 
     out: TextIO
     _width: int = 0

@@ -1,4 +1,4 @@
-"""Layout of text on a terminal: long lines wrap into the next row, and color codes have no width."""
+"""Layout of text on a terminal: long lines wrap to the next row, and color codes have no width."""
 
 import re
 from typing import Final
@@ -18,12 +18,12 @@ def rows_of(line: str, columns: int) -> int:
 def first_screen(text: str, style: TerminalStyle, taken: int = 0) -> str:
     """Return the beginning of the text that fits below `taken` rows, followed by the number of omitted lines."""
     lines = text.splitlines(keepends=True)
-    # The cursor is on a row of its own below the text.
+    # The cursor has its own row below the text.
     room = max(1, style.height - taken - 1)
     needed = [rows_of(line.rstrip("\n"), style.width) for line in lines]
     if sum(needed) <= room:
         return text
-    shown, used = 0, 1  # the row with the number of omitted lines
+    shown, used = 0, 1  # row with the number of omitted lines
     while shown < len(lines) and used + needed[shown] <= room:
         used += needed[shown]
         shown += 1

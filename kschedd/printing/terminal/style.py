@@ -1,6 +1,6 @@
 """Terminal capabilities and style: color, Unicode, width and height.
 
-Colors repeat information that is also in the text: green is healthy, yellow pending, red failed.
+Colors repeat information that is also in the text: green means healthy, yellow pending, red failed.
 """
 
 import os
@@ -19,11 +19,11 @@ class TerminalStyle:
 
     color: bool = False
     unicode: bool = False
-    width: int = 0  # columns; 0 if not a terminal
+    width: int = 0  # number of columns; 0 if not a terminal
     height: int = 0  # lines
 
     def paint(self, text: str, color: str) -> str:
-        """Return `text` in this color, unchanged for ""."""
+        """Return `text` in this color, or unchanged if the color is ""."""
         return f"\x1b[{CODES[color]}m{text}\x1b[0m" if self.color and color and text else text
 
     def plain(self, text: str) -> str:
@@ -47,9 +47,9 @@ def style_of(stream: Any, environment: Mapping[str, str]) -> TerminalStyle:
 
 
 def _is_ascii(environment: Mapping[str, str]) -> bool:
-    """Return whether the locale is ASCII only. Python itself writes UTF-8 in the C locale.
+    """Return whether the locale is ASCII only. Python writes UTF-8 in the C locale.
 
-    LC_CTYPE is ignored: Python itself may have set it to C.UTF-8 (PEP 538), although LANG is C.
+    LC_CTYPE is ignored: Python may have set the locale to C.UTF-8 (PEP 538), although LANG is C.
     """
     chosen = environment.get("LC_ALL") or environment.get("LANG") or ""
     return chosen in ("C", "POSIX")
@@ -87,7 +87,7 @@ TONES: Mapping[str, str] = {
 
 
 def color_of(word: str) -> str:
-    """Return the color of a status word in a table; "" for none."""
+    """Return the color of a status word in a table, or ""."""
     color = TONES.get(word)
     if color is not None:
         return color

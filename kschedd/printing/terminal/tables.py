@@ -1,4 +1,4 @@
-"""Text in columns, three spaces apart as in kubectl's tables, or two where the terminal is too narrow for three."""
+"""Text in columns, three spaces apart as in kubectl's tables, or two if the terminal is too narrow for three."""
 
 import re
 import unicodedata
@@ -11,9 +11,9 @@ from kschedd.printing.terminal.style import TerminalStyle, color_of
 
 NONE = "<none>"
 _GAP, _NARROW = "   ", "  "
-#: a word with the space before it; also a part of a name such as NodeResourcesFit
+#: a word with the space before it, or a part of a name such as NodeResourcesFit
 _WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z]))")
-#: columns; a last column with less room than this, and longer text, is printed below the rows
+#: in columns; if a last column has less space than this and longer text, it is printed below the rows
 _LEAST_ROOM: Final = 20
 _PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
 _BULLETS: Final = ("- ", "· ", "~ ", "+ ", "! ")
@@ -47,7 +47,7 @@ def width_of(text: str) -> int:
 
 
 def widths_of(table: Table) -> list[int]:
-    """Return the width of each column; a watch passes it on to `render` for later rows."""
+    """Return the width of each column, which a watch passes to `render` for later rows."""
     return [
         max(width_of(table.headers[place]), *(width_of(clean(row[place])) for row in table.rows), 0)
         for place in range(len(table.headers))
@@ -59,11 +59,11 @@ def render(
 ) -> str:
     """Return the table as lines, each with a line end. The last column is not padded; status words are colored.
 
-    On a terminal that is too narrow, columns without any value are left out, columns move together, and cells are
-    wrapped at words. If too little room is left for a long last column, its cells are printed below their rows.
-    `widths` are those of an earlier part of the table, which is not changed.
+    On a terminal that is too narrow, columns without any value are omitted, columns move closer together, and cells are
+    wrapped between words. If there is too little space for a long last column, its cells are printed below their rows.
+    `widths` are the widths of an earlier part of the table, which stays unchanged.
     """
-    below: list[str] = []  # the cells of the last columns, of header and rows
+    below: list[str] = []  # cells of the last columns, of header and rows
     gap = _GAP
     if widths is None and style.width:
         room = style.width - width_of(indent)
@@ -113,7 +113,7 @@ def flowing(text: str, style: TerminalStyle) -> str:
 
 
 def _fitted(table: Table, room: int) -> tuple[Table, list[int], str]:
-    """Return the table, its column widths, which are reduced to fit into `room` as far as words allow, and the gap."""
+    """Return the table, the gap, and its column widths, which are reduced to fit into `room` as far as words allow."""
     widths = widths_of(table)
     if _total(widths, _GAP) <= room:
         return table, widths, _GAP
@@ -134,7 +134,7 @@ def _fitted(table: Table, room: int) -> tuple[Table, list[int], str]:
         for place in range(len(headers))
     ]
     gap = _GAP if _total(least, _GAP) <= room else _NARROW
-    for _ in range(_total(widths, gap) - room):  # one column at a time, the widest that can be narrower
+    for _ in range(_total(widths, gap) - room):  # one column at a time, always the widest column that can be narrower
         able = [place for place in range(len(widths)) if widths[place] > least[place]]
         if not able:
             break
@@ -147,7 +147,7 @@ def _total(widths: Sequence[int], gap: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Return the lines of a cell: the text broken between its words so that each line fits, if it can."""
+    """Return the lines of a cell, with its text broken between words so that each line fits, if possible."""
     if width_of(text) <= width:
         return [text]
     lines = [""]
@@ -168,7 +168,7 @@ def _row(
     header: bool,
     indent: str,
 ) -> str:
-    """Return a row as its lines: several where a cell is wrapped."""
+    """Return the lines of a row, which are several if a cell is wrapped."""
     wrapped = [_wrapped(clean(cell), width) for cell, width in zip(cells, widths, strict=True)]
     text = ""
     for number in range(max(map(len, wrapped))):

@@ -16,7 +16,10 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 
 
 def default_details(container: Raw) -> None:
-    """Set the defaults of probes, hooks and environment. It modifies `container`, which belongs to the caller."""
+    """Set the defaults of probes, hooks and environment.
+
+    The function modifies `container`, which belongs to the caller.
+    """
     for field in _PROBES:
         if (probe := container.get(field)) is not None:
             container[field] = _filled(_action(probe), _PROBE)

@@ -216,7 +216,7 @@ def _for_pods(name: str) -> bool:
 def _default_pod_level(spec: Raw) -> None:
     """Set the defaults of pod-level requests and limits that are partly given.
 
-    It modifies `spec`, which is already a copy.
+    The function modifies `spec`, which is already a copy.
     """
     resources = spec["resources"]
     limits = dict(resources.get("limits") or {})

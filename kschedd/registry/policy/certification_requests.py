@@ -2,7 +2,7 @@
 
 This module reads only the parts that Go parses before keys, names and extensions. Keys and signatures are not checked,
 because this would require cryptography. Source: RFC 2986, section 4; Go 1.24, encoding/asn1 (parseTagAndLength,
-parseField), crypto/x509 (certificateRequest). Raises: Errors: DerError, with Go's messages.
+parseField), crypto/x509 (certificateRequest). Raises: DerError, with Go's messages.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Built-in methods of the protocol, part of every table: they describe it, authenticate and cancel streams."""
+"""Built-in methods of the protocol, part of every table: they describe it, authenticate clients and cancel streams."""
 
 from __future__ import annotations
 

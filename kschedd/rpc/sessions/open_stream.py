@@ -45,7 +45,7 @@ class OpenStream:
             await self._put(item)
 
     async def _put(self, item: Any) -> None:
-        """Encode and queue one item once the outbox has room: an unread stream holds values, not encoded bytes."""
+        """Encode and queue one item once the outbox has room; an unread stream holds values, not encoded bytes."""
         await self._outbox.room()
         encoded = self._encoded(item)
         self._outbox.put(encoded)

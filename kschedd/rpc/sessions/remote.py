@@ -2,7 +2,8 @@
 
 TLS comes first, if there is a certificate; then one message follows, `rpc.authenticate` with a token, which is
 answered. The whole admission is limited to a few seconds and a few kilobytes. Connections that are not admitted yet
-have a separate limit, as with HTTP. Such connections take no client slots, and their requests are not processed.
+have a separate limit, as with HTTP. Connections that are not admitted take no client slots, and their requests are not
+processed.
 
 Owns: the connections that are not admitted yet.  Ends: never by itself.  Fails: a fault of a peer ends its connection.
 """
@@ -32,7 +33,7 @@ _LAST_WORDS_S: Final = 1.0
 
 @attrs.frozen
 class AdmissionLimits:
-    """The limits for connections not admitted yet: their number, the time for each, bytes of the message."""
+    """The limits for connections that are not admitted yet: their number, their time, the bytes of the message."""
 
     pending: int = 64
     seconds: float = 10.0

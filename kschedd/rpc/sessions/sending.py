@@ -7,7 +7,7 @@ Senders wait in `room` while the client's queue is full. A `Total` counts the by
 total exceeds its limit, the client with the longest queue has to drop its messages.
 
 Owns: the messages.  Ends: `pump` returns when the outbox is closed and all messages have been sent.
-Fails: Errors: TooSlowError if the peer reads nothing for `stall_s`, and BrokenResourceError if it has disconnected.
+Fails: TooSlowError if the peer reads nothing for `stall_s`, and BrokenResourceError if it has disconnected.
 """
 
 import os

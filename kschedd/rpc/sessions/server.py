@@ -181,7 +181,7 @@ class Server:
             self._log.debug("rpc.client_ended", client=name)
 
     def _place_for(self, caller: Caller) -> tuple[str, SessionLimits]:
-        """Return why another client of this caller has no slot ("" if it has one), and the client's limits."""
+        """Return why there is no slot for another client of this caller ("" if there is), and the client's limits."""
         places, process = self._places, caller.process
         if (
             len(self._sessions) < places.clients

@@ -507,7 +507,7 @@ class ClientSession:
 
 
 def freed(params: list[Any]) -> Generator[None, None, None]:
-    """Empty the parameters of a large request in steps: freeing its objects at once takes tens of milliseconds.
+    """Empty the parameters of a large request in steps, because freeing all at once takes tens of milliseconds.
 
     Only containers of objects are emptied, and only within the parameters, because an object may still be in use.
     """

@@ -223,7 +223,7 @@ class Batching:
     ) -> None:
         """Store the node of the attempt.
 
-        `totals` of its rows: `others` is None if no other node was feasible. `raw`: scores by plugin.
+        `totals` are those of its rows, or None if no other node was feasible. `raw`: scores by plugin.
         """
         others = None
         if totals is not None and self.replaces(chosen):

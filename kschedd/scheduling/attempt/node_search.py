@@ -58,8 +58,8 @@ class StartNode:
 class Found:
     """The result of a search.
 
-    The feasible rows in visiting order, their positions in the evaluation (None if unknown), and the verdicts on all
-    visited nodes. `visited` is the number of nodes before the one with the error, if there is one.
+    It contains the feasible rows in visiting order, their positions in the evaluation (None if unknown), and the
+    verdicts on all visited nodes. `visited` is the number of nodes before the node with the error, if there is one.
     """
 
     rows: Rows

@@ -1,8 +1,8 @@
 """Attempts for running pods whose resize is deferred; most plugins are skipped for them.
 
-The pod is already on its node, and the node's usage includes its desired resources. It fits if the node is not
-overcommitted; the kubelet then resizes it, and the scheduler has nothing left to do. Otherwise preemption looks for
-victims on that node.
+The pod is already on its node, and the node's usage includes its desired resources. The pod fits if the node is not
+overcommitted. The kubelet then resizes the pod, and the scheduler has nothing left to do. If the node is overcommitted,
+preemption looks for victims on it.
 
 Rules: resizes_preempt.
 Source: Kubernetes v1.37: the plugins that begin with `if resource.IsPodResizeDeferred(pod)`.

@@ -1,9 +1,9 @@
 """Runs: attempts for several popped pods together, with the same results as single attempts.
 
 A run needs pods whose attempts are prepared and cannot wait. Pods that do not affect each other are attempted
-independently, because no two searches of a run visit the same node. Their searches follow one another around the node
-order, and the columns of a class are read only once for all its pods. These pods are assumed together afterwards. Pods
-that affect each other are attempted one after the other.
+independently, because no two searches of a run visit the same node. The searches follow one another around the node
+order, and the columns of a class are read only once for all its pods. Pods that were attempted together are assumed
+together afterwards. Pods that affect each other are attempted one after the other.
 
 Shapes: positions and rows as in `node_search`; a matrix has one row for each attempt.
 """

@@ -9,7 +9,7 @@
     BIND        calls the Bind plugins until one binds the pod     CallPlugin, ExecutePlan, StopPoint   POST_BIND
     POST_BIND   calls the PostBind plugins                         CallPlugin, ExecutePlan, StopPoint   bound
 
-Any stage except POST_BIND may also end the cycle with a failure. `BindingSteps.next` makes the transitions. All of its
+Any stage except POST_BIND may also end the cycle with a failure. `BindingSteps.next` makes the transitions. The whole
 state for a cycle is in the BindingCycle, so that a fork copies it. If only the Bind plugin has work for a pod, the
 binding cycle consists of that plugin's plan and has no stages. An in-tree plugin is called directly, because it only
 makes a plan. An out-of-tree plugin may be slow, so its call is a separate effect, during which all other work

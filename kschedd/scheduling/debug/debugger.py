@@ -18,7 +18,7 @@ One client holds the debugger at a time, and other clients may only read. When t
 continues and the client's breakpoints are disabled, unless the client set `keep`.
 
 The class is pure: its owner (the driver) passes the time. If `engaged` is False, the debugger has nothing to do, and no
-other attribute is read. `changes` counts the changes that watchers are notified of. Errors: Exceptions: DebuggerHeld,
+other attribute is read. `changes` counts the changes that watchers are notified of. Errors: DebuggerHeld,
 NotStopped; for breakpoints also BreakpointRefused, CelCompileError, SelectorError.
 """
 

@@ -6,10 +6,10 @@ plugin has rejected something (`rejected`), and at its outcome. The stepper yiel
 it, and the caller continues when the debugger is no longer stopped.
 
 While the attempt is stopped, a user may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the
-attempt. Each of these changes is an `Intervention`, which takes effect when the attempt continues. A replayed attempt
+attempt. Each such change is an `Intervention`, which takes effect when the attempt continues. A replayed attempt
 has `planned` interventions, which are applied at the stop points of the original attempt.
 
-The driver owns the stepper, for one attempt and its binding cycle. Pure. Errors: The attempt may raise AttemptDropped.
+The driver owns the stepper, for one attempt and its binding cycle. Pure. Errors: AttemptDropped, raised in the attempt.
 """
 
 from collections.abc import Mapping, Sequence

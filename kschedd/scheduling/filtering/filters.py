@@ -4,8 +4,8 @@ A filter is called only on the rows that no earlier filter rejected. Per-node fi
 are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them one after the
 other).
 
-Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters). Errors: A failing vector filter
-raises PluginFault; a failing per-node filter gives an Error status for its node.
+Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters). Errors: PluginFault if a vector
+filter fails; a failing per-node filter gives an Error status for its node.
 """
 
 import math

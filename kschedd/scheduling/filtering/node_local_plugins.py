@@ -5,7 +5,7 @@ selects all of them, only the plugins that read more than the Node object, or on
 be cached row by row (`evaluation`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores). Shapes: one
-value for each of the given rows. Errors: Errors: PluginFault, with kube-scheduler's messages.
+value for each of the given rows. Errors: PluginFault, with kube-scheduler's messages.
 """
 
 from collections.abc import Sequence

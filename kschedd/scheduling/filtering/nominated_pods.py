@@ -34,7 +34,8 @@ _NEVER = -1
 class NominatedVerdicts:
     """The rows rejected with their nominated pods added.
 
-    It consists of their indices in the given rows, the filters' indices and codes, and the EXPLICIT statuses by row.
+    The verdicts consist of the rows' indices in the given rows, the filters' indices and codes, and the EXPLICIT
+    statuses by row.
     """
 
     places: Ints

@@ -1,9 +1,9 @@
 """The cycle of a PodGroup with the rule gangs_counted: its pods are tried as long as enough of them may fit.
 
 Each pod is tried as if the previous pods were on their nodes: a pod that fits somewhere is assumed there and reserved.
-Before the first pod and after each one, GangScheduling is called (`placement_feasible`). It returns whether the group
-is placed, can still be placed, or cannot be placed any more. The last answer ends the cycle. No pod preempts by itself:
-if the group is unschedulable, it preempts as a whole (`kschedd.scheduling.gangs.preemption`).
+Before the first pod and after each one, GangScheduling is called (`placement_feasible`). `placement_feasible` returns
+whether the group is placed, can still be placed, or cannot be placed any more. The last answer ends the cycle. No pod
+preempts by itself: if the group is unschedulable, it preempts as a whole (`kschedd.scheduling.gangs.preemption`).
 
 Results, by the group's status:
 

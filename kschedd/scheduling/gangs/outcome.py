@@ -28,7 +28,7 @@ INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 def failed_in_counted_group(group: TriedGroup, entry: QueuedPod, member: TriedMember | None) -> FailedAttempt:
     """Return the failure of a pod that returns to the queue, with the rule gangs_counted.
 
-    `member`: Returns None if the pod was not tried.
+    `member` is None if the pod was not tried.
     """
     own = None if member is None else member.failed
     if group.status.code is Code.ERROR:
@@ -48,7 +48,7 @@ def failed_in_counted_group(group: TriedGroup, entry: QueuedPod, member: TriedMe
 
 
 def failed_with_group(group: TriedGroup, entry: QueuedPod, member: TriedMember | None) -> FailedAttempt:
-    """Return the failure of a pod that returns to the queue. `member`: Returns None if the pod was not tried."""
+    """Return the failure of a pod that returns to the queue. `member` is None if the pod was not tried."""
     if group.status.code is Code.ERROR:
         if member is not None and member.failed is not None and member.failed.reason != "Unschedulable":
             return member.failed

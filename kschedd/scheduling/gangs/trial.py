@@ -56,7 +56,7 @@ class TriedMember:
 class GroupPreemption:
     """The result of a preemption for a whole group.
 
-    `status`: `status` is Success if the preemption was started or is in progress.
+    `status` is Success if the preemption was started or is in progress.
     """
 
     status: Status

@@ -3,8 +3,9 @@
 The nominations here may be newer than `status.nominatedNodeName`, because preemption adds a nomination here before it
 writes the field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference has no visible effect: a nomination of ""
-is deleted, not kept under an empty node name. Owned by the scheduling driver, read by each attempt.
+Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. There is one difference without a visible effect: a
+nomination of "" is deleted instead of kept under an empty node name. Owned by the scheduling driver, read by each
+attempt.
 """
 
 from collections.abc import Callable, Mapping

@@ -55,7 +55,7 @@ class Budget:
 class Split:
     """The pods that would violate a budget by their eviction, the other pods, and the budgets that cover any of them.
 
-    Both lists keep the given order.
+    The lists of pods keep the given order.
     """
 
     violating: list[Pod]

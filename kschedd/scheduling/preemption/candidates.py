@@ -284,7 +284,8 @@ class Candidates:
     def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
         """Return whether none of these next rows has a pod to evict; if so, store that outcome.
 
-        This is the usual case in a cluster without priorities. Very long lists of rows are not checked.
+        A row without a pod to evict is the usual case in a cluster without priorities. Very long lists of rows are not
+        checked.
         """
         if self.groups is not None and self.groups.keys():
             return False

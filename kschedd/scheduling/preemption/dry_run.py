@@ -1,8 +1,8 @@
 """Dry run of preemption: the pods that would have to be evicted from a node so that a more important pod fits.
 
 For each given row, all pods of lower priority are removed. If the pod fits then, as many removed pods as possible are
-reprieved: first the pods that violate a PodDisruptionBudget by their eviction, then the others. Both groups are in
-descending order of importance. The pods that cannot be reprieved are the victims.
+reprieved: first the pods that violate a PodDisruptionBudget by their eviction, then the others. Pods that violate a
+budget, and the others, are each in descending order of importance. The pods that cannot be reprieved are the victims.
 
 Many rows are tried together in one copy of the table (`what_if_rows`). Each round reprieves one pod on every row and
 filters all rows together. This module caches nothing; see `candidates` for the cache across preemptions.
@@ -116,8 +116,8 @@ class _LesserPods:
     def ranked_by(self, places: Ints, rows: Rows) -> list[tuple[int, int, int]]:
         """Return the ranking criteria of the pods at these places, by row.
 
-        These are the highest priority, the sum of priorities, and the earliest start of the pods with the highest
-        priority. The pods' `rows` are in ascending order.
+        The ranking criteria are the highest priority, the sum of priorities, and the earliest start of the pods with
+        the highest priority. The pods' `rows` are in ascending order.
         """
         if not len(places):
             return []

@@ -25,8 +25,8 @@ class ClusterSnapshot:
     `next_leftover_s` is the time of the next flush of unschedulable pods; `start_s` is the origin of relative times.
     The store's log reaches back to the earliest version that the scheduler or a controller has observed. `fresh` are
     controllers that begin with the present objects, such as the controllers of a mirror's fork. `reading` is true if
-    the engine is only read. Then it has no controllers, and its pods are not counted, which saves most of the cost of a
-    fork.
+    the engine is only read. An engine that is only read has no controllers, and its pods are not counted, which saves
+    most of the cost of a fork.
     """
 
     driver: DriverSnapshot

@@ -1,8 +1,8 @@
 """A fork of the scheduling driver: its owner takes a snapshot between two steps, from which a new driver is made.
 
-`DriverSnapshot.of` makes the snapshot and runs in the owner. It copies columns, lists and maps but shares all values,
-which takes a few milliseconds at 5,000 nodes. `restored` may run in any thread: it counts the pods again, creates the
-plugins again from the same arguments, and continues every binding cycle.
+`DriverSnapshot.of` makes the snapshot and runs in the owner. The snapshot copies columns, lists and maps but shares all
+values, which takes a few milliseconds at 5,000 nodes. `restored` may run in any thread: it counts the pods again,
+creates the plugins again from the same arguments, and continues every binding cycle.
 
 The fork takes over: the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in
 flight), nominations, pods at Permit with their deadlines, the random generator that breaks ties, and the start of the

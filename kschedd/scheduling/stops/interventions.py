@@ -1,6 +1,6 @@
 """Changes that a user may make to a stopped attempt: force a node, veto nodes, replace a score, drop the attempt.
 
-Functions over the driver; the changes take effect when the attempt continues. Errors: Errors: NotStopped if no attempt
+Functions over the driver; the changes take effect when the attempt continues. Errors: NotStopped if no attempt
 is stopped or the node is already chosen; DoesNotFit; UnknownNode, CannotReplace.
 """
 

@@ -65,8 +65,8 @@ class AdmissionPlugin:
 class ValidatingPlugin:
     """A plugin from a plugin file; it takes the place of kube-apiserver's ValidatingAdmissionPolicy and webhooks.
 
-    It receives the whole object, including its name. The result for a pod is therefore not cached for other pods with
-    an equal spec.
+    The plugin receives the whole object, including its name. The result for a pod is therefore not cached for other
+    pods with an equal spec.
     """
 
     validate: Callable[[Attributes, Raw | None, Raw | None], None]  # of the (new, old) object; raises ApiError

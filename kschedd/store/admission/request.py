@@ -1,11 +1,11 @@
 """RequestAdmission: admission of the current request on behalf of its user, and the warnings for that user.
 
 This class lies between the store, which serves one request after another, and the plugin chain (`Admission`), which
-keeps no state per request. It passes the request's user and the cluster to the chain, and collects the chain's warnings
-for the user.
+keeps no state per request. RequestAdmission passes the request's user and the cluster to the chain, and collects the
+chain's warnings for the user.
 
 Owns the user and the warnings of the current request.
-Raises: Errors: ApiError, with the message of the plugin that rejects the request.
+Raises: ApiError, with the message of the plugin that rejects the request.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,9 @@
 """Validation rules that depend on other objects of the cluster.
 
-Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). These rules, and the rules of custom
+Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and the rules of custom
 resources (`custom`), read other objects as well: the namespace of a claim for devices, the addresses of other Services,
-the schema of a manager's fields. The rules apply to new objects and to replaced objects. Raises: Errors: Invalid,
-RangeFull, TooLarge.
+the schema of a manager's fields. The rules apply to new objects and to replaced objects. Raises: Invalid, RangeFull,
+TooLarge.
 """
 
 from collections.abc import Mapping

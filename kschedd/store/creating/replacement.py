@@ -1,9 +1,9 @@
 """Replacement: the steps that turn an existing object and a request into the updated object.
 
 Updates, patches and applies all end here, with the existing object and the requested object, or for a subresource the
-requested part. The requested object is defaulted, admitted and validated. It keeps the fields that only the server may
-set. Then the changed fields are recorded for their manager. A status is checked alone, because updates of pod statuses
-are by far the most frequent writes and do not affect the other parts of the pod.
+requested part. The requested object is defaulted, admitted and validated. The requested object keeps the fields that
+only the server may set. Finally, the changed fields are recorded for their manager. A status is checked alone, because
+updates of pod statuses are by far the most frequent writes and do not affect the other parts of the pod.
 
 Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
 (Store.Update).

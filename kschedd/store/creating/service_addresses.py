@@ -1,8 +1,8 @@
 """Cluster IPs and node ports of Services, allocated when a Service is created or changed.
 
 The lowest free value is allocated, so that equal requests get equal values. The first part of each range is reserved
-for Services that state their value, such as the cluster's DNS. This part is used for other Services only when the rest
-of the range is exhausted. Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator,
+for Services that state their value, such as the cluster's DNS. The reserved part is used for other Services only when
+the rest of the range is exhausted. Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator,
 portallocator (calculateRangeOffset); kube-apiserver's --service-node-port-range.
 """
 

@@ -2,7 +2,7 @@
 
 A custom object is accepted if a CustomResourceDefinition serves its version. The definition also sets the scope and the
 names of the kind. The definition's structural schema defines the fields, their types and their defaults. Raises:
-Errors: NoMatch, Invalid, Forbidden.
+NoMatch, Invalid, Forbidden.
 """
 
 import difflib

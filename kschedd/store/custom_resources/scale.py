@@ -1,7 +1,7 @@
 """The scale subresource of custom resources: the definition sets the field paths of replicas and selector.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/registry/customresource (validator.go, etcd.go).
-Raises: Errors: ScaleUnreadable, NoScale.
+Raises: ScaleUnreadable, NoScale.
 """
 
 from collections.abc import Mapping

@@ -1,12 +1,12 @@
 """Validation rules of custom resources: CEL rules of a schema (`x-kubernetes-validations`) about `self` and `oldSelf`.
 
 A rule belongs to one node of the schema and is evaluated for each value at that node. A rule that uses `oldSelf`
-applies to changes. Such a rule is evaluated only if the value existed before. Fields and map keys can be matched with
-their old values, but list items only if the list has keys. Rules are compiled when their definition is written. A rule
-that does not compile is rejected at that time, so that no stored rule is silently ineffective.
+applies to changes. A rule about a change is evaluated only if the value existed before. Fields and map keys can be
+matched with their old values, but list items only if the list has keys. Rules are compiled when their definition is
+written. A rule that does not compile is rejected at that time, so that no stored rule is silently ineffective.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go);
-apiserver/pkg/cel/escaping.go. Unsupported: Not supported: `optionalOldSelf`, `messageExpression`, and libraries other
+apiserver/pkg/cel/escaping.go. Unsupported: `optionalOldSelf`, `messageExpression`, and libraries other
 than those of device selectors. The compiler supports only the types of scalars, lists and maps. Errors: none;
 violations are returned.
 """

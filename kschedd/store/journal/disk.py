@@ -41,7 +41,7 @@ class FileStatus:
 
 class Disk(Protocol):
     def connect(self, path: Path, /) -> Database:
-        """Open the database. Open the database; a missing file is created."""
+        """Open the database; a missing file is created."""
 
     def status(self, path: Path, /) -> FileStatus | None:
         """Return the status of the file, or None if it does not exist."""

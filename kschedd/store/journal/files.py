@@ -1,6 +1,6 @@
 """The files of a journal: permissions, required files, and detection of replaced or truncated files while open.
 
-These files are `journal.db`, next to it SQLite's `-wal` and `-shm`, and kschedd's own `-head`. All files are readable
+The files are `journal.db`, next to it SQLite's `-wal` and `-shm`, and kschedd's own `-head`. All files are readable
 only by their owner, whatever the mode of the directory and the umask are.
 """
 

@@ -13,7 +13,8 @@ journal, which is flushed first.
 
 If both copies in a slot are damaged, the lost record may have been older or newer than the record in the other slot.
 The newer of two records covers one more batch, which is one transaction. If the journal continues after the version in
-the intact slot, the journal contains that batch. Otherwise it cannot be determined whether such a batch existed.
+the intact slot, the journal contains that batch. If the journal ends there, it cannot be determined whether such a
+batch existed.
 
 Owns the descriptor of the file until `close`. Raises: JournalError.
 """
@@ -39,7 +40,7 @@ _PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes afte
 
 @attrs.frozen
 class Head:
-    """The last commit. The record of the last commit: a journal that lacks a version up to this one has lost writes."""
+    """The last commit: a journal that lacks a version up to this one has lost writes."""
 
     version: int
     chain: int
@@ -65,7 +66,7 @@ def head_path(journal: Path) -> Path:
 
 
 def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
-    """Read the head. Read the latest intact record; return None if the file is missing or both slots are damaged.
+    """Read the latest intact record; return None if the file is missing or both slots are damaged.
 
     Raises JournalError on read errors.
     """
@@ -105,7 +106,7 @@ def _packed(number: int, head: Head) -> bytes:
 
 class HeadFile:
     def __init__(self, path: Path, disk: Disk = REAL_DISK) -> None:
-        """Open the file. Open the file; a missing file is created."""
+        """Open the file; a missing file is created."""
         self._path = path
         self._disk = disk
         self._number = 0

@@ -11,7 +11,7 @@ write also fails if the journal's files were deleted, replaced or truncated whil
 
 The writer handles only bytes, no objects, because the process that writes a daemon's journal (`journal_process`) has
 only bytes. It is not thread-safe. The writer has one owner, which may call it from a worker thread, one call at a time,
-and must close it. Raises: Errors: JournalError, never sqlite3's exceptions.
+and must close it. Raises: JournalError, never sqlite3's exceptions.
 """
 
 import uuid
@@ -298,7 +298,7 @@ class JournalWriter:
     def _unsynced(self) -> Iterator[None]:
         """Relax durability for transactions that only change the representation (compaction): losing one is harmless.
 
-        Such transactions write many scattered pages, so checkpoints are smaller and more frequent.
+        Compaction transactions write many scattered pages, so checkpoints are smaller and more frequent.
         """
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"PRAGMA wal_autocheckpoint={_SHORT_LOG}")

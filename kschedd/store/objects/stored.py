@@ -113,7 +113,7 @@ class StoredObjects:
         """Commit one write: `new` replaces `old`, or is the last state of a deleted object.
 
         Raises `refusal` if this attribute is set.
-        `loaded`: `loaded` is true if `new` comes from a dump (`WatchEvent`).
+        `loaded` is true if `new` comes from a dump (`WatchEvent`).
         """
         if self.refusal is not None:
             raise self.refusal

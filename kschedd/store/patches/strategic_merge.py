@@ -11,7 +11,7 @@ Patched items have the order of the patch (or of `$setElementOrder`). Items that
 order. A live item stays before a patched item if it preceded that item in the live list.
 
 The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
-Raises: Errors: BadPatch and PatchFailed, with kube-apiserver's messages.
+Raises: BadPatch and PatchFailed, with kube-apiserver's messages.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -1,7 +1,8 @@
 """Generated: uids of new objects, and names of objects that have only a generateName.
 
-They are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated. Events
-and Leases have a separate random sequence, and dry runs another, so that they do not change the names of other objects.
+The values are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated.
+Events and Leases have a separate random sequence, and dry runs another, so that they do not change the names of other
+objects.
 
 Owns the sequences. Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
 """
@@ -45,7 +46,7 @@ class Generated:
 
     def uid(self, kind: str) -> str:
         """Return the uid of a new object of this kind."""
-        # This takes half as long as formatting an integer.
+        # Converting bytes takes half as long as formatting an integer.
         bits = self._random_of(kind).getrandbits(128).to_bytes(16, "big").hex()
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
 
