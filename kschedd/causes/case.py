@@ -65,10 +65,10 @@ class Case:
 
     def rejected_only_by(self, *plugins: str) -> set[str]:
         """Return the nodes that no plugin rejects but these."""
-        found = set(self.cluster.names)
+        found: set[str] = set()
         for verdicts, nodes in self.judgment.alike:
-            if not verdicts.keys() <= {*plugins}:
-                found.difference_update(nodes)
+            if verdicts.keys() <= {*plugins}:
+                found.update(nodes)
         return found
 
     def rejected_by(self, *plugins: str) -> set[str]:

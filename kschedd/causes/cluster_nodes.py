@@ -72,6 +72,11 @@ class ClusterNodes:
             found = self._offering[resource] = frozenset(having)
         return found
 
+    def offers(self, resource: str) -> bool:
+        """Return whether some node has some of a resource."""
+        number = self.table.resources.get(resource)
+        return bool(self.offering(resource) if number is None else (self.table.allocatable[number] > 0).any())
+
     @cached_property
     def resources(self) -> frozenset[str]:
         """The resources of which some node has some."""

@@ -7,7 +7,7 @@ each enough by themselves are all named.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import islice
 from typing import Any, Final
@@ -74,6 +74,18 @@ _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
     larger_than_every_node,
     missing_key,
 )
+
+
+#: causes in what is on the nodes, by the plugin that rejects nodes for them
+_OCCUPIED: Final[Mapping[str, Sequence[Callable[[Case, Sequence[str]], FoundCause | None]]]] = {
+    "NodeResourcesFit": (no_room,),
+    "VolumeRestrictions": (claim_in_use, disk_in_use),
+    "NodeVolumeLimits": (volume_limit,),
+    "DynamicResources": (devices_taken,),
+    "NodePorts": (port_taken,),
+    "PodTopologySpread": (not_spread,),
+    "InterPodAffinity": (apart_or_together,),
+}
 
 
 def diagnosis(
@@ -372,19 +384,12 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     """Find what occupies the nodes that would do otherwise."""
     left = case.large_enough
     ordered = sorted(left)
-    found = [
-        (finding, {name for name in left if set(plugins) & set(case.rejections.get(name, ()))})
-        for plugins, finding in (
-            (("NodeResourcesFit",), no_room(case, ordered)),
-            (("VolumeRestrictions",), claim_in_use(case, ordered) or disk_in_use(case, ordered)),
-            (("NodeVolumeLimits",), volume_limit(case, ordered)),
-            (("DynamicResources",), devices_taken(case, ordered)),
-            (("NodePorts",), port_taken(case, ordered)),
-            (("PodTopologySpread",), not_spread(case, ordered)),
-            *((("InterPodAffinity",), each) for each in apart_or_together(case, ordered)),
-        )
-        if finding is not None
-    ]
+    found = []
+    for plugin, looks in _OCCUPIED.items():
+        nodes = left & case.rejected_by(plugin)
+        finding = next((each for look in looks if (each := look(case, ordered)) is not None), None) if nodes else None
+        if finding is not None:
+            found.append((finding, nodes))
     rollout = needs_room(case, [finding for finding, _ in found])
     if rollout is not None:
         yield rollout

@@ -139,8 +139,8 @@ def roots_of(store: ClusterReader, pods: Iterable[Pod]) -> list[Object]:
     found: dict[str, Object] = {}
     seen: set[str] = set()
     for pod in pods:
-        owner = pod.owner
-        own = pod.uid if owner is None else owner.uid
+        references = pod.metadata.get("ownerReferences") or ()
+        own = next((each["uid"] for each in references if each.get("controller")), pod.uid)
         if own not in seen:
             seen.add(own)
             root = root_of(store, pod)

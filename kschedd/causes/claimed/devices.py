@@ -82,7 +82,7 @@ def no_such_device_resource(case: Case) -> FoundCause | None:
         return None
     classes = handle.shared(DRAManager).resolver.classes()
     for resource in case.pod.requests:
-        if resource in classes or case.cluster.offering(resource):
+        if resource in classes or case.cluster.offers(resource):
             continue
         likely = nearest(resource, classes)
         if likely is None or not may_be_devices(resource):

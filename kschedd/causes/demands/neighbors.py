@@ -29,7 +29,7 @@ _WEIGHT: Final = 100  # of a preference that was a demand
 _SHOWN: Final = 6
 
 
-def apart_or_together(case: Case, among: Collection[str]) -> Iterator[FoundCause]:
+def apart_or_together(case: Case, among: Collection[str]) -> FoundCause | None:
     """Find affinity between pods that rejects nodes which would do otherwise."""
     reasons = {reason for name in among for reason in case.rejections.get(name, {}).get(_PLUGIN, ())}
     for reason, look in ((_AFFINITY, _together), (_ANTI, _apart), (_EXISTING, _kept_off)):
@@ -37,8 +37,8 @@ def apart_or_together(case: Case, among: Collection[str]) -> Iterator[FoundCause
             there = [name for name in among if reason in case.rejections.get(name, {}).get(_PLUGIN, ())]
             found = look(case, there)
             if found is not None:
-                yield found
-                return
+                return found
+    return None
 
 
 def _matching(case: Case, term: PodAffinityTerm) -> list[Pod]:
