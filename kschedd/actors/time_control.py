@@ -1,8 +1,8 @@
 """Time control: moves virtual cluster time from one due event to the next.
 
 Time stands still while any actor is at work. When no actor is at work, time moves to the earliest time for which a task
-of the cluster waits: a backoff that ends, a pod that completes, a Permit timeout. So every timer fires at its exact
-time.
+of the cluster waits: a backoff that ends, a pod that completes, a Permit timeout. Therefore every timer fires at its
+exact time.
 
 Owns: only the order of concurrent callers, which run one after the other. Uses: the clock, and the actors, which report
 whether they are at work. Ends: with each call; a cancelled call leaves the time unchanged. Errors: NotVirtual.

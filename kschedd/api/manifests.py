@@ -1,8 +1,8 @@
 """Manifests: objects read from files, directories or text, with their source lines.
 
 The reader supports YAML and JSON, several documents in one file, `kind: List`, and typed lists as printed by kubectl. A
-malformed document does not affect the others: reading returns the readable objects and an error for each fault, with
-file, line and field path. `validation` checks the content of an object.
+malformed document does not affect other documents: reading returns the readable objects and an error for each fault,
+with file, line and field path. `validation` checks the content of an object.
 """
 
 import os

@@ -181,7 +181,7 @@ class Amount:
         return wrapped(self.unscaled * factor)
 
 
-_MULTIPLIED_AT_ONCE: Final = (1, 2, 3, 6, 9)  # exponents; others multiply by ten repeatedly and give 0 on overflow
+_MULTIPLIED_AT_ONCE: Final = (1, 2, 3, 6, 9)  # exponents; for others, repeated multiplication by ten, 0 on overflow
 
 
 def _fits(number: int) -> bool:

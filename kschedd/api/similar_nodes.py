@@ -60,5 +60,5 @@ def similar_slice(raw: Raw, name: str) -> dict[str, Any]:
 
 
 def _named(text: str, like: str, name: str) -> str:
-    """Return a name with the node's name replaced by the new node's, or with the latter added as a prefix."""
+    """Return a name with the old node's name replaced by the new node's name, or prefixed by the new name."""
     return text.replace(like, name, 1) if like in text else f"{name}-{text}"

@@ -1,7 +1,7 @@
 """The REST API, which handles every request from its bytes to its answer.
 
-Requests without a resource (discovery, OpenAPI, health, version) are answered here. All others are passed on to
-reading, watching, writing and the subresources. An error becomes a Status. The catalogue of resources follows the
+Requests without a resource (discovery, OpenAPI, health, version) are answered here. Requests for resources are passed
+on to reading, watching, writing and the subresources. An error becomes a Status. The catalogue of resources follows the
 definitions of custom resources.
 
 Owns: the catalogue, and the documents generated from it.  Uses: the cluster, through `FaceServices`.

@@ -4,8 +4,8 @@ Watches with equal selectors, form and position form a group. A watch runs alone
 group, and then joins. The first watch of a group gives the group its position in the log. Events collected from the log
 go to the members in order. Each event is written immediately, as far as the socket accepts it. The remaining bytes wait
 in the member's outbox until the member's own task sends them. A member with a full outbox falls behind: it gets nothing
-more, and its task leaves the group and continues alone from the member's version. So a client that does not read holds
-its position in the log, and only those of the group's shared bytes that it has begun to take.
+more, and its task leaves the group and continues alone from the member's version. A client that does not read therefore
+holds its position in the log, and only those of the group's shared bytes that it has begun to take.
 
 Owns: the groups and the outboxes of their members, each limited to `MOST_PENDING` unshared bytes. Ends: a group ends
 with its last member, and all groups with the cancellation of `run`.

@@ -38,7 +38,7 @@ def is_absent(reference: Raw, namespace: str, view: View) -> bool:
     """Return whether an owner reference refers to an object that does not exist.
 
     Objects of a kind that is not served may still exist. A namespaced owner of a cluster-scoped object is invalid, and
-    upstream ignores such a reference.
+    Kubernetes ignores a reference to such an owner.
     """
     kind = _kind_of_owner(reference, namespace, view)
     served = reference.get("apiVersion") in kind.api_versions and (

@@ -7,7 +7,7 @@ pods are not deleted in time. The cost of processing the deletion of one object 
 objects.
 
 Owns the spec and the cluster version at the count of each quota: objects deleted before this version were not counted.
-Also owns the pods omitted from the count, and the times at which terminating pods stop being counted. Source:
+It also owns the pods omitted from the count, and the times at which terminating pods stop being counted. Source:
 Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod).
 Kube-controller-manager notices a pod that is not deleted in time at the next recount, at most five minutes later.
 """

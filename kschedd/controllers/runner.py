@@ -25,7 +25,7 @@ _Inbox = tuple[Callable[[WatchEvent], bool] | None, list[WatchEvent]]
 
 
 class Watchable(ClusterWriter, Protocol):
-    """An embedded cluster, whose writes can be read without waiting."""
+    """An embedded cluster with writes that can be read without waiting."""
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor: ...
 

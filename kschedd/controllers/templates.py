@@ -39,7 +39,7 @@ def safe_encoded(number: int) -> str:
 
 
 def canonical_template(template: Raw) -> Raw:
-    """Return the template without fields that mean the same as absent ones; an API server does not store such fields.
+    """Return the template without fields that mean the same as absent ones, which an API server does not store.
 
     Thus a manifest with `hostNetwork: false` and the stored object, as a cluster prints it, have equal templates.
     """

@@ -41,7 +41,7 @@ def admin_faults(raw: Raw, namespace_labels: Mapping[str, str]) -> list[FieldErr
 
 
 def admin_status_faults(old: Raw, new: Raw, namespace_labels: Mapping[str, str]) -> list[FieldError]:
-    """Return such an error for devices that are allocated in this update of a claim's status."""
+    """Return an error for admin access to devices that are allocated in this update of a claim's status."""
     before, after = (_allocated_to_admins(raw.get("status") or {}) for raw in (old, new))
     return [] if any(before) else _admin_faults("status.allocation.devices.results", after, namespace_labels)
 

@@ -1,7 +1,7 @@
 """Extended resources provided by a DeviceClass: a pod requests `example.com/gpu: 2`, and devices are allocated for it.
 
 A class provides the resource that it names (`extendedResourceName`), and the resource
-`deviceclass.resource.kubernetes.io/` followed by the name of the class. If a node has such a resource in its
+`deviceclass.resource.kubernetes.io/` followed by the name of the class. If a node has an extended resource in its
 allocatable, a device plugin provides it, and the resource is counted there. If a node does not have it, an internal
 claim is allocated. The claim is in memory while nodes are searched, is created before the pod is bound, and is deleted
 if the binding fails.
@@ -211,9 +211,9 @@ class _Request:
 class _OfResource:
     """The requests for one resource, container by container.
 
-    Each container and each sidecar has a request. Init containers that end before the others start may use the devices
-    of later containers. If init containers need more devices than these, only the init container with the largest need
-    has a request, which the others share.
+    Each container and each sidecar has a request. Init containers that end before other containers start may use the
+    devices of these containers. If init containers need more devices than the other containers, only the init container
+    with the largest need has a request, which all init containers share.
     """
 
     resource: str

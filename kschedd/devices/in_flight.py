@@ -67,7 +67,7 @@ class ClaimsInFlight:
         self._in_use.take_in_flight(one.key, None)
 
     def reserve_for(self, claim: Object, pod: Pod) -> list[Raw]:
-        """Return `status.reservedFor` with this pod added, and the pods whose entries are in flight."""
+        """Return `status.reservedFor` with this pod added, and the pods that have entries in flight."""
         entries = self._reserving.setdefault(claim.key, {})
         for entry in reserved_for(claim):
             entries.pop(entry.get("uid") or "", None)

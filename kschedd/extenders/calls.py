@@ -1,8 +1,8 @@
-"""One POST to an extender as a value, and the failure of such a call.
+"""One POST request to an extender as a value, and the failure of such a request.
 
-A scheduling attempt or binding cycle that needs an extender yields such calls. The result of a call is the value that
-`read` returns for the body, or an ExtenderFailure. The code that runs the attempt makes the call: the daemon without
-blocking (`kschedd.actors.scheduler.extenders`), all other code by calling this object.
+A scheduling attempt or binding cycle that needs an extender yields calls of this kind. The result of a call is the
+value that `read` returns for the body, or an ExtenderFailure. The code that runs the attempt makes the call: the daemon
+without blocking (`kschedd.actors.scheduler.extenders`), all other code by calling this object.
 
 Source: Kubernetes v1.34, scheduler/extender.go (send).
 """

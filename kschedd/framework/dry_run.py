@@ -4,8 +4,8 @@ Each row of a what-if copy represents a separate cluster, in which pods were rem
 A plugin with a PreFilter state that follows pods (AddPod, RemovePod) would need a copy of the state for each row. With
 `dry_run_columns`, the plugin instead returns the differences between these clusters, as one column for each number that
 its filter reads. With `affected_by` the plugin declares which pods its filter never reads, so that the filter is not
-called again when such a pod is put back. With `known_to_pass`, a filter that judges one node at a time can skip nodes
-that need no check.
+called again when one of these pods is put back. With `known_to_pass`, a filter that judges one node at a time can skip
+nodes that need no check.
 
 These methods are called only on in-tree plugins, and none of them changes a result.
 """

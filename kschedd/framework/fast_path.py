@@ -31,8 +31,9 @@ class CacheableEvaluation(Plugin, Protocol):
     * "pods": any data of the node's pods.
 
     Rule: while these inputs are unchanged, the answer for a row (code or raw score) is also unchanged, for every pod of
-    the signature. In this case the state of `pre_filter` or `pre_score` may be missing, and the value that the plugin
-    recomputes must be the same. With None (or without the attribute), the plugin is called in each attempt.
+    the signature. While the inputs are unchanged, the state of `pre_filter` or `pre_score` may be missing, and the
+    value that the plugin recomputes must be the same. With None (or without the attribute), the plugin is called in
+    each attempt.
     """
 
     depends_on: ClassVar[frozenset[Dependency] | None]
@@ -83,7 +84,7 @@ class RepeatsWhileUnchanged(Plugin, Protocol):
         signature and controller, and stores the same values in `state`, which are never modified; `pre_score` returns
         the same result, whatever rows it gets, and stores nothing in `state` that its score needs. Pods pinned to
         different nodes count as one signature, apart from the node to which `pre_filter` narrows the search. This
-        method is called after an attempt that has found a node for such a pod. In-tree plugins only.
+        method is called after an attempt that has found a node for a pod of the signature. In-tree plugins only.
         """
 
 

@@ -13,11 +13,11 @@ are none. PreBind, Bind and PostBind are called in a thread for each pod that is
 limit (`GuardedCall`).
 
 The scheduling queue and the store call the methods in `OWNERS_METHODS`, and do no other work meanwhile. Their limit is
-short. If such a call takes too long, the method is rejected for all objects until the call has returned, and then for a
-pause that doubles each time. So the first call of `validate` that hangs blocks the daemon's event loop for one second.
-The call of `validate` takes place in the middle of a write, which no other write may interrupt, so a thread would delay
-all other writes just as long. A shorter limit would reject objects if the plugin merely waits for the CPU: on a busy
-machine a thread may wait for hundreds of milliseconds.
+short. If a call by the queue or the store takes too long, the method is rejected for all objects until the call has
+returned, and then for a pause that doubles each time. The first call of `validate` that hangs therefore blocks the
+daemon's event loop for one second. The call of `validate` takes place in the middle of a write, which no other write
+may interrupt, so a thread would delay all other writes just as long. A shorter limit would reject objects if the plugin
+merely waits for the CPU: on a busy machine a thread may wait for hundreds of milliseconds.
 
 Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. The
 exception's text was formatted in the plugin's thread, because its `__str__` is plugin code, too.
@@ -27,7 +27,7 @@ Without a limit (infinity), a plugin is called in the caller's thread, so that d
 Some failures cannot be contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code
 that never releases the interpreter lock, and memory use.
 
-Upstream has no such guard: a plugin that hangs blocks kube-scheduler.
+Upstream has no guard: a plugin that hangs blocks kube-scheduler.
 """
 
 import math
@@ -167,7 +167,7 @@ def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
     """Give the caller exclusive access to the scheduler's state, from any thread.
 
     Unlike `waited_for`, this also works in a plugin's own threads and in abandoned calls. `scheduler` is the lock that
-    such a thread takes, or None if one thread does all work.
+    a plugin's own thread takes, or None if one thread does all work.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is not None and call.scheduler is None:

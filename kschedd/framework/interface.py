@@ -116,7 +116,7 @@ class QueueSortPlugin(Plugin, Protocol):
     def sort_key(self, entry: QueuedEntry, /) -> Any:
         """Return the sort key; the pod with the lowest key is popped first.
 
-        A profile has one such plugin, which is the same in all profiles.
+        A profile has one QueueSort plugin, which is the same in all profiles.
         """
 
 

@@ -3,8 +3,8 @@
 An out-of-tree plugin is any class with a `name`. A class without `from_args` is constructed without arguments. The
 module is imported within a time limit.
 
-The entry points are in the group `kschedd.plugins`, and each names such a class. Errors: PluginLoadError, with the file
-or entry point, the fault and its line.
+The entry points are in the group `kschedd.plugins`, and each names a plugin class. Errors: PluginLoadError, with the
+file or entry point, the fault and its line.
 """
 
 import inspect

@@ -1,7 +1,7 @@
 """Slots for reading large request bodies, which are shared fairly between clients.
 
-If all slots are in use, a client that has fewer slots than another takes over the oldest slot of the other. So a client
-that sends many unfinished bodies cannot block other clients.
+If all slots are in use, a client that has fewer slots than another takes over the oldest slot of the other. A client
+that sends many unfinished bodies therefore cannot block other clients.
 
 Owns: only references. Ends with its server.
 """

@@ -46,7 +46,7 @@ class HttpRequest:
     headers: Mapping[str, str]
     body: bytes
     keep_alive: bool
-    upgrade: bool = False  # the client wants to switch to another protocol after this request
+    upgrade: bool = False  # True if the client requests another protocol after this request
 
 
 @attrs.define(eq=False)

@@ -459,8 +459,8 @@ class _Connection:
             nursery.cancel_scope.cancel()
         self._streaming = None
         told_to_end = streaming.cancelled_caught
-        # Not in the nursery: if the client has disconnected, this raises an exception that `run` expects instead of a
-        # group.
+        # This runs outside the nursery: if the client has disconnected, it raises an exception that `run` expects
+        # instead of a group.
         if whole or (told_to_end and not sender.midway):
             await sender.end()
         return keep and whole and not told_to_end

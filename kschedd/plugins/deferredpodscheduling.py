@@ -1,4 +1,4 @@
-"""DeferredPodScheduling: a pod whose resize is deferred preempts on its node, unless the node forbids it.
+"""DeferredPodScheduling: a pod with a deferred resize preempts on its node, unless the node forbids preemption.
 
 A pod with a deferred resize is already running; the kubelet resizes it once its node has enough free resources. The
 plugin is in the default profile if the feature resizes_preempt is enabled, and ignores all other pods.

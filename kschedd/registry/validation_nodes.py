@@ -60,7 +60,7 @@ def validate_preemption_policy(spec: Mapping[str, Any], faults: Faults) -> None:
 
 
 def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
-    """Validate the pod address ranges of a node, of which only one per family is allowed."""
+    """Validate the pod address ranges of a node; each address family may occur only once."""
     path = "spec.podCIDRs"
     families = [cidr_family(text) for text in ranges]
     for index, (text, family) in enumerate(zip(ranges, families, strict=True)):

@@ -1,7 +1,7 @@
 """Generation of METHODS.md, the documentation of the socket: the protocol, and every method of the table.
 
 The page is generated from the daemon's own method table, so the two cannot diverge. A test compares the committed page
-with it.
+with the generated page.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def methods_page(table: Mapping[str, Method]) -> str:
 def _section(method: Method, known: dict[str, str]) -> str:
     """Return the method's section.
 
-    `known` contains tables of keys, each with the method in the section of which the table appears.
+    `known` contains tables of keys, each with the method that has the table in its section.
     """
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
     if not method.reads:

@@ -61,7 +61,7 @@ class Attempts:
         self.running = False  # from the beginning of an attempt, or of a PodGroup's cycle, to its completion
         self.seen = 0  # number of observations when the latest attempt, or cycle of a PodGroup, began
         self.stepper: Stepper | None = None  # stepper of the current or latest attempt
-        self.group_tried: Sequence[TriedMember] = ()  # results so far of the group whose cycle is stopped
+        self.group_tried: Sequence[TriedMember] = ()  # results so far of the group with a stopped cycle
         self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # result of the attempt being completed
         self._choices_before: Choices | None = None  # choices before the attempt of `stepper`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed during the attempt
@@ -206,8 +206,8 @@ class Attempts:
     def begin_run(self, now: float) -> AttemptRun:
         """Attempt the next popped pods together and assume them on their nodes; `CompleteRun` must follow immediately.
 
-        Only pods like those attempted before take part. Returns an empty run if the next pod must be attempted by
-        itself; an empty run is always a valid result.
+        Only pods that resemble earlier attempted pods take part. Returns an empty run if the next pod must be attempted
+        by itself; an empty run is always a valid result.
         """
         if self._pending.nominator or self._failed or self._debugger.engaged:
             return AttemptRun()

@@ -138,7 +138,7 @@ class BindingCycles:
     ) -> None:
         """Continue a binding cycle of another driver, with the plugin, extender or write for which it waited.
 
-        With `deadline_s`, the cycle waits for a plan whose writes are done: the plugin makes the plan again, and the
+        With `deadline_s`, the cycle waits for a plan with completed writes: the plugin makes the plan again, and the
         cycle waits until the plan is ready.
         """
         uid = assumed.pod.uid
@@ -296,7 +296,7 @@ class BindingCycles:
                 self.resume(cycle, now)
 
     def resume_ready(self, now: float) -> None:
-        """Continue the bindings whose plan is ready, failed or timed out."""
+        """Continue the bindings with a plan that is ready, failed or timed out."""
         for cycle in list(self.plan_waits.values()):
             self.resume(cycle, now)
 

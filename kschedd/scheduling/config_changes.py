@@ -1,8 +1,8 @@
-"""Changes of the configuration at run time, each of which can be undone.
+"""Changes of the configuration at run time, which can be undone one by one.
 
 Owns the configurations that were in use before each change. Undoing a change restores the previous configuration, so
-changes are undone in reverse order. Each change is passed on to the queue, with the pending pods whose profile was
-added or removed.
+changes are undone in reverse order. Each change is passed on to the queue, together with the pending pods of added and
+removed profiles.
 """
 
 from collections import deque

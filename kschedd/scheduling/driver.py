@@ -43,7 +43,7 @@ Invariants:
   holds the pod's entry.
 - An assumed pod is in `bindings.cycles` until it is bound or forgotten, with the framework (plugin instances) of its
   attempt; Unreserve is called on those instances even after a reconfiguration.
-- A nomination (`nominator`) belongs to a pending pod and ends when the pod gets a node or is deleted; an attempt sees
+- A nomination (`nominator`) belongs to a pending pod and ends when the pod gets a node or is deleted; an attempt uses
   the nominations of all earlier attempts.
 - Writes become visible only through `Observe`. A failed pod returns to the queue before the eviction of its victims
   begins, so that the queue cannot miss their deletion events.

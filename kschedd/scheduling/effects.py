@@ -40,7 +40,7 @@ class Effects:
     plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `PlansExecuted`
     calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `PluginCalled`
     permit_waits: list[BindingCycle] = attrs.field(factory=list)  # cycles that started to wait at Permit
-    resumed: list[str] = attrs.field(factory=list)  # uids whose wait (at Permit or for a plan) is over
+    resumed: list[str] = attrs.field(factory=list)  # uids of pods that no longer wait (at Permit or for a plan)
     happened: list[Happened] = attrs.field(factory=list)  # entries of the log
     failures: list[FailedAttempt] = attrs.field(factory=list)  # for observers that need more than the log entries
 

@@ -145,7 +145,7 @@ class EvictionFailed:
 
 @fast_frozen(eq=False)
 class Tick:
-    """The passage of time. Rejects the pods at Permit whose timeout has passed."""
+    """The passage of time. Rejects the pods at Permit that have timed out."""
 
 
 @fast_frozen(eq=False)
@@ -162,7 +162,7 @@ class ResumeDecided:
 
 @fast_frozen(eq=False)
 class ResumeReady:
-    """The continuation of the binding cycles whose plan is ready or has timed out."""
+    """The continuation of the binding cycles with a plan that is ready or has timed out."""
 
 
 @fast_frozen(eq=False)

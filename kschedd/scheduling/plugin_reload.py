@@ -1,8 +1,8 @@
 """Reload of the classes of out-of-tree plugins while the scheduler runs, after a change of their file.
 
 From the next attempt on, each profile uses new instances, with arguments that are parsed again. If a class gains or
-loses an extension point, so do the profiles that have the plugin. A pod that waits at Permit or is being bound keeps
-the plugin instances of its attempt.
+loses an extension point, the profiles with the plugin gain or lose it, too. A pod that waits at Permit or is being
+bound keeps the plugin instances of its attempt.
 """
 
 from collections.abc import Mapping

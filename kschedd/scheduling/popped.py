@@ -41,7 +41,7 @@ class PoppedPods:
     def wanted(self) -> int:
         """The maximum number of pods to pop now, which is 0 until all popped pods have been attempted.
 
-        Nominations do not reduce the number. An attempt sees the nominations of all earlier attempts, whenever its pod
+        Nominations do not reduce the number. An attempt uses the nominations of all earlier attempts, whenever its pod
         was popped, and events observed before the attempt begins cause no retry (`AttemptFailed.seen`).
         """
         if self._entries or self._debugger.stop is not None:
@@ -109,7 +109,7 @@ class PoppedPods:
         return self._entries.popleft() if self._entries and self.attempts_allowed != 0 else None
 
     def take_head(self) -> QueuedPod:
-        """Remove and return the head, whose attempt has been made as part of a run."""
+        """Remove and return the head after its attempt was made as part of a run."""
         return self._entries.popleft()
 
     def take_group(self, group: str) -> list[QueuedPod]:

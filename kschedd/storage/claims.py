@@ -85,7 +85,7 @@ def default_class(classes: Iterable[Object]) -> Object | None:
 
 
 def asks_for_no_class(claim: Object) -> bool:
-    """Return whether a claim gives no class; a claim with the class "" explicitly wants no class."""
+    """Return whether a claim has no class field; a claim with the class "" explicitly requests no class."""
     return claim.spec.get("storageClassName") is None and BETA_CLASS not in claim.annotations
 
 

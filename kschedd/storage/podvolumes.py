@@ -119,7 +119,7 @@ class PodClaims:
     def usable_everywhere(self) -> bool:
         """True if all claims are bound to volumes that any node can use.
 
-        In that case, `on` returns an empty result on every node.
+        If so, `on` returns an empty result on every node.
         """
         if self.selected or self.to_match:
             return False

@@ -13,7 +13,7 @@ Rules for every implementation (`tests/store/test_cluster_api.py` runs against e
   precondition raises Conflict, or Invalid if a patch would change the object's uid.
 * A watch yields every write after its version, in order, exactly once. A watch raises Gone if these writes have been
   compacted.
-* The results of a batch are in the order of its writes. A failed write does not prevent the others.
+* The results of a batch are in the order of its writes. A failed write does not prevent the other writes.
 * An embedded implementation runs the function passed to `do` without any other request in between. A remote
   implementation guarantees only that single writes are atomic. Code that needs a stronger guarantee sets a
   resourceVersion.
@@ -301,7 +301,7 @@ class ClusterWatch(Protocol):
 
     @property
     def version(self) -> int:
-        """The version to resume from: all writes up to it were taken by the caller or filtered out."""
+        """The version to resume from: the caller has taken all writes up to this version, or they were filtered out."""
 
     @property
     def first(self) -> Sequence[WatchEvent]:

@@ -128,7 +128,7 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
 def _pending(obj: Object, requested: int | None, grace: int) -> bool:
     """Return whether the object is already being deleted and this request does not shorten its grace period.
 
-    In that case, the finalizers do not change.
+    If so, the finalizers do not change.
     """
     if not obj.deleting:
         return False

@@ -83,7 +83,7 @@ class Conflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
 
 @attrs.define(eq=False)
 class MalformedVersion(ApiError, rpc_code="invalid"):
-    """A resourceVersion that is not a number. As in kube-apiserver, the code is 500, without a reason."""
+    """A resourceVersion that is not a number. The response has code 500 and no reason, as in kube-apiserver."""
 
     version: str
 
@@ -155,7 +155,7 @@ class InvalidOptions(Invalid):
 
 @attrs.define(eq=False)
 class BadRequest(ApiError, rpc_code="bad_request", code=400, reason="BadRequest"):
-    """A request whose body does not match the object in its path."""
+    """A request with a body that does not match the object in its path."""
 
     kind: str
     name: str
@@ -183,7 +183,7 @@ class InvalidScale(Invalid):
 
 @attrs.define(eq=False)
 class DefinitionTerminating(ApiError, rpc_code="conflict", code=405, reason="MethodNotAllowed"):
-    """A new custom resource whose definition is being deleted; `resource` is its plural name."""
+    """A new custom resource with a definition that is being deleted; `resource` is its plural name."""
 
     group: str
     resource: str
@@ -228,7 +228,7 @@ class ApplyConflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
 class ApplySchemaError(ApiError, rpc_code="invalid"):
     """A configuration that does not match its kind's schema.
 
-    As in kube-apiserver, the code is 500, without a reason.
+    The response has code 500 and no reason, as in kube-apiserver.
     """
 
     why: str

@@ -6,7 +6,7 @@ the map names. Errors are reported for the field `patch`, and quote the decoded 
 strategic patch.
 
 JSON patches and merge patches do not parse parts that they do not need. Therefore, in the quoted object, only the
-visited maps are sorted, and the others keep the order of their types.
+visited maps are sorted; all other maps keep the order of their types.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go (jsonPatcher, strategicPatchObject),
 apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazyNode).

@@ -1,7 +1,7 @@
 """Objects set aside at startup: objects that cannot be restored, and objects that the user excludes (`--leave-out`).
 
 An intact journal may contain an object that cannot be restored, because another kschedd version with other rules wrote
-it, or because it triggers a bug. In that case the cluster starts without the object, instead of failing at every start.
+it, or because it triggers a bug. The cluster then starts without the object, instead of failing at every start.
 The object's data stays in the journal for the next start. The data is also written to a file next to the journal, where
 it can be inspected, corrected and applied again. (If a new object of that name is created meanwhile, the file is the
 only copy.)

@@ -145,7 +145,7 @@ class Store(KeptStore):
         return self._admission.on_behalf_of(user)
 
     def warn(self, text: str) -> None:
-        """Warn the user of the current request. The same text is added only once."""
+        """Warn the user of the current request. A warning with the same text is added only once."""
         self._admission.warn(text)
 
     # --- writing ------------------------------------------------------------------------------------------------------

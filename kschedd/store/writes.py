@@ -112,7 +112,7 @@ def tries_of(write: Write) -> int:
 
 
 def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly: bool = False) -> Patch:
-    """Return a patch for this object only (not for a later one of its name); `exactly`: only for this version of it."""
+    """Return a patch for this object only (not for a later object of the name); `exactly`: only for this version."""
     meta: dict[str, Any] = {"uid": obj.uid}
     if exactly:
         meta["resourceVersion"] = str(obj.resource_version)

@@ -3,8 +3,8 @@
 A daemon uses a process (`kschedd.store.journal.process`), so that the journal's work does not wait for the daemon's
 interpreter lock. If this process has ended, the write fails like a write to a failed disk. `repair` starts another
 process, which rolls back to the last version reported as durable. A process that was suspended (SIGSTOP) is resumed
-after some seconds, because it holds the lock of the state directory, and tasks that wait for it could not end. A thread
-is used if the disk is a test double.
+after some seconds, because it holds the lock of the state directory, and waiting tasks could not end. A thread is used
+if the disk is a test double.
 """
 
 import signal

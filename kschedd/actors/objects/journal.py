@@ -3,7 +3,7 @@
 Receives: `Commit`, the events of a batch. Sends: `Kept`, `NotKept`, `Writable`, only to the store,
 which always receives without delay.
 
-Owns: the journal (a DurableLog), whose calls it awaits one after the other. All waiting commits go into one
+Owns: the journal (a DurableLog); the actor awaits its calls one after the other. All waiting commits go into one
 transaction, so a slower disk gets larger batches. When the journal exceeds its limit, it is compacted in slices between
 transactions, using a quarter of the actor's time. A writer waits for at most one slice; a slice is as large as fits
 into a few milliseconds on this disk. Only a journal of twice its limit is compacted in full slices without pauses.

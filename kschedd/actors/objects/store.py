@@ -10,8 +10,8 @@ contains the version from which the answer was made, for writes, reads and rejec
 persist are rolled back: no client has received them, their writers get JournalError, and reads are answered again from
 the current state. Until the journal is writable again, the store answers reads and rejects writes.
 
-A watcher has a position in the store's log (a Cursor over immutable events), and is only notified of new events. So an
-event has no cost per watcher until the watcher takes it, and a slow watcher delays no other task.
+A watcher has a position in the store's log (a Cursor over immutable events), and is only notified of new events. An
+event therefore has no cost per watcher until the watcher takes it, and a slow watcher delays no other task.
 """
 
 import builtins

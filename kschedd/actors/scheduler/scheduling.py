@@ -14,11 +14,11 @@ updated only between two attempts. The actor works in short slices, so that it n
 a few milliseconds, and sends one message per slice, not per pod.
 
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and
-releases it while it waits for a plugin. An attempt of a profile without such plugins runs on the event loop, and so do
-all attempts in a configuration without such plugins. Until the step has ended, `_meanwhile` answers queries. During an
-attempt it also continues bindings, in other threads that take the lock. `_meanwhile` pauses whenever this actor's own
-code runs, so the driver is never used from two threads at once. The same applies while extenders are called. PreBind,
-Bind and PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks (`PluginCall`).
+releases it while it waits for a plugin. An attempt of a profile that has only in-tree plugins runs on the event loop.
+Until the step has ended, `_meanwhile` answers queries. During an attempt it also continues bindings, in other threads
+that take the lock. `_meanwhile` pauses whenever this actor's own code runs, so two threads never use the driver at the
+same time. While extenders are called, `_meanwhile` also answers queries and continues bindings. PreBind, Bind and
+PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks (`PluginCall`).
 """
 
 import time

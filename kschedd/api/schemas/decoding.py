@@ -1,8 +1,8 @@
 """Decoding: the handling of unknown and duplicate fields (fieldValidation), as in kube-apiserver.
 
-With `Strict`, an object with such fields is rejected; with `Warn`, the fields are dropped, each with a warning; with
-`Ignore`, they are dropped without a warning. Custom resources have no schema here, so all their fields are kept
-(`kschedd.store.field_validation` validates them).
+With `Strict`, an object with unknown or duplicate fields is rejected; with `Warn`, these fields are dropped, each with
+a warning; with `Ignore`, they are dropped without a warning. Custom resources have no schema here, so all their fields
+are kept (`kschedd.store.field_validation` validates them).
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/create.go and sigs.k8s.io/json: errors in the order of the
 fields, at most 100. "Did you mean" is an addition of kschedd.

@@ -60,7 +60,7 @@ EVICTION_MAX_GRACE: Final = PREFIX + "eviction-max-pod-grace-period"
 
 
 def pressures_of(text: str) -> tuple[str, ...]:
-    """Return the resources of which the node has a shortage. Raises AnnotationError."""
+    """Return the resources that are short on the node. Raises AnnotationError."""
     named = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     if not set(named) <= set(PRESSURES):
         raise AnnotationError(f"allowed are {', '.join(PRESSURES)}, separated by commas")

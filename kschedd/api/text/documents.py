@@ -3,8 +3,8 @@
 Plain YAML scalars are resolved as in kubectl (kubernetes-sigs/yaml, goyaml.v2/resolve.go): `on`, `yes` and `y` are
 booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text. A whole number is an int,
 as after a conversion to JSON. A stream is split at `---` before parsing, so that one malformed document does not affect
-the others. Deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity are rejected. The
-content of the text never raises an exception: a `Document` has a value or faults. Owns nothing.
+other documents. Deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity are rejected.
+The content of the text never raises an exception: a `Document` has a value or faults. Owns nothing.
 """
 
 import json

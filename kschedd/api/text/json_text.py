@@ -1,8 +1,7 @@
 r"""JSON texts from untrusted sources: preparation for decoding, and the nesting limit.
 
 JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes it to a character that cannot be encoded
-afterwards, which the journal, the socket and a terminal require. Go's decoder replaces it with U+FFFD, and so does this
-module.
+afterwards, which the journal, the socket and a terminal require. Go's decoder and this module replace it with U+FFFD.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Times and durations of API objects: conversion of RFC 3339 text to exact microseconds since the epoch, and back.
 
 `micros` accepts what kube-apiserver's decoder accepts (Go's time.RFC3339: any offset, any number of fractional digits,
-the years 0 to 9999). So a validated time can always be parsed, added to and printed, without an overflow. `stamp`
-replaces a time before or after these years by their first or last second. Source: Kubernetes v1.34,
+the years 0 to 9999). A validated time can therefore always be parsed, added to and printed, without an overflow.
+`stamp` replaces a time before or after these years by their first or last second. Source: Kubernetes v1.34,
 apimachinery/pkg/apis/meta/v1/{time,micro_time}.go; Go's time package (format_rfc3339.go).
 """
 

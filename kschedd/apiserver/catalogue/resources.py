@@ -1,7 +1,7 @@
 """The served resources: kube-apiserver's resources, those of CustomResourceDefinitions, and metrics.
 
 `resources.json` beside this module contains the built-in resources with their verbs and subresources. For most
-resources the store has a kind with its own rules; objects of all others are stored unchanged.
+resources the store has a kind with its own rules; objects of all other resources are stored unchanged.
 
 Source: Kubernetes v1.34, the discovery documents of kube-apiserver.
 """

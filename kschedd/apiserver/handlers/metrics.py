@@ -2,7 +2,7 @@
 
 A pod's usage is given by its annotations `kschedd.io/cpu-usage` and `kschedd.io/memory-usage`, for all of its
 containers together. A node's usage comes from its own annotations, or by default is the sum of its pods' usage.
-Discovery lists the group once any object has such an annotation.
+Discovery lists the group once any object has an annotation about usage.
 
 Source: Kubernetes v1.34, staging/src/k8s.io/metrics. Raises: StatusError.
 """

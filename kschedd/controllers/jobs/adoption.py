@@ -1,8 +1,8 @@
 """Adoption of pods by Jobs: a Job adopts matching pods that have no controller.
 
-The selector of most Jobs contains the Job's own uid. A pod that matches such a selector belonged to that Job before,
-and names the Job in a label. Only a Job with a user-defined selector (manualSelector) may match other pods of its
-namespace. Pods without a controller are therefore tracked only in namespaces with a Job of this kind.
+The selector of most Jobs contains the Job's own uid. A pod that matches the generated selector of a Job belonged to
+this Job before, and names the Job in a label. Only a Job with a user-defined selector (manualSelector) may match other
+pods of its namespace. Pods without a controller are therefore tracked only in namespaces with a Job of this kind.
 
 This object owns the names of those Jobs and pods. Source: Kubernetes v1.34, controller/controller_ref_manager.go
 (ClaimObject).

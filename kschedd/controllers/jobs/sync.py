@@ -69,7 +69,7 @@ class JobSync:
     delete: list[Pod] = attrs.field(factory=list)
     # Pods to delete without counting them; their finalizers are removed first.
     forget: list[Pod] = attrs.field(factory=list)
-    counted: list[Pod] = attrs.field(factory=list)  # pods whose finalizers are removed between the two writes
+    counted: list[Pod] = attrs.field(factory=list)  # pods that lose their finalizers between the two writes
     events: list[tuple[bool, str, str]] = attrs.field(factory=list)  # (is a warning, reason, message)
     again_at: float | None = None
     backoff: PodBackoff = attrs.field(factory=PodBackoff)

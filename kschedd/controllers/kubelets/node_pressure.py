@@ -1,7 +1,7 @@
 """A kubelet's observations of its node's memory, disk and process ids, and the node's pressure conditions.
 
-A node is observed only if an annotation of the node, or of a pod on it, gives its usage. Images count as used disk
-space if their sizes are known.
+A node is observed only if an annotation gives its usage, either on the node or on one of its pods. Images count as used
+disk space if their sizes are known.
 
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (MemoryPressureCondition and those beside it).
 Units: bytes; counts; seconds since the epoch.

@@ -193,7 +193,7 @@ class PodRun:
         return self.initialized and all(container.done for container in self._of("main"))
 
     def _stop_next(self, now: float) -> bool:
-        """Stop the next container: sidecars after all others, in reverse order."""
+        """Stop the next container; sidecars are stopped after all other containers, in reverse order."""
         began = now if self.stop is None else self.stop.at
         grace = self.grace_s if self.stop is None else self.stop.grace_s
         others = [container for container in self._of("init", "main") if container.state == "running"]

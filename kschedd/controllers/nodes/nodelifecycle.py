@@ -386,7 +386,7 @@ class NodeLifecycle(InSteps):
         return [status_of(pod, {"conditions": conditions}), event]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Mark a node whose change was rejected, so that the next pass retries it."""
+        """Mark a node after its change was rejected, so that the next pass retries it."""
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             self._concerned[write.name] = None
             self._plan(now)

@@ -47,7 +47,7 @@ def compute_zone_state(ready: int, not_ready: int, unhealthy_zone_threshold: flo
 
 
 def eviction_rate(state: ZoneState, size: int, config: NodeLifecycleConfig) -> float:
-    """Return the number of nodes per second that may be tainted in such a zone."""
+    """Return the number of nodes per second that may be tainted in a zone with this state."""
     if state != PARTIAL:
         return config.node_eviction_rate
     return config.secondary_node_eviction_rate if size > config.large_cluster_size_threshold else 0.0

@@ -13,7 +13,7 @@ A controller with a `reconcile` that may take long, for example for a workload o
 `reconciling` does the same step by step. Between two steps other tasks run on the event loop, but no task may read or
 write the cluster.
 
-A controller handles each object through its `faults`, so that a failure with one object does not affect the others.
+A controller handles each object through its `faults`, so that a failure with one object does not affect other objects.
 """
 
 from abc import ABC, abstractmethod

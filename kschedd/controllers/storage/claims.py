@@ -5,7 +5,8 @@ the pod's status. The scheduler waits for this name. A pod that terminated, was 
 from `reservedFor`. A claim without reservations loses its allocation, which frees its devices, and then its finalizer.
 The generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected through their
 owner references (`garbage`). For a pod that was bound without the scheduler, this controller reserves the pod's
-allocated claims. A claim whose creation was rejected, for example by a quota, is created again after a delay.
+allocated claims. If the creation of a claim was rejected, for example by a quota, the claim is created again after a
+delay.
 
 Owns the failures already reported as Events, and the times at which rejected claims are created again. Source:
 Kubernetes v1.34, controller/resourceclaim/controller.go. Kube-controller-manager retries after a delay if a template is
@@ -266,7 +267,7 @@ def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
     elif guarded and not valid and allocation(claim) is not None and claim.deleting:
         writes.append(patch_of(claim, {"status": {"allocation": None, "devices": None}}, "status", exactly=True))
     elif guarded and not valid and allocation(claim) is None and (was_released or claim.deleting):
-        # The finalizer is removed after the allocation, never together with it, because the scheduler sets them in
+        # The finalizer is removed after the allocation and never in the same write, because the scheduler sets them in
         # reverse order.
         left = [f for f in claim.metadata.get("finalizers") or () if f != FINALIZER]
         writes.append(patch_of(claim, {"metadata": {"finalizers": left or None}}, exactly=True))

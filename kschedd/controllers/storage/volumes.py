@@ -1,10 +1,10 @@
 """The PersistentVolume controller: binds claims to volumes, and reclaims volumes after their claim was deleted.
 
-A claim is bound to the volume that is pre-bound to it, or else to the smallest matching volume of its class. A
-WaitForFirstConsumer claim is bound only to a volume chosen by the scheduler. If there is no such volume and the class
-has a provisioner, an annotation passes the claim to the provisioner (in the embedded cluster,
-`kschedd.controllers.storage.provisioner`). When its claim is deleted, a volume becomes Released, and is then deleted,
-retained or recycled according to its reclaim policy. When its volume is deleted, a claim becomes Lost.
+A claim is bound to its pre-bound volume, or else to the smallest matching volume of its class. A WaitForFirstConsumer
+claim is bound only to a volume chosen by the scheduler. If no volume matches and the class has a provisioner, an
+annotation passes the claim to the provisioner (in the embedded cluster, `kschedd.controllers.storage.provisioner`).
+When its claim is deleted, a volume becomes Released, and is then deleted, retained or recycled according to its reclaim
+policy. When its volume is deleted, a claim becomes Lost.
 
 Owns the indexes of volumes and unbound claims. A rejected write needs no handling, because the event of the conflicting
 change triggers the next reconcile. Source: Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go,

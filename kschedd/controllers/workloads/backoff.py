@@ -1,6 +1,6 @@
 """FailureBackoff: repeatedly failing pods are replaced after increasing delays (1 s, 2 s, 4 s, … 15 min).
 
-Kube-controller-manager delays only the pods of a DaemonSet in this way. In kube-controller-manager, ReplicaSets and
+Kube-controller-manager uses this delay only for the pods of a DaemonSet. In kube-controller-manager, ReplicaSets and
 StatefulSets immediately replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the
 API server accepts them. In virtual time this would never end. The back-off therefore counts pods that failed, or were
 evicted because of a taint, at an age below `SOON_S`. The first of these pods are replaced immediately, and later ones

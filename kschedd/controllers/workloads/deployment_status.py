@@ -39,7 +39,7 @@ def deployment_status(
     """Return the status, and the time at which the progress deadline passes if it is running.
 
     `created` is the name of the ReplicaSet that is being created, or "". `estimates` is true after a step of a rollout,
-    whose progress must be estimated; scaling and pausing are no such steps.
+    and false after scaling and pausing, which need no estimate of progress.
     """
     deployment = rollout.deployment
     counts = counts_of(rollout)

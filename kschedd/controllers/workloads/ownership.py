@@ -141,7 +141,7 @@ class Ownership:
                     del self._orphans[obj.namespace, label]
 
     def candidates(self, obj: Object) -> list[Key]:
-        """Return the workloads whose selectors match the object."""
+        """Return the workloads with selectors that match the object."""
         places: Iterable[tuple[str, _Label]]
         if len(obj.labels) > _FEW:
             places = [place for place in self._workloads if _may_select(place, obj)]

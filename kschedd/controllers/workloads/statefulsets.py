@@ -218,7 +218,7 @@ class StatefulSets(InSteps):
     # --- revisions -----------------------------------------------------------------------------------------------
 
     def _present(self, workload: Object, revisions: Sequence[Object], writes: list[Write]) -> _Revisions | None:
-        """Return the current revision and that of the current template; None while the latter is being created."""
+        """Return the current and the update revision, or None while the update revision is being created."""
         equal = self._templates.equal_to(workload, revisions)
         last = number_of(revisions[-1]) if revisions else 0
         if equal:

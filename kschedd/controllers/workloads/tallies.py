@@ -67,7 +67,7 @@ T = TypeVar("T", bound=Tally[Any])
 class Groups(ABC, Generic[V, S]):
     """Items by name, grouped by standing.
 
-    A standing may change because of time alone; `pass_time` applies such changes.
+    A standing may change because of time alone; `pass_time` applies these changes.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,9 @@
 """Results of earlier searches for each candidate device, so that the next search need not examine all candidates.
 
-For each request and candidate position they record whether every search rejects the candidate, and whether the claims
-cannot be allocated with it as the first device. The results are valid while the held devices in the candidate's pool do
-not change (`forget`). A candidate that no search has examined is unknown, and examining it may raise an exception.
+For each request and candidate position, the results show whether every search rejects the candidate, and whether the
+claims cannot be allocated with this candidate as the first device. The results are valid while the held devices in the
+candidate's pool do not change (`forget`). A candidate that no search has examined is unknown, and examining it may
+raise an exception.
 
 Shapes: one byte, 0 or 1, for each candidate, so that `bytearray.find` finds the next candidate with a property.
 """

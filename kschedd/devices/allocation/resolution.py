@@ -202,6 +202,6 @@ class RequestResolver:
 
 
 def _fatal(wanted: ResolvedRequest, device: str, fault: CapacityError) -> AllocationError:
-    """Return the error of a request that cannot be compared with a device with such capacities."""
+    """Return the error of a request that cannot be compared with a device that has these capacities."""
     request = f"claim {wanted.claim}, request {wanted.subrequest.name}"
     return AllocationError(f"{request}: checking capacity for device {device}: {fault}")

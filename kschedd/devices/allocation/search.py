@@ -2,9 +2,9 @@
 
 Each step takes the first candidate that is free, selected and allowed by the constraints, and the next candidate if the
 remaining search fails. The subrequests of a prioritized list are tried in order. The result is that of an exhaustive
-search, but failed states are stored and not searched twice: the success of the remaining search depends only on the
-devices taken so far and on the constraints' current values. Steps are counted and limited to `most_steps`, in place of
-upstream's timeout, because real time would make two runs differ.
+search, but failed states are stored and not searched again: the success of the remaining search depends only on the
+devices taken so far and on the current values of the constraints. Steps are counted and limited to `most_steps`, in
+place of upstream's timeout, because real time would make two runs differ.
 
 Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates that differ from the taken
 devices in an attribute that must match. The steps of known dead ends are counted as if they had been taken.
@@ -54,7 +54,7 @@ class _DeadEnd(Enum):
 
     FAILED = 0
     NONE_LEFT = 1  # no candidate could be taken
-    TOO_MANY = 2  # the claim would exceed its device limit with any devices, so no others are tried
+    TOO_MANY = 2  # the claim would exceed its device limit with any device, so no other devices are tried
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
@@ -78,7 +78,7 @@ class Search:
     steps: int = 0
     rules: DeviceRules = attrs.field(init=False)
     candidates: DeviceCandidates = attrs.field(init=False)
-    # Returns whether others hold the device, so that only admin access may use it.
+    # Returns whether other claims hold the device, so that only admin access may use it.
     is_held: Callable[[DeviceId], bool] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:

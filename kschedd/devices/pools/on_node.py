@@ -137,7 +137,8 @@ def _for_every_node(one: Slice, rules: DeviceRules) -> bool:
 def _faulty_elsewhere(inventory: Inventory, rules: DeviceRules) -> dict[PoolKey, Pool]:
     """Return the incomplete and invalid pools with counters, in the form for a node without any of their devices.
 
-    The counters of these pools are read for such nodes as well, so they count if all pools must be valid.
+    The counters of these pools are read for nodes without their devices as well, so the pools count if all pools must
+    be valid.
     """
     known: dict[PoolKey, Pool] | None = inventory.cache.get(rules)
     if known is None:

@@ -1,14 +1,15 @@
 """WorkerProcesses: separate processes for the filters and scores of CPU-bound plugins.
 
 A plugin requests worker processes with its class attribute `worker_processes`, the maximum number in parallel. Threads
-do not help such a plugin, because only one thread runs at a time, and it slows down the event loop. Each shard of nodes
-is sent as a whole to one process, and the thread that has the shard waits for this process (`WorkerProcess.call`). The
-results are the same wherever they are computed.
+do not help a CPU-bound plugin, because only one thread runs at a time, and it slows down the event loop. Each shard of
+nodes is sent as a whole to one process, and the thread that has the shard waits for this process
+(`WorkerProcess.call`). The results are the same wherever they are computed.
 
 A process is started, and then kept, when one is needed and none is idle; there are at most `most` processes. A process
 that does not respond within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an
-error of the plugin, and the next attempt gets a new process. Starting a process, and creating a plugin in it, each have
-the same time limit as creating a plugin in the daemon. Processes that a plugin has forked end with the worker process.
+error of the plugin, and the next attempt gets a new process. Starting a process, and creating a plugin in a process,
+each have the same time limit as creating a plugin in the daemon. Processes that a plugin has forked end with the worker
+process.
 
 No library fits: `concurrent.futures` breaks the whole pool if one process dies, and
 cannot end a process that hangs; `anyio.to_process` and trio-parallel include the start of a process in the limit of the

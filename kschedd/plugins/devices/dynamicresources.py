@@ -8,7 +8,7 @@ for the claim. For an unschedulable pod, PostFilter may deallocate a claim that 
 Extended resources that a DeviceClass provides form an additional claim of the pod, which is different on each node and
 is created in PreBind (`kschedd.devices.extended_resources`).
 
-Pods without claims and without such resources pass without a read of any device state.
+Pods without claims and without extended resources of a DeviceClass pass without a read of any device state.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
 consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,

@@ -1,6 +1,6 @@
 """InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
 
-A required affinity term needs a pod in the node's topology domain that matches all the pod's terms. If no such pod
+A required affinity term needs a pod in the node's topology domain that matches all the pod's terms. If no matching pod
 exists anywhere, a pod that matches its own terms passes. A required anti-affinity term needs a domain without a
 matching pod. The required anti-affinity terms of existing pods exclude the domains in which these pods run. Preferred
 terms of the pod and of existing pods add their weights. Required affinity terms of existing pods that match the

@@ -123,7 +123,7 @@ def _patch_allocated(spec: Raw, before: Old) -> None:
 
 
 def _drop_type_dependent(spec: Raw, before: Old) -> None:
-    """Drop fields that only the former type has, unless the request changes them."""
+    """Drop fields that only the previous type of the Service has, unless the request changes them."""
 
     def drop(*fields: str) -> None:
         if all(same_in(spec, before, field, type_named("ServiceSpec")) for field in fields):

@@ -49,7 +49,7 @@ def validate_pod_status(status: Raw, path: str = "status") -> Faults:
 
 
 def _validate_addresses(addresses: Sequence[Raw], path: str, faults: Faults) -> None:
-    """Validate addresses, of which only one per family is allowed."""
+    """Validate addresses; each address family may occur only once."""
     texts = [address.get("ip") or "" for address in addresses]
     for index, text in enumerate(texts):
         if not is_address(text):

@@ -94,7 +94,7 @@ def _validate_conversion(spec: Raw, faults: Faults) -> None:
 
 
 def _validate_reviewed(versions: list[str], path: str, faults: Faults) -> None:
-    """Validate the ConversionReview versions that a webhook supports, of which one must be supported here."""
+    """Validate the ConversionReview versions that a webhook supports; at least one must be supported here."""
     if not versions:
         faults.append(required(path))
         return

@@ -1,8 +1,8 @@
 """The daemon's Unix socket file, created so that only this user can connect, and removed at the end.
 
-Two daemons that start at the same time must not take each other's socket for a stale one. So the socket is checked,
-removed and bound under a lock on the directory, which leaves no lock file. The mode is set between bind and listen,
-because no client can connect before listen.
+Two daemons that start at the same time must not take each other's socket for a stale one. The socket is therefore
+checked, removed and bound under a lock on the directory, which leaves no lock file. The mode is set between bind and
+listen, because no client can connect before listen.
 
 Owns: the socket file while the context is open.  Ends: with the context.
 """
@@ -117,7 +117,7 @@ async def _lock(directory: int, path: Path) -> None:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                # Polling, because waiting for a lock would need a thread, and contention at startup is rare.
+                # Polling is used, because waiting for a lock would need a thread, and contention at startup is rare.
                 await trio.sleep(0.05)
             except OSError as error:
                 # Some network file systems have no locks, so a small race remains there.
@@ -139,7 +139,8 @@ def _clear_stale(path: Path) -> None:
     if not stat.S_ISSOCK(found.st_mode):
         raise SocketPathError(str(path), "a file that is not a socket exists there; move it or use another path")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-        # Non-blocking, because connecting to a suspended daemon (SIGSTOP) with a full backlog would block.
+        # The socket is non-blocking, because connecting to a suspended daemon (SIGSTOP) with a full backlog would
+        # block.
         probe.setblocking(False)
         try:
             probe.connect(os.fspath(path))

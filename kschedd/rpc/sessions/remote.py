@@ -42,7 +42,7 @@ class AdmissionLimits:
 
 @attrs.frozen(eq=False)
 class Admitted:
-    """A connection with a caller that is known.
+    """A connection with an authenticated caller.
 
     `early` contains bytes already received after the authentication message.
     """
@@ -78,7 +78,7 @@ class RemoteDoor:
         return len(self._pending), self._pending.most_so_far
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:
-        """Return the connection once its caller is known, or None if it was rejected and an error was sent."""
+        """Return the connection once its caller is authenticated, or None if it was rejected and an error was sent."""
         address = address_of(stream)
         if not address:
             return None

@@ -2,7 +2,7 @@
 
 Tasks: a reader; a writer (Outbox.pump); one task per running request; one per open stream. The reader takes a slot for
 each request and stops reading when no slot is free. A client that sends requests faster than they are served therefore
-gets backpressure from its socket. The same applies to a client that does not read its responses: while its outbox is
+gets backpressure from its socket. A client that does not read its responses also gets backpressure: while its outbox is
 full, no further response is encoded and its streams pause, so its slots stay taken.
 
 A session ends in five cases: the client has disconnected (its requests are cancelled); the client has half-closed its

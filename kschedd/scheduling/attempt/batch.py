@@ -10,7 +10,7 @@ The results of one attempt are kept for each profile. They are used only
 * only for a pod with the same batch signature (`signing`),
 * only within half a second after the search,
 * and only if filters reject the pod on the node that the last cycle chose. With the rule batch_rescores, the last
-  chosen node is scored again if the pod still fits there, and it competes with the others.
+  chosen node is scored again if the pod still fits there, and competes with the other nodes.
 
 An attempt that took the hinted node keeps the stored results, and any other attempt replaces them. The pods of a
 PodGroup are tried in one cycle, so they give each other no hints.

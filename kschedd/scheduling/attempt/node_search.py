@@ -340,7 +340,7 @@ class NodeSearch:
         if nominated:
             cached = None if known.shared else known
             rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached)
-            # A row rejected with its nominated pods is not checked without them: no filter is called on it again.
+            # A row rejected with its nominated pods is not filtered again without these pods.
             failed[rejected.places] = STALE
         if others:
             table = self.filters.cluster.table

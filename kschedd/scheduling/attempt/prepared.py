@@ -13,7 +13,7 @@ that found a node, and is valid
 * and only until a part of the cluster changes that `Versions.at` covers.
 
 A plugin without the promise `RepeatsWhileUnchanged` is called for every pod, and so is every out-of-tree plugin with
-PreFilter or PreScore. Only these calls cost time.
+PreFilter or PreScore. Calls of these plugins are the only cost.
 """
 
 from collections.abc import Collection, Sequence

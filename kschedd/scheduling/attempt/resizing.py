@@ -1,8 +1,8 @@
-"""Attempts for running pods whose resize is deferred; most plugins are skipped for them.
+"""Attempts for running pods with a deferred resize; most plugins are skipped for these pods.
 
 The pod is already on its node, and the node's usage includes its desired resources. The pod fits if the node is not
 overcommitted. The kubelet then resizes the pod, and the scheduler has nothing left to do. If the node is overcommitted,
-preemption looks for victims on it.
+preemption looks for victims on the node.
 
 Rules: resizes_preempt.
 Source: Kubernetes v1.37: the plugins that begin with `if resource.IsPodResizeDeferred(pod)`.

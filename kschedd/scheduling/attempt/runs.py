@@ -1,6 +1,6 @@
 """Runs: attempts for several popped pods together, with the same results as single attempts.
 
-A run needs pods whose attempts are prepared and cannot wait. Pods that do not affect each other are attempted
+A run needs pods with attempts that are prepared and cannot wait. Pods that do not affect each other are attempted
 independently, because no two searches of a run visit the same node. The searches follow one another around the node
 order, and the columns of a class are read only once for all its pods. Pods that were attempted together are assumed
 together afterwards. Pods that affect each other are attempted one after the other.
@@ -222,4 +222,4 @@ class _Class:
     highest: list[int] = attrs.field(init=False)  # the highest total of each attempt
     best: Ints = attrs.field(init=False)  # indices of the best nodes of all attempts
     ends: list[int] = attrs.field(init=False)  # start of each attempt in `best`, and the end
-    chosen: int = attrs.field(default=0, init=False)  # number of attempts whose node is chosen
+    chosen: int = attrs.field(default=0, init=False)  # number of attempts with a chosen node

@@ -69,7 +69,7 @@ class ReleaseInFlight:
 
 @fast_frozen(eq=False)
 class ExecutePlan:
-    """A plan whose writes are executed, followed by a wait until it is ready.
+    """A plan with writes to execute, followed by a wait until the plan is ready.
 
     The answer is None, or the Status of the failure.
     """

@@ -1,4 +1,4 @@
-"""Run: several attempts made one right after the other, for pods whose only remaining step is Bind, and their results.
+"""Run: several attempts made one right after the other, for pods that need no further step except Bind.
 
 The steps around an attempt cost as much as the attempt itself if most of the attempt is cached; a run shares these
 steps. There are two kinds of runs. In the first kind, the attempts are made together, because no two attempts visit the

@@ -1,4 +1,4 @@
-"""Stepper: one attempt that may stop at each plugin, its intermediate state, and the user's changes to it.
+"""Stepper: an attempt that may stop at each plugin, with the attempt's intermediate state and the user's changes.
 
 An attempt with a stepper takes the plain path: each plugin is called in turn on all remaining nodes, without the
 evaluation cache. The result is the same. The attempt calls its stepper before each plugin call (`before`), after a

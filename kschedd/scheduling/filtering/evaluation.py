@@ -13,12 +13,13 @@ invariant:
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
   search. An evaluation also belongs to the set of cached filters that PreFilter skips, and to the cache keys of plugins
   that filter. If this set or a cache key differs, a new evaluation replaces the old one.
-* `follow` marks the rows whose Node object or pods changed since the last call. If the change log does not reach back
-  that far, every row is marked. A new visiting order permutes the columns.
+* `follow` marks the rows with changes of the Node object or its pods since the last call. If the change log does not
+  reach back that far, every row is marked. A new visiting order permutes the columns.
 * Only the scores are dropped if PreScore skips other cached scores than before, or if the cache key of a plugin that
   only scores changes.
-* An evaluation never includes nominated pods, or the verdicts of plugins that read more than the row. The codes of such
-  a plugin may be cached in `by_state`, under a key that covers all its other inputs (`VerdictKey`).
+* An evaluation never includes nominated pods, or the verdicts of plugins that read more than the row. The codes of a
+  plugin that reads more than the row may be cached in `by_state`, under a key that covers all its other inputs
+  (`VerdictKey`).
 
 A class has its own evaluation from its second attempt on. Until then, it shares one evaluation with all classes, which
 is cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used are
@@ -146,8 +147,8 @@ class CodesOf:
 class Evaluation(InVisitingOrder):
     """The columns of one class.
 
-    `base` is the sum of the weighted scores of plugins that do not normalize; `raw` holds the raw scores of the others,
-    by plugin. `shared` is true if other classes use the evaluation as well, one attempt after the other.
+    `base` is the sum of the weighted scores of plugins that do not normalize; `raw` holds the raw scores of plugins
+    that do, by plugin. `shared` is true if other classes use the evaluation as well, one attempt after the other.
     """
 
     columns = ("failed", "codes", "base", "unscored", "node_base")
@@ -183,7 +184,7 @@ class Evaluation(InVisitingOrder):
         self.node_unscored: Bools = np.ones(size, dtype=np.bool_)
         self.raw: dict[str, Ints] = {}
         self.nothing: object = None  # the last search, if it found no node and no verdict has changed since
-        self.by_state: dict[Hashable, CodesOf | None] = {}  # None: the key has been seen once
+        self.by_state: dict[Hashable, CodesOf | None] = {}  # None: the key has been used once
         self.by_state_at = 0  # `Versions.parts_at` when these codes were stored
 
     def follow(self, table: NodeTable, reads_pods: bool) -> None:

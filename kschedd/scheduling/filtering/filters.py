@@ -166,7 +166,7 @@ class Filters:
         rows: Rows,
         state_of: Callable[[int], CycleState] | None = None,
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Return the verdicts of these node-local filters and of all others on rows of a what-if copy.
+        """Return the verdicts of these node-local filters, and of all other filters, on rows of a what-if copy.
 
         With `state_of`, every row has its own CycleState, which is created only if a filter reads it.
         """
@@ -287,7 +287,7 @@ def _filter_per_node(
 ) -> Work[Ints]:
     """Return a per-node filter's codes on the rows, with EXPLICIT for a rejected row.
 
-    Adds the statuses to `explicit_status`.
+    It adds the statuses of the rejected rows to `explicit_status`.
     """
     began = filter_.calls.start()
     open_ = _not_known_to_pass(filter_, state, pod, table, rows)

@@ -1,8 +1,8 @@
 """Node-local plugins, which judge a node by that node alone, and reports of plugin exceptions.
 
 The plugins that declare what they read (`depends_on`) run together here over columns, in the profile's order. A caller
-selects all of them, only the plugins that read more than the Node object, or only the others. The plugins' answers may
-be cached row by row (`evaluation`).
+selects all plugins, only plugins that read more than the Node object, or only plugins that read nothing else. The
+plugins' answers may be cached row by row (`evaluation`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores). Shapes: one
 value for each of the given rows. Errors: PluginFault, with kube-scheduler's messages.
@@ -110,7 +110,7 @@ def judge(
 ) -> tuple[Places, Ints]:
     """Return for each row the index of the first filter that rejects it (PASSED if none), and that filter's code.
 
-    `already_filtered_by` is a plugin whose filter is skipped because PreFilter has already checked the rows.
+    `already_filtered_by` is a plugin with a filter that is skipped, because PreFilter has already checked the rows.
     """
     done = FilterPass(rows)
     skipped = state.skip_filter

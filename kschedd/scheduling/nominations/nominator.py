@@ -4,8 +4,8 @@ The nominations here may be newer than `status.nominatedNodeName`, because preem
 writes the field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. There is one difference without a visible effect: a
-nomination of "" is deleted instead of kept under an empty node name. Owned by the scheduling driver, read by each
-attempt.
+nomination of "" is deleted instead of kept under an empty node name. The scheduling driver owns the Nominator, and each
+attempt reads it.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,9 @@
 """Dry run of preemption: the pods that would have to be evicted from a node so that a more important pod fits.
 
 For each given row, all pods of lower priority are removed. If the pod fits then, as many removed pods as possible are
-reprieved: first the pods that violate a PodDisruptionBudget by their eviction, then the others. Pods that violate a
-budget, and the others, are each in descending order of importance. The pods that cannot be reprieved are the victims.
+reprieved: first the pods that violate a PodDisruptionBudget by their eviction, then all other removed pods. The pods
+that violate a budget, and the other pods, are each in descending order of importance. The pods that cannot be reprieved
+are the victims.
 
 Many rows are tried together in one copy of the table (`what_if_rows`). Each round reprieves one pod on every row and
 filters all rows together. This module caches nothing; see `candidates` for the cache across preemptions.

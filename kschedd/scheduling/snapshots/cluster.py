@@ -1,7 +1,7 @@
 """A snapshot of a whole cluster, which contains a part from each owner of state; an `Engine` continues from it.
 
-If the owners are actors, they make their parts in the order of the fields, one shortly after the other. So each part
-may be a little newer than the previous part, but never older; the engine reconciles them.
+If the owners are actors, they make their parts in the order of the fields, one shortly after the other. Each part may
+therefore be a little newer than the previous part, but never older; the engine reconciles the parts.
 """
 
 from collections.abc import Sequence

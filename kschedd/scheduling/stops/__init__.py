@@ -1,1 +1,1 @@
-"""A stopped attempt as users see it, and the changes that users may make to it."""
+"""Stopped attempts for users: the view of a stopped attempt, and the changes that users may make to the attempt."""

@@ -233,7 +233,7 @@ def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
 
 
 def _member(tried: TriedMember) -> TriedMemberAnswer:
-    """Return the result of a pod of the group whose cycle is stopped."""
+    """Return the result of a pod of the group with a stopped cycle."""
     return TriedMemberAnswer(
         tried.entry.key, tried.node_name or None, None if tried.failed is None else tried.failed.message
     )

@@ -11,8 +11,8 @@ The chain runs in this order:
 
 A built-in plugin is pure: its result depends only on the request, the object and the cluster objects it reads. The
 result for a pod may therefore be cached per spec until a class changes, and per `scope`, which means the parts of the
-pod's namespace that the plugins read. Most namespaces have no such parts. The store itself enforces NamespaceLifecycle
-(the namespace must exist).
+pod's namespace that the plugins read. Most namespaces have no parts that the plugins read. The store itself enforces
+NamespaceLifecycle (the namespace must exist).
 
 Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, default state).
 Raises: Forbidden and AdmissionError, with the upstream plugin's message.

@@ -39,7 +39,7 @@ class RequestAdmission:
             self.user, self._warnings = before
 
     def warn(self, text: str) -> None:
-        """Warn the user of the current request. The same text is added only once."""
+        """Warn the user of the current request. A warning with the same text is added only once."""
         if self.user is not None and text not in self._warnings:
             self._warnings.append(text)
 

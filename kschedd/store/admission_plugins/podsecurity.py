@@ -1,10 +1,10 @@
 """PodSecurity: a namespace's labels select the Pod Security Standards for its pods.
 
-`pod-security.kubernetes.io/enforce` rejects pods that violate the level. `warn` adds warnings for such pods, and for
-workloads with such pod templates. A namespace without a label is privileged: everything is allowed. `audit` has no
-effect because there is no audit log.
-Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go.
-Raises: Forbidden; Invalid if a namespace's label names an unknown level.
+`pod-security.kubernetes.io/enforce` rejects pods that violate the level. `warn` adds warnings for pods that violate the
+level, and for workloads with pod templates that violate it. A namespace without a label is privileged: everything is
+allowed. `audit` has no effect because there is no audit log. Source: Kubernetes v1.34,
+staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go. Raises: Forbidden; Invalid if a
+namespace's label names an unknown level.
 """
 
 import re

@@ -62,7 +62,7 @@ def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:
 def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:
     """Return a Service with its cluster IP and node ports. Raises Invalid if a requested value is not available.
 
-    A Service whose own ports or addresses are invalid gets no allocation and is rejected.
+    A Service with invalid ports or addresses gets no allocation and is rejected.
     """
     spec = service["spec"]
     faults = validate_addresses(spec) or stack_faults(spec, None if old is None else old.spec)

@@ -121,7 +121,7 @@ class Creation:
         if raw.get("apiVersion") != "v1":
             accepted("Pod", name, {**raw, "metadata": meta})
         if not restore and type(meta.get("generation")) is int:
-            del meta["generation"]  # the generation starts at 1, whatever the manifest states
+            del meta["generation"]  # the generation starts at 1, whatever the manifest contains
         admitted = self._pods.admit(raw, meta, name)
         for warning in admitted.warnings:
             self._admission.warn(warning)
@@ -199,7 +199,7 @@ class Creation:
         return typed(kind, stored)
 
     def _requested(self, spec: Raw) -> Raw:
-        """Return the spec of a signing request with the user of the request instead of the user stated in the manifest.
+        """Return the spec of a signing request with the user who makes the request instead of the user in the manifest.
 
         A request of the cluster itself has no user.
         """

@@ -200,7 +200,7 @@ def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
 def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
     """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
-    If the kind has a status subresource, only a write to it changes the status.
+    If the kind has a status subresource, only a write to this subresource changes the status.
     """
     definition = definition_of(cluster, raw)
     if definition is None:

@@ -1,4 +1,4 @@
-"""Structural schemas of custom resources: checks of the schema itself, and pruning, defaulting and validation with it.
+"""Structural schemas of custom resources: checks of the schema, and pruning, defaulting and validation of objects.
 
 A schema gives each field its type, so that unknown fields can be pruned and absent ones defaulted. `validation_rules`
 evaluates the CEL rules of a schema.

@@ -34,7 +34,7 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
 
 
 def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
-    """Flush SQLite's write-ahead log: a killed process may have written to it without flushing.
+    """Flush SQLite's write-ahead log, to which a killed process may have written without a flush.
 
     Data read from the log is served to clients, so the data must survive a power failure as if this process had written
     it. Raises JournalError.

@@ -13,7 +13,7 @@ journal, which is flushed first.
 
 If both copies in a slot are damaged, the lost record may have been older or newer than the record in the other slot.
 The newer of two records covers one more batch, which is one transaction. If the journal continues after the version in
-the intact slot, the journal contains that batch. If the journal ends there, it cannot be determined whether such a
+the intact slot, the journal contains that batch. If the journal ends there, it cannot be determined whether a further
 batch existed.
 
 Owns the descriptor of the file until `close`. Raises: JournalError.

@@ -142,8 +142,8 @@ _NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
 def json_fault(packed: bytes, raw: Any) -> str:
     """Return why the value unpacked from these bytes is not JSON, or "" if it is JSON.
 
-    Development versions of kschedd stored such values. Every client that lists the kind would get an error from such a
-    value.
+    Development versions of kschedd stored values that are not JSON. Every client that lists the kind would get an error
+    from a value that is not JSON.
     """
     if _NOT_JSON.search(packed) is None:
         return ""

@@ -159,7 +159,7 @@ def _snapshot(db: Database, state: State | None, found: Salvaged) -> None:
 
 
 def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead | None) -> int:
-    """Apply the events up to the first damaged one. Return the highest version seen."""
+    """Apply the events up to the first damaged one. Return the highest version that was read."""
     version, chain = (None, None) if state is None else (state.base, state.chain)
     highest = 0
     try:

@@ -6,7 +6,7 @@ by owner, uids) and appends an event to the log. This class checks no rules: the
 the next resourceVersion of the log.
 
 Owns the objects, the indexes and the log. Objects are immutable values. A space (the objects of a kind in a namespace,
-by name) may be read, but no reference to it may be kept.
+by name) may be read, but the caller must not keep a reference to the space.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence

@@ -466,7 +466,7 @@ def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
 def rebuild_pod(raw: Raw, old: Pod) -> Pod:
     """Return the typed pod of a changed manifest, with an interned spec.
 
-    Keeps the old signature if it is still valid.
+    The old signature is kept if it is still valid.
     """
     meta = raw["metadata"]
     if raw["spec"] is old.raw["spec"] and (meta.get("labels") or _NOTHING) == old.labels:

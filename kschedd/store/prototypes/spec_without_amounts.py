@@ -1,14 +1,14 @@
 """A pod's spec without its amounts: numbers on which no other field of the spec depends.
 
 If every pod has its own spec, most specs still differ only in the amounts of cpu and memory of their containers, and in
-the weights of their preferred pod affinity. Defaulting, validation and admission treat the rest in the same way
-whatever valid amounts and weights there are (unless a LimitRange applies). The rest is therefore admitted once, with
-small numbers, and a spec's own numbers are then inserted in stored form.
+the weights of their preferred pod affinity. For all valid amounts and weights, defaulting, validation and admission
+treat the other fields in the same way (unless a LimitRange applies). The rest is therefore admitted once, with small
+numbers, and a spec's own numbers are then inserted in stored form.
 
-A spec qualifies if its containers state nothing but requests and limits of cpu and memory, all positive and in whole
-millicores and bytes, and the pod states no resources. The QoS class and the validity depend on which of them are
-stated, and on whether a request is below its limit. The numbers 1 and 2 represent that.
-Order: fields stay where they are.
+A spec qualifies if its containers have only requests and limits of cpu and memory, all positive and in whole millicores
+and bytes, and the pod has no pod-level resources. The QoS class and the validity depend on which requests and limits
+are given, and on whether a request is below its limit. The numbers 1 and 2 represent that. Order: fields stay where
+they are.
 """
 
 from collections.abc import Mapping, Sequence
