@@ -141,6 +141,8 @@ def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedySt
     match workload.kind:
         case "Job":
             return [replaced(as_new(after))]
+        case "CronJob":  # its Jobs keep the template that they were created with
+            return [patched(before, operations), *map(replaced, _stuck_jobs(workload, after))]
         case "Pod":
             if all(_allowed_of_pod(operation) for operation in operations):
                 return [patched(before, operations)]
@@ -150,6 +152,16 @@ def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedySt
             names = [pod.name for pod in workload.pending]
             return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
     return [patched(before, operations)]
+
+
+def _stuck_jobs(workload: ExaminedWorkload, after: Raw) -> Iterator[dict[str, Any]]:
+    """Yield the CronJob's Jobs with pending pods, with the pod spec of the changed CronJob."""
+    stuck = {pod.owner.uid for pod in workload.pending if pod.owner is not None}
+    for job in workload.jobs:
+        if job.uid in stuck:
+            made = as_new(job.raw)
+            made["spec"]["template"]["spec"] = copy.deepcopy(after["spec"]["jobTemplate"]["spec"]["template"]["spec"])
+            yield made
 
 
 def _of_template(operations: Sequence[Raw]) -> bool:

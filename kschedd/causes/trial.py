@@ -159,7 +159,8 @@ class Trials:
             left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
             left += len(pods_to_move(engine, self._leaving)) if self._leaving else 0
             waiting = self._waiting(engine, [key for key, node in changed.items() if not node], now)
-            return TrialOutcome(now.wanted, len(after), after <= before, left, changed=changed, waiting=waiting)
+            stays = before <= after if now.kind == "CronJob" else after <= before  # a CronJob's time adds pods
+            return TrialOutcome(now.wanted, len(after), stays, left, changed=changed, waiting=waiting)
         finally:
             cluster.engine.close()
 

@@ -28,10 +28,11 @@ _DEEPEST: Final = 4  # owners above a pod
 
 @attrs.frozen(eq=False)
 class ExaminedWorkload:
-    """`pods`: those that have not finished, by name."""
+    """`pods`: those that have not finished, by name. `jobs`: of a CronJob."""
 
     obj: Object
     pods: Sequence[Pod]
+    jobs: Sequence[Object] = ()
 
     @property
     def kind(self) -> str:
@@ -162,7 +163,9 @@ def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
         pods = [pod for pod in store.list("Pod", obj.namespace) if isinstance(pod, Pod) and _names(pod, obj)]
     else:
         pods = list(_pods_below(store, obj)) or _selected(store, obj)
-    return ExaminedWorkload(obj, sorted((pod for pod in pods if pod.phase not in FINISHED), key=lambda pod: pod.name))
+    jobs = [each for each in store.owned_by(obj.uid) if each.kind == "Job"] if obj.kind == "CronJob" else []
+    unfinished = sorted((pod for pod in pods if pod.phase not in FINISHED), key=lambda pod: pod.name)
+    return ExaminedWorkload(obj, unfinished, jobs)
 
 
 def _names(pod: Pod, group: Object) -> bool:

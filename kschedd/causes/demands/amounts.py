@@ -240,6 +240,8 @@ def _other_units(resource: str, written: str, number: int, largest: int) -> Iter
             yield written.removesuffix(binary) + decimal
             if number > _PLAIN_EXCESS * largest:
                 yield written.removesuffix(binary) + smaller
+        elif resource in _BYTES and written.endswith(decimal) and number > _PLAIN_EXCESS * largest:
+            yield written.removesuffix(decimal) + smaller.removesuffix("i")
 
 
 def read_amount(resource: str, text: str) -> int:

@@ -129,14 +129,20 @@ def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
 def held(workload: ExaminedWorkload) -> FoundCause | None:
     """Find a workload that is suspended, paused or scaled to zero."""
     spec = workload.spec
-    if workload.kind in ("Job", "CronJob") and spec.get("suspend"):
+    if (
+        workload.kind in ("Job", "CronJob")
+        and spec.get("suspend")
+        and not (workload.kind == "CronJob" and workload.pods)
+    ):
 
         def resumed(manifest: dict[str, Any], pod_spec: Spec) -> None:
             manifest["spec"]["suspend"] = False
 
         return FoundCause(
             "JobSuspended" if workload.kind == "Job" else "CronJobSuspended",
-            f"{workload.label} is suspended (spec.suspend is true), so it has no pods",
+            f"{workload.label} is suspended (spec.suspend is true), so it has no pods"
+            if workload.kind == "Job"
+            else f"{workload.label} is suspended (spec.suspend is true), so it creates no Jobs",
             [named(workload.obj)],
             ["spec.suspend"],
             options=[RemedyOption("resume it", edit=resumed)] if workload.kind == "Job" else [],
