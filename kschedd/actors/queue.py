@@ -263,8 +263,8 @@ class QueueActor:
         """
         if self._wanted is not None:
             if self.queue.ready and room:
-                # Pods in backoff are not popped together with active pods, because they come after any pod that becomes
-                # active meanwhile.
+                # Pods in backoff are not popped together with active pods, because any pod that becomes active
+                # meanwhile takes precedence.
                 most = min(self.queue.counts()[SubQueue.ACTIVE] or _MOST_EARLY, self._wanted)
                 popped = self._pop(most, now, requested=True)
                 if popped is not None:

@@ -38,7 +38,7 @@ _NAMED: Final = 5  # pods listed in an error
 
 @attrs.frozen(eq=False)
 class RecordedActors:
-    """The recorded actors, and their surroundings. `now` returns the cluster's time."""
+    """The recorded actors, and the objects that a recording needs besides them. `now` returns the cluster's time."""
 
     scheduler: ActorRef[SchedulingDriver]
     queue: ActorRef[QueueActor]

@@ -1,4 +1,4 @@
-"""The threads in which actors work, apart from those of clients and of plugins that may hang.
+"""The threads in which actors work, apart from threads for clients and for plugins that may hang.
 
 A separate limiter counts these threads, one limiter for each Trio run. The count shows whether any actor is at work
 outside the event loop, in a thread or in another process for which it waits.

@@ -3,7 +3,7 @@
 Each field is a set of values. `next_after` searches for the first second at which all fields are in these sets, in
 local time. When the clock is put forward, the skipped hours do not occur. When the clock is put back, hours occur
 twice, and the scheduled times in them occur twice, too. A day matches if its day of month or its day of week matches.
-If one of the two fields is `*` or `?`, both must match.
+If the day of month or the day of week is `*` or `?`, both must match.
 
 Source: github.com/robfig/cron v3.0.1 (parser.go, spec.go, constantdelay.go) with ParseStandard; Go's time.Date for
 local times that do not exist. Raises: ScheduleError, with the messages of the parser above.

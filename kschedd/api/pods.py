@@ -543,7 +543,7 @@ class Pod(Object):
     def requests(self) -> Resources:
         """Current resource requests on its node: `cpu` in thousandths of a core, `memory` in bytes.
 
-        During an in-place resize they may exceed those of the spec.
+        During an in-place resize these requests may exceed the requests in the spec.
         """
         status = self.raw.get("status")
         if resizes(self.signature.spec.raw, status):

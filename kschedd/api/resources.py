@@ -1,7 +1,7 @@
 """Resource requests of a pod: the total of its containers, init containers, sidecars, pod-level resources and overhead.
 
-While a pod is resized, the resources reported in its status count as well as the resources in its spec. How they count
-depends on the Kubernetes version (`ResizeRules`).
+While a pod is resized, the resources reported in its status count as well as the resources in its spec. The Kubernetes
+version determines how the resources in the status count (`ResizeRules`).
 
 Source: Kubernetes v1.34, v1.36 and v1.37, component-helpers/resource/helpers.go (PodRequests) and
 scheduler/framework/types.go. Sums are exact and rounded up once, because upstream adds quantities, not integers. A sum

@@ -382,7 +382,7 @@ class ApiFace:
 
 
 def _what_is_served(store: ClusterReader) -> list[Object]:
-    return custom.definitions(store)  # also those being deleted: their objects have to go first
+    return custom.definitions(store)  # also definitions being deleted, which still have objects
 
 
 def _no_page() -> HttpResponse:

@@ -16,9 +16,9 @@ _OF_KUBELETS: Final = (Kubelets, Heartbeats)
 def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
     """Return the admission plugins that must be switched on or off if these parts are disabled.
 
-    A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If both of
-    them are simulated, this would happen immediately, so the taint is not added. If another program takes one of these
-    roles, the taint is added.
+    A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If kubelets
+    and controller are both simulated, the taint would be removed immediately, so it is not added. If another program
+    takes one of these roles, the taint is added.
     """
     return {"TaintNodesByCondition": True} if not _WATCHES_NODES.isdisjoint(without) else {}
 

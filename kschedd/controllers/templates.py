@@ -23,8 +23,8 @@ _NOTHING: Mapping[str, Any] = {}
 def template_hash(template: Raw, collisions: int) -> str:
     """Return a short hash of a template in upstream's format (FNV-1a, encoded without vowels).
 
-    Upstream hashes Go's dump of its own struct, which kschedd cannot reproduce, so the hashes differ from those of a
-    real cluster. The difference is harmless, because templates are compared in full.
+    Upstream hashes Go's dump of its own struct, which kschedd cannot reproduce, so the hashes differ from the hashes in
+    a real cluster. The difference is harmless, because templates are compared in full.
     """
     text = json.dumps(canonical_template(template), sort_keys=True, separators=(",", ":"), default=str)
     number = 2166136261

@@ -267,8 +267,8 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[ClusterEvent]:
     """Return the events of a pod update in upstream's order, or a general update if no narrower event applies.
 
-    `resizing` contains the rules for counting requests of running pods, if resized pods are queued. With None they are
-    not queued, and an increased request is not a separate event.
+    `resizing` contains the rules for counting requests of running pods, if resized pods are queued. With None, resized
+    pods are not queued, and an increased request is not a separate event.
     """
     found = []
     if old.signature is not new.signature and old.labels != new.labels:

@@ -57,7 +57,7 @@ OWNERS_METHODS: Final = frozenset(("pre_enqueue", "hint", "sort_key", "validate"
 _LONGEST_PAUSE: Final = 6  # exponent: 2 ** 6 seconds
 START_LIMIT_S: Final = 30.0  # time limit for importing the module, or constructing the plugin
 SLOW_START_S: Final = 3.0  # time after which standard error names the plugin that delays the start
-_QUITS: Final = ("BdbQuit", "Exit")  # raised by `q` in pdb and in pytest's pdb; they end more than the call
+_QUITS: Final = ("BdbQuit", "Exit")  # raised by `q` in pdb and in pytest's pdb, and not an error of the plugin
 MOST_HUNG: Final = 32  # maximum number of abandoned calls of one plugin, with one thread each
 
 

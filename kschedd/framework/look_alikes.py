@@ -1,6 +1,6 @@
 """Methods of a plugin class that are never called and have nearly the same name as a method that the scheduler calls.
 
-Such methods only cause a hint for the plugin's author, because they are not an error.
+The methods found only cause a hint for the plugin's author, because they are not an error.
 """
 
 from difflib import get_close_matches

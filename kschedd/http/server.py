@@ -291,7 +291,7 @@ class _Connection:
             try:
                 request = await self._next_request(peer)
                 if request is not None:
-                    self._admitted(request, peer)  # if it is not admitted, the handler's response has the reason
+                    self._admitted(request, peer)  # the handler's response contains the reason of a rejection
             except NotAdmitted as refused:
                 await self._answer(refused.head, peer)
                 await self._linger()

@@ -54,7 +54,7 @@ class Metric:
 
 @attrs.frozen
 class Distribution:
-    """A histogram's sample: the observations in each bucket, with those above all bounds last, and their sum."""
+    """The sample of a histogram: observations in each bucket (the last bucket is above all bounds) and their sum."""
 
     counts: tuple[int, ...]
     sum: float

@@ -214,7 +214,7 @@ def _create_node(new: Raw, at: str) -> None:
 def _update_node(new: Raw, old: Old) -> None:
     """Drop the obsolete kubelet configuration of a Node, and make podCIDR and podCIDRs[0] equal.
 
-    podCIDR takes precedence if they differ.
+    If podCIDR and podCIDRs[0] differ, podCIDR takes precedence.
     """
     spec = new.get("spec") or {}
     if "configSource" in spec and "configSource" not in (old.get("spec") or {}):

@@ -75,7 +75,7 @@ class Attempts:
 
     @property
     def choices(self) -> Choices:
-        """The choices of the next attempt, or those with which the attempt that now runs step by step began."""
+        """The choices of the next attempt, or the initial choices of the attempt that now runs step by step."""
         if (self.stepped_pod or self.group_tried) and self._choices_before is not None:
             return self._choices_before
         return self._machine.choices()

@@ -112,7 +112,7 @@ class ConfigChanges:
         return before
 
     def _tell_of_pods(self, profiles: frozenset[str], event: EventType) -> None:
-        """Remove the pending pods of removed profiles from the queue, and add those of new profiles."""
+        """Remove the pending pods of removed profiles from the queue, and add the pods of new profiles."""
         if not profiles:
             return
         cluster, popped = self._machine.cluster, {entry.uid for entry in self._popped.entries}

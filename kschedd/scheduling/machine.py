@@ -214,7 +214,7 @@ class SchedulingMachine:
     # -- the cluster ------------------------------------------------------------------------------------------
 
     def observe(self, events: Iterable[WatchEvent], now: float = 0.0) -> None:
-        """Apply events up to `now` (seconds). Unreadable objects are recorded in `faults` and left out."""
+        """Apply events up to `now` (seconds). Unreadable objects are recorded in `faults` and omitted."""
         faults = self.faults
         if faults.by_object:
             faults.retry(now)

@@ -113,7 +113,7 @@ class KeptStore(StoreReader):
         self._objects.refusal = refusal
 
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Store objects as they are in the mirrored cluster, each with the next version; remove those deleted there.
+        """Store objects as they are in the mirrored cluster, each with the next version; remove objects deleted there.
 
         The generator may be paused at every yield, but no other write is allowed until it ends.
         """

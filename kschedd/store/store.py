@@ -287,7 +287,7 @@ class Store(KeptStore):
         subresource: updates.Subresource = "",
         dry_run: bool = False,
     ) -> tuple[Object, Applied]:
-        """Apply like `kubectl apply --server-side`: set the manager's fields, and remove those it no longer gives.
+        """Apply like `kubectl apply --server-side`: set the manager's fields, and remove fields no longer applied.
 
         Fields that other managers also own are not removed. Raises ApplyConflict if fields of other managers would
         change and `force` is not set. `api_version` is the version of the request, or "" for the version of the

@@ -12,8 +12,8 @@ Ends: when the store closes its channel; the actor then closes the file.
 
 Fails: a write failure is reported as `NotKept` and applies to all pending commits. Commits from before the failure
 (with an older `term`) are dropped, because the store rolls them back. Writes are then retried with increasing delays
-until one succeeds: `Writable`. If they fail for a different reason than before, the new reason is reported, too. A
-damaged file is not written any more, even if parts of it still work, because only a start checks the whole file.
+until one succeeds: `Writable`. If the retries fail for a different reason than before, the new reason is reported, too.
+A damaged file is not written any more, even if parts of it still work, because only a start checks the whole file.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Metrics of the scheduler's writes: its batches by purpose and result.
 
 Kube-scheduler counts writes if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if
-victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd both are always asynchronous, and the metrics
-are shown if their gate is on. The duration of a write is that of its request.
+victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd API calls and evictions are always
+asynchronous, and their metrics are shown if the gate is on. The duration of a write is that of its request.
 
 The binding actor owns these metrics. Source: Kubernetes v1.34, scheduler/framework/api_calls,
 scheduler/framework/preemption/preemption.go.

@@ -16,9 +16,9 @@
     kschedd.io/eviction-hard, eviction-soft, eviction-soft-grace-period, eviction-minimum-reclaim,
     eviction-pressure-transition-period, eviction-max-pod-grace-period: the kubelet's flags of these names
 
-All annotations of a pod except the first may name a container, for example `kschedd.io/run-seconds.app`. Without a
-container name they apply to all containers except init containers, which succeed immediately unless they are named. An
-invalid annotation is ignored, and the client that submits it gets a warning.
+All annotations of a pod except the first may name a container, for example `kschedd.io/run-seconds.app`. An annotation
+without a container name applies to all containers except init containers, which succeed immediately unless they are
+named. An invalid annotation is ignored, and the client that submits it gets a warning.
 
 Units: seconds; bytes; counts.
 """

@@ -1,4 +1,4 @@
-"""The fields of a kind that are encoded even if they are empty, as in a bookmark.
+"""The fields of a kind that are encoded even if the object does not set them, as in a bookmark.
 
 Source: Kubernetes v1.34, the Go types with fields that have no `omitempty`.
 """

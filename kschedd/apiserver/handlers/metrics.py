@@ -101,7 +101,7 @@ def _node(store: ClusterReader, node: Object, now: float) -> dict[str, Any] | No
 
 
 def _pod(pod: Object, now: float) -> dict[str, Any] | None:
-    """Return the pod's metrics, with its usage shared evenly by its containers; the first gets the remainder."""
+    """Return the pod's metrics, with its usage shared evenly by its containers; the first one gets the remainder."""
     usage = usage_of(pod)
     if usage is None:
         return None

@@ -85,7 +85,7 @@ def request_of(
 
 
 async def serve(face: FaceServices, call: ApiCall, request: Request) -> Response:
-    """Serve a request, and add its warnings, or those of its error, to the warnings of `call`."""
+    """Serve a request; add the warnings of the request or of its error to `call`."""
     try:
         response = await face.executor(call).serve(request)
     except KscheddError as refusal:

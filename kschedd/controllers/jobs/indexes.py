@@ -19,8 +19,8 @@ UNKNOWN_INDEX = -1
 class IndexSet:
     """A set of indexes.
 
-    `intervals` are pairs (first, last), in order; they neither overlap nor adjoin unless they were parsed from such
-    text.
+    `intervals` are pairs (first, last), in order; intervals neither overlap nor adjoin unless the parsed text had
+    overlaps.
     """
 
     intervals: tuple[tuple[int, int], ...] = ()

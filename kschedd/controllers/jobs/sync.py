@@ -341,7 +341,7 @@ class _Sync:
     # counting
 
     def _track(self) -> None:
-        """Run both steps of counting, described in the module."""
+        """Run the two steps of counting that the module describes."""
         self._count_untracked(frozenset())
         new_indexes, reached_most = self._list_ended()
         if self._indexed:

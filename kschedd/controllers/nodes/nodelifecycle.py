@@ -3,9 +3,9 @@
 A kubelet's heartbeats are its Lease and the heartbeat time of the node's Ready condition. After
 `node_monitor_grace_period_s` without a heartbeat, the node's conditions become Unknown and its pods are marked not
 Ready. In the next pass the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False). The
-taint is added at the zone's rate. A node that becomes Ready again loses both taints. If every zone is fully disrupted,
-the control plane is assumed to be at fault. All nodes then lose these taints and no node gets a taint, until some node
-is Ready.
+taint is added at the zone's rate. A node that becomes Ready again loses the taints `unreachable` and `not-ready`. If
+every zone is fully disrupted, the control plane is assumed to be at fault. All nodes then lose these taints and no node
+gets a taint, until some node is Ready.
 
 Kube-controller-manager checks all nodes every `node_monitor_period_s`. In kschedd a pass takes place at the same times,
 but only if there is work, and only for the nodes concerned. While all nodes are healthy, no time is spent and no

@@ -10,8 +10,8 @@ changes nothing in the controller's state, and if the controller reads the curre
 (such as for a new budget that covers the pod).
 
 A controller with a `reconcile` that may take long, for example for a workload of thousands of pods, is `InSteps`: its
-`reconciling` does the same step by step. Between two steps other tasks run on the event loop, but no task may read or
-write the cluster.
+method `reconciling` reconciles step by step. Between two steps other tasks run on the event loop, but no task may read
+or write the cluster.
 
 A controller handles each object through its `faults`, so that a failure with one object does not affect other objects.
 """

@@ -149,7 +149,7 @@ def _update(
     update_revision: str,
     max_unavailable_gate: bool,
 ) -> None:
-    """Delete outdated pods, from the highest ordinal down to the partition; they are created again with the update."""
+    """Delete outdated pods, from the highest ordinal down to the partition, so that they are created again."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     if strategy.get("type") == "OnDelete":
         return

@@ -1,8 +1,8 @@
 """Regular expressions of CEL's `matches`: RE2, which matches in linear time for any pattern.
 
 Patterns are untrusted input from claims, so a backtracking engine (Python's `re`) cannot be used. RE2 also limits the
-memory of a compiled pattern. RE2's syntax is that of Go's `regexp`, which the real kube-apiserver and kube-scheduler
-use; error messages are those of Go.
+memory of a compiled pattern. RE2 has the syntax of Go's `regexp`, which the real kube-apiserver and kube-scheduler use;
+error messages are those of Go.
 
 Errors: PatternError. Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
 """

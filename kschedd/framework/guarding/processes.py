@@ -3,7 +3,7 @@
 A plugin requests worker processes with its class attribute `worker_processes`, the maximum number in parallel. Threads
 do not help a CPU-bound plugin, because only one thread runs at a time, and it slows down the event loop. Each shard of
 nodes is sent as a whole to one process, and the thread that has the shard waits for this process
-(`WorkerProcess.call`). The results are the same wherever they are computed.
+(`WorkerProcess.call`). The results do not depend on where they are computed.
 
 A process is started, and then kept, when one is needed and none is idle; there are at most `most` processes. A process
 that does not respond within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an

@@ -1,8 +1,8 @@
 """Sanitizing of text for the terminal: no control sequences, no bidirectional control characters.
 
 Names, labels and messages are untrusted input. Control characters (C0 except line feed and tab, DEL, C1) and
-bidirectional controls are printed as visible escapes. In JSON and YAML, which must keep their content, they are instead
-printed in the escapes of these formats.
+bidirectional controls are printed as visible escapes. In JSON and YAML, which must keep their content, these characters
+are printed in the escapes of the format.
 """
 
 import re

@@ -51,7 +51,7 @@ def validate_service_range_change(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def validate_address(item: Raw, faults: Faults) -> None:
-    """Append the errors of an IPAddress, except those of its name."""
+    """Append the errors of an IPAddress, except errors in its name."""
     parent = (item.get("spec") or {}).get("parentRef")
     here = "spec.parentRef"
     if parent is None:

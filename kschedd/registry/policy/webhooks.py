@@ -115,7 +115,7 @@ def _validate_versions(versions: Sequence[str], path: str, faults: Faults, *, kn
 
 
 def validate_match_conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
-    """Append the faults of match conditions, except those of their expressions."""
+    """Append the faults of match conditions, except faults in their expressions."""
     if len(conditions) > _MOST_CONDITIONS:
         faults.append(too_many(path, len(conditions), _MOST_CONDITIONS))
     seen: set[str] = set()

@@ -163,7 +163,7 @@ class BatchCounts:
 
 @attrs.define(eq=False)
 class Batching:
-    """One attempt's access to the stored results: those of the previous cycle, and its own for the next cycle.
+    """An attempt's access to the results of the previous cycle, and to the results that it stores for the next cycle.
 
     `signature` is None if the pod has no batch signature.
     """
@@ -223,7 +223,7 @@ class Batching:
     ) -> None:
         """Store the node of the attempt.
 
-        `totals` are those of its rows, or None if no other node was feasible. `raw`: scores by plugin.
+        `totals` are the totals of its rows, or None if no other node was feasible. `raw`: scores by plugin.
         """
         others = None
         if totals is not None and self.replaces(chosen):

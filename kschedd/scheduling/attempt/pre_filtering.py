@@ -74,7 +74,7 @@ class PreFiltering:
         stepper: Stepper | None,
         only: Sequence[tuple[PreFilterPlugin, CallCounter]] | None = None,
     ) -> Work[PreFiltered]:
-        """Run the plugins for this pod, or only those in `only`.
+        """Run the plugins for this pod, or only the plugins in `only`.
 
         With a `stepper` the attempt may stop before each plugin.
         """

@@ -79,7 +79,7 @@ class Ranking:
         stepper: Stepper | None,
         only: Sequence[CountedPreScore] | None = None,
     ) -> Work[Status | None]:
-        """Run PreScore of all plugins, or of those in `only`; return the status of the first failure."""
+        """Run PreScore of all plugins, or of the plugins in `only`; return the status of the first failure."""
         if only is not None:
             failure, skips = self._pre_score(only, state, pod, rows)
             state.skip_score |= skips

@@ -213,7 +213,7 @@ class FiltersOfRows:
     _pod: Pod
     _table: TableCopy
     _filters: list[EnabledFilter]
-    _columns: Mapping[str, DryRunColumns | None]  # of the plugins whose state follows pods; None: they pass all rows
+    _columns: Mapping[str, DryRunColumns | None]  # of the plugins with a state that follows pods; None: all rows pass
     _affected: dict[str, tuple[Sequence[Pod], Bools]] = attrs.field(factory=dict, init=False)
 
     @property

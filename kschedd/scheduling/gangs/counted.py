@@ -87,7 +87,7 @@ def _tried(
     group: Object,
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
 ) -> Work[TriedGroup]:
-    """Try the pods, and preempt for them if they do not fit."""
+    """Try the pods, and preempt for the group if its pods do not fit."""
     tried = yield from cycle.run(pause)
     if tried.status.code is not Code.UNSCHEDULABLE:
         return tried

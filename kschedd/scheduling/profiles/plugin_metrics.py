@@ -1,6 +1,6 @@
 """Metrics of single plugins: their calls, their scores, and the number of cached answers.
 
-Kube-scheduler times the plugins of a random tenth of the attempts. `Sampling` does the same with its own random
+Kube-scheduler times the plugins of a random tenth of the attempts. `Sampling` selects attempts with its own random
 generator, seeded with the given seed, so that metrics never change a decision. Every call is counted. For a few
 attempts (SCORES_SAMPLED), the scores are computed plugin by plugin, with the same total.
 
@@ -169,7 +169,7 @@ class PluginMetrics:
 
 
 class PluginInstruments:
-    """The instruments that all profiles share, and those of each profile."""
+    """The instruments that all profiles share, and the separate instruments of each profile."""
 
     def __init__(self, sampling: Sampling | None = None) -> None:
         self.sampling = sampling or Sampling()

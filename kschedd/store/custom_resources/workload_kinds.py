@@ -5,7 +5,7 @@ version) and v1alpha3 since 1.37. In kschedd each kind is a definition (`built_i
 `registry.workloads.pod_groups` and `pod_groups_v1beta1` validate the values; in v1beta1 they also check immutable
 fields.
 
-Fields behind disabled gates are left out: a group's topology constraints, claims, preemption policy and parent, and in
+Fields behind disabled gates are omitted: a group's topology constraints, claims, preemption policy and parent, and in
 v1alpha2 also its disruption mode and priority.
 
 Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go;

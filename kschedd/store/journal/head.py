@@ -32,7 +32,7 @@ from kschedd.store.journal.format import JournalError
 
 _RECORD: Final = struct.Struct(">8sQQI32s")  # magic, record number, version, chain, epoch
 _MAGIC: Final = b"kschedd2"
-_SLOT: Final = 512  # one sector per slot: a torn write cannot damage both
+_SLOT: Final = 512  # one sector per slot, so that a torn write cannot damage both slots
 _COPY: Final = _SLOT // 2  # each half of a slot contains the record
 _SYNC_EVERY_S: Final = 1.0
 _PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes after a failure

@@ -4,8 +4,8 @@ The file is gzip. The file contains a MessagePack map (format, version, number o
 CRC-32 of these parts. A truncated or changed file, or a file in a newer format, is rejected. The file is written under
 a temporary name and then renamed, so that a file with its final name is always complete.
 
-A restored cluster has a new epoch, and its versions begin at a round number above those of the snapshot. A client that
-resumes from a version after the snapshot gets 410 Gone, and never gets another cluster's changes.
+A restored cluster has a new epoch, and its versions begin at a round number above the versions in the snapshot. A
+client that resumes from a version after the snapshot gets 410 Gone, and never gets another cluster's changes.
 """
 
 import gzip

@@ -261,7 +261,7 @@ class JournalWriter:
         return None if row is None else row[0]
 
     def _insert(self, rows: Sequence[_Row]) -> None:
-        """Insert events in one transaction, or in a single statement if they are few.
+        """Insert events in one transaction, or a small number of events in a single statement.
 
         Each statement releases the interpreter lock. A thread that must reacquire the lock waits for the event loop, up
         to the switch interval each time.
@@ -283,7 +283,7 @@ class JournalWriter:
 
     @contextmanager
     def _checked(self) -> Iterator[None]:
-        """Check before a write that the files are complete, and after it that they are still the same files."""
+        """Check before a write that the files are complete, and after the write that the files were not replaced."""
         if (fault := self._files.fault()) is not None:
             raise fault
         try:

@@ -42,7 +42,7 @@ class PodPrototype:
     _max_bytes: int  # maximum size of an object
     _born: str = attrs.field(init=False)  # its creationTimestamp
     _spec: Any = attrs.field(init=False)  # of the manifest
-    _copyable: bool | None = attrs.field(default=None, init=False)  # None: this field and those below are unknown
+    _copyable: bool | None = attrs.field(default=None, init=False)  # None: this and the following fields are unknown
     _admitted: InternedPod = attrs.field(init=False)
     _unpinned: InternedPod | None = attrs.field(init=False)  # for a DaemonSet's pod: the same for every node
     _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # spec fields that are equal for every node
