@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from kschedd.config.versions.kube_versions import V1_37
 from kschedd.conformance.records import read_records
 from tests.oracle.fuzz.cases import FAMILIES, case
 from tests.oracle.fuzz.extenders import VERBS
 from tests.oracle.fuzz.groups import group_trace
 from tests.oracle.fuzz.judge import is_drawn, kind_of
+from tests.oracle.fuzz.prebind import NothingToBind, decided, prebind, with_steps
 from tests.oracle.fuzz.resizes import resize_trace
 from tests.oracle.fuzz.shrink import shrunk, without
 from tests.oracle.fuzz.traces import trace
@@ -154,3 +156,21 @@ def test_nothing_happens_during_the_cycle_of_a_group() -> None:
     runs = [one for one in operations if one["op"] == "run"]
     assert runs
     assert not any("during" in one or "hold" in one for one in runs)
+
+
+def test_volumes_are_bound_step_by_step() -> None:
+    ended = set()
+    for number in range(40):
+        record = prebind(9, number, 37)
+        assert record == prebind(9, number, 37)
+        try:
+            writes = decided(record, V1_37)["writes"]
+        except NothingToBind:
+            continue
+        full = with_steps(record, writes)
+        assert full == with_steps(record, writes)
+        checks = decided(full, V1_37)["checks"]
+        assert checks[:-1] == ["waits"] * (len(checks) - 1)
+        assert len(checks) == len(full["steps"]) or checks[-1] != "waits"
+        ended |= {" ".join(checks[-1].split()[:2])}
+    assert {"bound", "waits", "provisioning failed"} <= ended
