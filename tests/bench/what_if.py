@@ -178,6 +178,7 @@ def main() -> None:
                 timed("cause", ours, lambda: client.call("causes.explain", **requests, remedies=False), 5)
                 timed("cause and remedies", ours, lambda: client.call("causes.explain", **requests), 3)
                 timed("pending, grouped", ours, lambda: client.call("causes.pending"), 3)
+                timed("pending, with remedies", ours, lambda: client.call("causes.pending", remedies=5), 3)
                 ours.send(None)
         finally:
             daemon.terminate()
