@@ -11,6 +11,7 @@ from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.cache.counts import pod_matcher
 from kschedd.causes.case import Case
 from kschedd.causes.cluster_nodes import values_by_key
+from kschedd.causes.demands.new_nodes import more_nodes
 from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, fewer_replicas, named, spec_edit
 from kschedd.causes.near import nearest, nearest_key
 from kschedd.causes.steps import patched
@@ -120,6 +121,7 @@ def _too_many_replicas(case: Case, place: int, term: PodAffinityTerm, own: Seque
     options = [preferred, *beside_missing(case.workload, preferred)]
     fits = len({case.nodes[pod.node_name].labels.get(key) for pod in own if pod.node_name in case.nodes})
     options += fewer_replicas(case.workload, fits)
+    options += _nodes_of_their_own(case, term)
     return FoundCause(
         "MoreReplicasThanDomains",
         message,
@@ -143,8 +145,15 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
         [named(pod) for pod in others[:3]],
         [_field("podAntiAffinity", place)],
         [f"pods of {some(owners)} are on {some({pod.node_name for pod in others})}"],
-        [_preferred("podAntiAffinity", place)],
+        [_preferred("podAntiAffinity", place), *_nodes_of_their_own(case, term)],
     )
+
+
+def _nodes_of_their_own(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
+    """Return the options with more nodes, where pods exclude each other from a node."""
+    if term.topology_key != HOSTNAME_LABEL or case.workload.kind == "DaemonSet":
+        return []
+    return more_nodes(case, case.large_enough)
 
 
 def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
