@@ -62,14 +62,14 @@ async def test_every_bound_is_kept_to_and_told_with_its_use(tmp_path: Path) -> N
                 }
                 assert (first["streams"]["used"], first["clients"]["used"]) == (1, 1)
                 async with client.subscribe("debug.watch"):
-                    with pytest.raises(RpcError, match="2 streams open, the most it may"):
+                    with pytest.raises(RpcError, match="2 open streams, the maximum"):
                         await client.call("debug.watch")
                 await client.call("fork.create")
                 with pytest.raises(RpcError, match="there are 1 forks, which is the limit"):
                     await client.call("fork.create")
                 for _ in range(2):
                     await client.call("debug.break_add", pod="nobody")
-                with pytest.raises(RpcError, match="there are 2 breakpoints, which is the limit"):
+                with pytest.raises(RpcError, match="there are 2 breakpoints, the maximum"):
                     await client.call("debug.break_add", pod="nobody")
                 await client.call("debug.break_delete", id=1)
                 for number in range(30):

@@ -64,7 +64,7 @@ class Reply(Generic[T]):
         if not self._event.is_set():
             await self._event.wait()
         if (failure := self._failure) is not None:
-            self._failure = None  # the traceback of the failure refers to frames that refer to this object
+            self._failure = None  # True if the question must not run a second time to recompute its result
             try:
                 raise failure
             finally:

@@ -87,14 +87,14 @@ class RunRecording:
         async with self._turn:
             if self._recorder is not None:
                 if not self._recorder.failure:
-                    raise RecordingError(str(file), f"the run is recorded already, into {self._recorder.path}")
+                    raise RecordingError(str(file), f"the run is already being recorded to {self._recorder.path}")
                 await self._give_back()
             try:
                 is_there = await trio.Path(file).exists()
             except OSError as fault:  # for example a name that is too long
                 raise RecordingError(str(file), f"cannot be written: {fault.strerror}") from fault
             if is_there:
-                raise RecordingError(str(file), "is there already; a recording needs a new file")
+                raise RecordingError(str(file), "already exists; a recording requires a new file")
             go_on = await self.actors.queue.query(_hold)
             recorder = RunRecorder(file)
             try:

@@ -107,7 +107,7 @@ class ControllerRunner:
                     done += take_turn(controller, events, self._store)
                     self._deadlines[place] = _deadline(controller)
                     self._receive()
-        raise AssertionError("the controllers go on writing for ever: two of them undo each other's work")
+        raise AssertionError("the controllers never stop writing: two of them undo each other's writes")
 
     def _receive(self) -> None:
         """Put the events since the last call into the inboxes of the controllers concerned."""

@@ -80,7 +80,7 @@ class GuardedCall:
         """Run the work in the worker thread. Raises PluginTimeout if the thread begins too late."""
         with self.lock:
             if self.given_up:
-                raise PluginTimeout("", "", "it was abandoned before it began")
+                raise PluginTimeout("", "", "the call was abandoned before it began")
             self.begun = True
         _this_thread.call = self
         try:
@@ -155,10 +155,10 @@ def waited_for() -> Iterator[None]:
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is None:
-        raise RuntimeError("only within a call that the scheduler makes")
+        raise RuntimeError("allowed only within a call by the scheduler")
     with nullcontext() if call.scheduler is None else call.scheduler.taken(), call.lock:
         if call.given_up:
-            raise RuntimeError("this call took too long and was given up")
+            raise RuntimeError("this call took too long and was abandoned")
         yield
 
 

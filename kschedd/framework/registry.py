@@ -98,8 +98,8 @@ class Registry:
     def cannot_make(self, name: str, fault: Exception) -> PluginLoadError:
         return PluginLoadError(
             self.sources.get(name, "plugin"),
-            f"plugin {name} cannot be made: {fault_text(fault)}. Allowed: a class method from_args(args, handle), or a "
-            f"constructor without arguments, that returns within {self.start_limit_s:g}s",
+            f"plugin {name} cannot be created: {fault_text(fault)}. Allowed: a class method from_args(args, handle) "
+            f"or a constructor without arguments, that returns within {self.start_limit_s:g}s",
         )
 
     def add(self, cls: type[Any], source: str) -> None:
@@ -112,7 +112,7 @@ class Registry:
         if {**self.added, **self.validating}.get(name, cls) is not cls:
             raise name_taken(name, source, self.source_of(name) or source)
         if missing := missing_methods(cls):
-            raise PluginLoadError(source, f"class {cls.__name__} has {missing}; a plugin with one has both")
+            raise PluginLoadError(source, f"class {cls.__name__} has {missing}; both are required")
         if is_validating(cls):
             self._add_validating(cls, name, source)
             return
@@ -142,7 +142,7 @@ class Registry:
             try:
                 found[name] = validating_plugin(name, cls, self.start_limit_s, on=on)
             except PluginError as fault:
-                raise PluginLoadError(source, f"admission plugin {name} cannot be made: {fault.why}") from None
+                raise PluginLoadError(source, f"admission plugin {name} cannot be created: {fault.why}") from None
         return found
 
     def add_file(self, path: Path) -> list[str]:

@@ -243,7 +243,7 @@ class ResponseReader(_FieldReader):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            raise HttpFault(502, "the server goes on in another protocol") from None
+            raise HttpFault(502, "the server switched to another protocol") from None
         except httptools.HttpParserCallbackError as error:
             cause = error.__context__
             raise (cause if isinstance(cause, HttpFault) else HttpFault(502, "not a response")) from None

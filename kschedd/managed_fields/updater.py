@@ -102,7 +102,7 @@ def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) 
 
 
 def _pruned(merged: Any, schema: Schema, managers: Managers, last: FieldSet) -> Any:
-    """Return the merged object without fields that its applier no longer applies and that no other manager owns."""
+    """Remove fields that the applier no longer applies and that no other manager owns; return the merged object."""
     last = with_named_members(last, schema)
     pruned = _value(without(merged, last, schema))
     owned = union_of([theirs.fields for theirs in managers.values()])

@@ -66,7 +66,7 @@ POD_ATTEMPTS: Final = Metric(
 SCHEDULED_AFTER_FLUSH: Final = Metric(
     "scheduler_pod_scheduled_after_flush_total",
     "counter",
-    "Pods that no event had woken: they were tried again because they had waited too long, and were bound.",
+    "Bound pods that were retried because they had waited too long, not because of an event.",
     (),
     stability="ALPHA",
 )
@@ -74,15 +74,15 @@ BATCH_ATTEMPTS: Final = Metric(
     "scheduler_batch_attempts_total",
     "counter",
     "Attempts by their use of the scores of the previous attempt (no_hint, hint_used, hint_not_used), in profiles "
-    "whose plugins can sign pods.",
+    "with plugins that can sign pods.",
     ("profile", "result"),
     stability="ALPHA",
 )
 BATCH_FLUSHED: Final = Metric(
     "scheduler_batch_cache_flushed_total",
     "counter",
-    "Times that the scores of the previous attempt could not be used, by reason, in profiles whose plugins can sign "
-    "pods.",
+    "Times that the scores of the previous attempt could not be used, by reason, in profiles with plugins that can "
+    "sign pods.",
     ("profile", "reason"),
     stability="ALPHA",
 )
@@ -180,7 +180,7 @@ API_CALLS: Final = Metric(
 API_CALL_DURATION: Final = Metric(
     "scheduler_async_api_call_execution_duration_seconds",
     "histogram",
-    "Duration of the request that contained such a write; with the gate SchedulerAsyncAPICalls.",
+    "Duration of a request that contains writes of the scheduler; with the gate SchedulerAsyncAPICalls.",
     ("call_type", "result"),
     _MILLISECONDS,
     "ALPHA",
@@ -188,7 +188,7 @@ API_CALL_DURATION: Final = Metric(
 PENDING_API_CALLS: Final = Metric(
     "scheduler_pending_async_api_calls",
     "gauge",
-    "Such writes that are still pending; with the gate SchedulerAsyncAPICalls.",
+    "Writes of the scheduler that are still pending; with the gate SchedulerAsyncAPICalls.",
     ("call_type",),
     stability="ALPHA",
 )
@@ -312,8 +312,8 @@ MARGIN: Final = Metric(
 CACHED_EVALUATIONS: Final = Metric(
     "kschedd_evaluation_cache_nodes_total",
     "counter",
-    "Verdicts on nodes that attempts took from the evaluation cache (hit), or that plugins computed (miss); the latter "
-    "include those of further nodes that will be needed soon.",
+    "Verdicts on nodes that attempts took from the evaluation cache (hit), or that plugins computed (miss). "
+    "Misses include verdicts on further nodes that will be needed soon.",
     ("profile", "result"),
 )
 QUEUE_WAIT: Final = Metric(
@@ -383,10 +383,10 @@ def table() -> str:
     """Return the metrics as two tables of Markdown."""
     head = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
     return (
-        "kube-scheduler's:\n\n"
+        "Metrics of kube-scheduler:\n\n"
         + head
         + "".join(map(_line, sorted(UPSTREAM, key=lambda metric: metric.name)))
-        + "\nThose that kube-scheduler does not have:\n\n"
+        + "\nMetrics that kube-scheduler does not have:\n\n"
         + head
         + "".join(map(_line, sorted(OWN, key=lambda metric: metric.name)))
     )

@@ -75,7 +75,7 @@ class RunRecorder:
                 self._writer.add_notes([self._packed(note)])
                 self._written += 1
         except FileExistsError:
-            raise RecordingError(str(self.path), "is there already; a recording needs a new file") from None
+            raise RecordingError(str(self.path), "already exists; a recording requires a new file") from None
         except OSError as fault:
             raise RecordingError(str(self.path), f"cannot be written: {fault.strerror}") from fault
         self._thread = threading.Thread(target=self._run, args=(self._writer,), name="recording", daemon=True)

@@ -92,7 +92,7 @@ def _token(file: Path | None) -> str:
 
     token = os.environ.get(_TOKEN, "") if file is None else read_secret(file, "").strip()
     if token and not is_token(token):
-        raise AccessError(f"{file or '$' + _TOKEN}: a token is of printable ASCII without spaces", "")
+        raise AccessError(f"{file or '$' + _TOKEN}: a token must be printable ASCII without spaces", "")
     return token
 
 

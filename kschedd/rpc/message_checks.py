@@ -84,7 +84,7 @@ def announced_too_long(head: bytes, limits: Limits) -> str:
             if 0xD9 <= first and length > limits.text:
                 return f"a string of {length} bytes announced; at most {limits.text} are taken"
             if 0xC7 <= first <= 0xC9 and length:
-                return f"an extension of {length} bytes announced; none is used here"
+                return f"an extension of {length} bytes, which is not supported"
             at += 1 + width + length
     return ""
 

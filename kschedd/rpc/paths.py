@@ -61,7 +61,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
             # The umask restricts mkdir's mode, and an earlier version may have created the directory with a wider mode.
             directory.chmod(0o700)
     except OSError as error:
-        raise SocketPathError(str(path), f"its directory cannot be made: {error.strerror}") from error
+        raise SocketPathError(str(path), f"its directory cannot be created: {error.strerror}") from error
     return path
 
 
@@ -73,7 +73,7 @@ def check_directory(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise SocketPathError(str(path), f"cannot look at its directory: {error.strerror}") from error
+        raise SocketPathError(str(path), f"cannot read its directory: {error.strerror}") from error
     if not stat.S_ISDIR(found.st_mode):
         raise SocketPathError(str(path), f"{directory} is not a directory; remove it, or set ${VARIABLE}")
     if found.st_uid != os.geteuid():

@@ -386,4 +386,4 @@ def _is_msgid(kind: int, msgid: int) -> bool:
 
 
 def _refuse_extension(code: int, _data: bytes) -> NoReturn:
-    raise ValueError(f"an extension type ({code}); none is used here")
+    raise ValueError(f"an extension type ({code}), which is not supported")

@@ -273,7 +273,7 @@ class BindingCycles:
         return status
 
     def cancel(self, uid: str) -> None:
-        """Make the binding of a pod in PreBind fail, after the pending answers to it are processed."""
+        """Make the binding of a pod in PreBind fail, after the pending answers to the binding are processed."""
         if self.in_pre_bind(uid):
             self.cycles[uid].progress.cancelled = error("context canceled")
             self._cancelled.append(uid)

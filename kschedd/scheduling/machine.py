@@ -121,7 +121,10 @@ class SchedulingMachine:
         self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
-        """Use this configuration from the next attempt on. Nothing has changed if it raises PluginLoadError."""
+        """Use this configuration from the next attempt on.
+
+        If this method raises PluginLoadError, nothing has changed.
+        """
         handle = self.handle
         if self.schedulers:
             self.batches.forget()

@@ -20,7 +20,10 @@ from kschedd.scheduling.inputs import Reconfigure
 
 
 def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], source: str) -> None:
-    """Use these classes as `source` (a file) now defines them. Nothing has changed if it raises PluginLoadError."""
+    """Use these classes as `source` (a file) now defines them.
+
+    If this function raises PluginLoadError, nothing has changed.
+    """
     registry, config = driver.machine.registry, driver.machine.config
     for name in classes:
         if (owner := registry.source_of(name) or source) != source:
@@ -29,7 +32,7 @@ def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], s
     for profile in config.profiles:
         for name in gone:
             if name in profile.names():
-                raise PluginLoadError(source, f"no longer defines {name}, which profile {profile.scheduler_name} has")
+                raise PluginLoadError(source, f"no longer defines {name}, which profile {profile.scheduler_name} uses")
     added, sources = dict(registry.added), dict(registry.sources)
     for name in gone:
         del registry.added[name], registry.sources[name]

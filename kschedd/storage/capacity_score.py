@@ -18,8 +18,8 @@ _FULL: Final = 100
 def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]:
     """Return (requested, capacity) by StorageClass of the volumes to be bound.
 
-    If there are none and `of_pools` is set, the CSIStorageCapacity pools of the volumes to be provisioned count
-    instead.
+    If no existing volumes are bound and `of_pools` is set, the CSIStorageCapacity pools of the volumes to be
+    provisioned count instead.
     """
     found: dict[str, tuple[int, int]] = {}
     if volumes.bindings or not of_pools:

@@ -1,8 +1,8 @@
 """Identity: a write cannot change which object it applies to.
 
-An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may omit most of them, but
-may not contain other values. In the result, all of these values are unchanged. There is one exception: an object of a
-kind with several versions keeps the version in which it was last written. Source: Kubernetes v1.34,
+An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may omit most of these
+values, but may not change them. In the result, all of these values are unchanged. There is one exception: an object of
+a kind with several versions keeps the version in which it was last written. Source: Kubernetes v1.34,
 apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
 (EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
 """

@@ -43,7 +43,7 @@ def otlp_collector(endpoint: str, version: str) -> Collector:
         return _OtlpCollector(endpoint.rstrip("/"), version)
     except ImportError as missing:
         raise TelemetryError(
-            f"telemetry needs the extra `otel`: pip install 'kschedd[otel]' ({missing.name} is not there)"
+            f"telemetry needs the extra `otel`: pip install 'kschedd[otel]' ({missing.name} is not installed)"
         ) from missing
 
 

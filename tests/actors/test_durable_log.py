@@ -238,7 +238,7 @@ async def test_a_process_that_cannot_be_started_refuses_the_write(
     async with writing(tmp_path) as at_work:
         with monkeypatch.context() as patched:
             patched.setattr(subprocess, "Popen", refuse)
-            with pytest.raises(JournalError, match="no process for it can be started: Resource temporarily"):
+            with pytest.raises(JournalError, match="no journal process can be started: Resource temporarily"):
                 await at_work.write("a")
         await at_work.log.repair()
         await at_work.write("b")
@@ -254,7 +254,7 @@ async def test_a_process_that_no_pipe_can_be_had_for_refuses_the_write(
     async with writing(tmp_path) as at_work:
         with monkeypatch.context() as patched:
             patched.setattr(socket, "socketpair", refuse)
-            with pytest.raises(JournalError, match="no process for it can be started: Too many open files"):
+            with pytest.raises(JournalError, match="no journal process can be started: Too many open files"):
                 await at_work.write("a")
         await at_work.log.repair()
         await at_work.write("b")

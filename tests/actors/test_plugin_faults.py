@@ -725,7 +725,7 @@ async def test_a_plugin_that_cannot_be_made_keeps_the_daemon_from_starting_and_s
     with pytest.raises(PluginLoadError) as raised:
         async with cluster_actors(_config(cls, everywhere=False), registry=registry):
             raise AssertionError("the plugin cannot be made")
-    assert str(raised.value).startswith("bad.py: plugin Bad cannot be made: ")
+    assert str(raised.value).startswith("bad.py: plugin Bad cannot be created: ")
 
 
 class Late:

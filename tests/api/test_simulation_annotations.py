@@ -8,10 +8,10 @@ from kschedd.api.unsupported import grouped, unsupported
 @pytest.mark.parametrize(
     ("annotation", "why"),
     [
-        ({"run-seconds": "-5"}, "a number of seconds from 0 up is expected, such as 30 or 0.5"),
-        ({"run-seconds": "soon"}, "a number of seconds from 0 up is expected, such as 30 or 0.5"),
-        ({"startup-seconds": "inf"}, "a number of seconds from 0 up is expected, such as 30 or 0.5"),
-        ({"termination-seconds.app": "nan"}, "a number of seconds from 0 up is expected, such as 30 or 0.5"),
+        ({"run-seconds": "-5"}, "a number of seconds of at least 0 is expected, such as 30 or 0.5"),
+        ({"run-seconds": "soon"}, "a number of seconds of at least 0 is expected, such as 30 or 0.5"),
+        ({"startup-seconds": "inf"}, "a number of seconds of at least 0 is expected, such as 30 or 0.5"),
+        ({"termination-seconds.app": "nan"}, "a number of seconds of at least 0 is expected, such as 30 or 0.5"),
         ({"exit-code": "256"}, "a whole number from 0 to 255 is expected"),
         ({"exit-code": "-1"}, "a whole number from 0 to 255 is expected"),
         ({"exit-code": "1.5"}, "a whole number from 0 to 255 is expected"),
@@ -43,7 +43,7 @@ def test_a_pods_annotation_that_cannot_be_read_is_said_and_ignored(annotation: d
         ),
         (
             {"eviction-hard": "thirst<1"},
-            '"thirst<1": SIGNAL<VALUE is expected, SIGNAL one of memory.available, nodefs.available, '
+            '"thirst<1": SIGNAL<VALUE is expected; SIGNAL must be one of memory.available, nodefs.available, '
             "nodefs.inodesFree, imagefs.available, imagefs.inodesFree, pid.available",
         ),
     ],

@@ -86,5 +86,5 @@ class WithoutWords:
 
 def test_half_a_protocol_is_refused_with_what_is_missing() -> None:
     assert extension_points(WithoutWords) == frozenset()
-    with pytest.raises(PluginLoadError, match="has filter_rows without code_status; a plugin with one has both"):
+    with pytest.raises(PluginLoadError, match="has filter_rows without code_status; both are required"):
         Registry().add(WithoutWords, "a test")

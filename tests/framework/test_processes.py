@@ -231,9 +231,7 @@ def test_there_is_no_cluster_in_a_worker_process(
     tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses
 ) -> None:
     [first, *_] = elsewhere(plugin(tmp_path, cluster, processes), "filter", "asks", cluster)
-    assert "the handle has no cluster in a worker process, where there is no cluster: read it in pre_filter" in str(
-        first
-    )
+    assert "the handle has no cluster in a worker process, which has no cluster: read it in pre_filter" in str(first)
 
 
 def test_what_cannot_be_sent_is_said(tmp_path: Path, cluster: SchedulerCache, processes: WorkerProcesses) -> None:
@@ -248,7 +246,7 @@ def test_one_that_cannot_be_made_there_says_why(
         "        return cls(args, handle)", "        handle.cluster.table\n        return cls(args, handle)"
     )
     made = plugin(tmp_path, cluster, processes, text)
-    with pytest.raises(PluginError, match=r"cannot be made in a worker process: plugin Elsewhere cannot be made"):
+    with pytest.raises(PluginError, match=r"cannot be created in a worker process: plugin Elsewhere cannot be created"):
         elsewhere(made, "filter", "web", cluster)
 
 

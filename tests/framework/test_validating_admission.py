@@ -195,7 +195,7 @@ def test_the_flags_switch_it() -> None:
         ),
         (
             "class A:\n    name = 'A'\n    def __init__(self): 1 / 0\n    def validate(self, o, n, p): ...",
-            "admission plugin A cannot be made: ZeroDivisionError",
+            "admission plugin A cannot be created: ZeroDivisionError",
         ),
     ],
 )

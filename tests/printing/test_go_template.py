@@ -66,7 +66,7 @@ def test_no_text_is_padded_to_more_than_go_pads_it() -> None:
 @pytest.mark.parametrize(
     ("template", "why"),
     [
-        pytest.param("a\n{{.kind", "line 2: an action that is not closed", id="open"),
+        pytest.param("a\n{{.kind", "line 2: an action is not closed", id="open"),
         pytest.param("{{range .items}}", "{{range}} has no {{end}}", id="no-end"),
         pytest.param("{{end}}", "unexpected {{end}}", id="end-of-nothing"),
         pytest.param("{{if}}x{{end}}", "missing value for command", id="no-condition"),

@@ -153,7 +153,7 @@ async def test_a_socket_that_is_another_daemons_by_now_is_not_removed(tmp_path: 
 
 async def test_a_directory_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(SocketPathError, match="its directory cannot be made: "):
+    with pytest.raises(SocketPathError, match="its directory cannot be created: "):
         async with unix_listener(tmp_path / "file" / "k.sock"):
             pass
 

@@ -237,7 +237,7 @@ def test_there_is_a_limit_to_breakpoints_since_every_attempt_looks_at_each() -> 
     one = debugger()
     for _ in range(MOST_BREAKPOINTS):
         one.add(BreakpointSpec(pod="*"))
-    with pytest.raises(BreakpointRefused, match="100 breakpoints, which is the limit"):
+    with pytest.raises(BreakpointRefused, match="100 breakpoints, the maximum"):
         one.add(BreakpointSpec(pod="*"))
     one.delete(1)
     assert one.add(BreakpointSpec(pod="*")).number == MOST_BREAKPOINTS + 1

@@ -98,7 +98,7 @@ def test_points_that_the_class_has_gained_or_lost_are_the_profiles_too(clusters:
         pytest.param(SCORING.replace("Picky", "Renamed"), "no longer defines Picky, which profile", id="another-name"),
         pytest.param(
             SCORING.replace("def score", "def __init__(self):\n        raise OSError('no')\n\n    def score"),
-            "plugin Picky cannot be made",
+            "plugin Picky cannot be created",
             id="cannot-be-made",
         ),
     ],

@@ -247,7 +247,7 @@ class JournalProcess:
                     ours.close()
                     raise
         except OSError as error:
-            raise self._failure(f"cannot be written: no process for it can be started: {error.strerror}") from None
+            raise self._failure(f"cannot be written: no journal process can be started: {error.strerror}") from None
         return ours
 
     async def _gone(self) -> JournalError:

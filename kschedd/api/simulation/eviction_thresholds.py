@@ -90,7 +90,9 @@ def _statements(text: str, sign: str) -> Iterable[tuple[str, str]]:
             continue
         signal, found, value = statement.partition(sign)
         if signal not in SIGNALS or not found or not value:
-            raise AnnotationError(f'"{statement}": SIGNAL{sign}VALUE is expected, SIGNAL one of {", ".join(SIGNALS)}')
+            raise AnnotationError(
+                f'"{statement}": SIGNAL{sign}VALUE is expected; SIGNAL must be one of {", ".join(SIGNALS)}'
+            )
         yield signal, value
 
 

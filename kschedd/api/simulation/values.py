@@ -13,7 +13,7 @@ class AnnotationError(ValueError):
 
 def seconds_of(text: str) -> float:
     """Parse a number of seconds. Raises AnnotationError."""
-    why = "a number of seconds from 0 up is expected, such as 30 or 0.5"
+    why = "a number of seconds of at least 0 is expected, such as 30 or 0.5"
     try:
         found = float(text)
     except ValueError:

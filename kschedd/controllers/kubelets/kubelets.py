@@ -1,9 +1,9 @@
 """The simulated kubelets: the actions of each kubelet on its node and on the pods bound to the node.
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
-kept. While it is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is admitted or
-rejected (`admission`), waits for unavailable volumes and claims (`volumes`), and runs according to its annotations
-(`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
+kept. While the Ready condition is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
+admitted or rejected (`admission`), waits for unavailable volumes and claims (`volumes`), and runs according to its
+annotations (`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
 Most pods only run. Pods that only run have no `PodRun`, and are processed only when they are bound and when their start

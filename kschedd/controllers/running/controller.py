@@ -4,9 +4,9 @@ A controller may keep state such as deadlines for objects to reconcile again. A 
 `View`, and receives the results of its own writes as events, like all other changes.
 
 A controller may also have a method `concerns(event) -> bool`. Events for which it returns False are not delivered. If
-there are no other events, the controller has no turn, which would block the store. The method is called before the
+there are no other events, the controller has no turn; a turn would block the store. The method is called before the
 turn, possibly with an event older than the cluster's state. The method may therefore return False only if the event
-changes nothing in the controller's state, and if the controller reads the current cluster state when it needs it later
+changes nothing in the controller's state, and if the controller later reads the current cluster state when necessary
 (such as for a new budget that covers the pod).
 
 A controller with a `reconcile` that may take long, for example for a workload of thousands of pods, is `InSteps`: its

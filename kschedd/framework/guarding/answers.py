@@ -58,7 +58,7 @@ def number(what: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise BadAnswer(f"{what} is {shown(value)}; a number of seconds is expected")
     if not 0 <= value < math.inf:
-        raise BadAnswer(f"{what} is {shown(value)}; a number of seconds from 0 up is expected")
+        raise BadAnswer(f"{what} is {shown(value)}; a number of seconds of at least 0 is expected")
     return min(float(value), 1e9) if value < 1e9 else 1e9
 
 
@@ -204,7 +204,7 @@ def _json(what: str, value: object, depth: int = 0) -> Any:
             return {text(f"a key in {what}", key): _json(what, item, depth + 1) for key, item in value.items()}
         if isinstance(value, list | tuple):
             return [_json(what, item, depth + 1) for item in value]
-    raise BadAnswer(f"{what} has {shown(value)}; what JSON can hold is expected")
+    raise BadAnswer(f"{what} has {shown(value)}; a JSON value is expected")
 
 
 # -- PreFilter and PostFilter --------------------------------------------------------------------------------------
@@ -246,9 +246,7 @@ def _pods(what: str, value: object, pod_of: Callable[[str], Pod | None]) -> tupl
     for item in value:
         pod = pod_of(item.uid) if isinstance(item, ReadOnlyPod) else None
         if pod is None:
-            raise BadAnswer(
-                f"{what} has {shown(item)}; a pod that is on a node, as the plugin was given it, is expected"
-            )
+            raise BadAnswer(f"{what} has {shown(item)}; an assigned pod that was passed to the plugin is expected")
         found.append(pod)
     return tuple(found)
 

@@ -194,7 +194,7 @@ class GuardedPlugin:
             events = answers.registrations("events_to_register", register(), self._hint)
             self.events_to_register = lambda: events
         if missing := missing_methods(self):
-            raise BadAnswer(f"{missing}; a plugin with one has both")
+            raise BadAnswer(f"{missing}; both are required")
 
     def limit(self, by_point: Mapping[str, float]) -> None:
         """Set the time limits of the plugin's calls by extension point; the daemon's limit applies to all others."""

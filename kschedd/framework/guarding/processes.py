@@ -199,7 +199,7 @@ class WorkerProcesses:
                 make = written(("make", plugin.key, plugin.recipe))
                 why = process.answer(make, self._start_limit_s)
                 if why is not None:
-                    raise PluginError(plugin.name, method, f"cannot be made in a worker process: {why}")
+                    raise PluginError(plugin.name, method, f"cannot be created in a worker process: {why}")
                 process.plugins.add(plugin.key)
             answers, seconds = process.answer(order, limit_s)
             if answers:

@@ -95,7 +95,7 @@ class _View:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"{type(self).__name__.removesuffix('View')} has no {name} for plugins, which may only read"
+            f"{type(self).__name__.removesuffix('View')} has no {name} for plugins, which have read-only access"
         )
 
 
@@ -298,9 +298,7 @@ class CountsView(_View):
 
     def matching(self, kind: PodMatcher) -> CounterView:
         if not isinstance(kind, PodMatcher):
-            raise TypeError(
-                f"matching({shown(kind)}): a PodMatcher is expected, as `pod_matcher` and `spread_matcher` make it"
-            )
+            raise TypeError(f"matching({shown(kind)}): a PodMatcher from `pod_matcher` or `spread_matcher` is expected")
         with waited_for():
             return CounterView(self._counts.matching(kind))
 
@@ -392,7 +390,7 @@ class DataView(MutableMapping[str, Any]):
 
     def __setitem__(self, key: str, value: Any) -> None:
         if type(key) is not str:
-            raise TypeError(f"state.data[{shown(key)}]: a key is a text, best the plugin's name")
+            raise TypeError(f"state.data[{shown(key)}]: a key must be a string, such as the plugin's name")
         self._values()[key] = (self._guard, value)
 
     def __delitem__(self, key: str) -> None:
@@ -492,7 +490,7 @@ class HandleView(_View):
         given = list(pods)
         for pod in given:
             if not isinstance(pod, ReadOnlyPod):
-                raise TypeError(f"activate: {shown(pod)} is no pod that the plugin was given")
+                raise TypeError(f"activate: {shown(pod)} is not a pod that was passed to the plugin")
         with self._changing():
             self._handle.activate(given)
 
@@ -522,7 +520,7 @@ class PostFilterViewView(_View):
 
     def dry_run(self, state: StateView, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
         if not isinstance(state, StateView) or not isinstance(pod, ReadOnlyPod):
-            raise TypeError("dry_run: a state and a pod that the plugin was given are expected")
+            raise TypeError("dry_run: a state and a pod that were passed to the plugin are expected")
         requested = np.array(rows, dtype=np.int64)
         if requested.ndim != 1 or not np.isin(requested, self._view.rows_with(Code.UNSCHEDULABLE)).all():
             raise ValueError("dry_run: rows that were rejected as Unschedulable are expected (`rows_with`)")

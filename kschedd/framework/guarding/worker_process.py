@@ -56,7 +56,7 @@ class WorkerHandle:
 
     def __getattr__(self, name: str) -> Never:
         raise RuntimeError(
-            f"the handle has no {name} in a worker process, where there is no cluster: read it in pre_filter or "
+            f"the handle has no {name} in a worker process, which has no cluster: read it in pre_filter or "
             "pre_score, which run in the daemon, and put what filter and score need into state.data"
         )
 

@@ -188,7 +188,7 @@ class _Parser:
         rest = self._text[at:]
         if "{{" in rest:
             where = at + rest.index("{{")
-            raise self._wrong("an action that is not closed: }} is missing", self._line(where))
+            raise self._wrong("an action is not closed: }} is missing", self._line(where))
         rest = rest.lstrip(" \t\r\n") if trim else rest
         if rest:
             yield _Text(rest)

@@ -295,7 +295,7 @@ class _Reader:
         while end < len(self.text) and self.text[end] != quote:
             end += 2 if self.text[end] == "\\" else 1
         if end >= len(self.text):
-            raise self.fail(f"the closing {quote} is missing")
+            raise self.fail(f"closing {quote} is missing")
         inner = self.text[self.at + 1 : end]
         self.at = end + 1
         escapes = {"n": "\n", "t": "\t", "r": "\r"}

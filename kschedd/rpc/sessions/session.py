@@ -377,7 +377,7 @@ class ClientSession:
                     "bad_params", f"{message.method} opens a stream: call it as a request, not a notification"
                 )
             if len(self._streams) >= self._terms.streams:
-                raise RpcError("too_many", f"this client has {len(self._streams)} streams open, the most it may")
+                raise RpcError("too_many", f"this client has {len(self._streams)} open streams, the maximum")
             stream = OpenStream(self._next_stream, message.method, feed, self._outbox, self.turns, self._name)
             self._next_stream += 1
             self._streams[stream.id] = stream

@@ -347,7 +347,7 @@ class Debugger:
     def add(self, spec: BreakpointSpec, *, by: str = "", ignore: int = 0, once: bool = False) -> Breakpoint:
         """Add a breakpoint. Raises CelCompileError, SelectorError, BreakpointRefused."""
         if len(self.breakpoints) >= self.most_breakpoints:
-            raise BreakpointRefused(f"there are {self.most_breakpoints} breakpoints, which is the limit: delete some")
+            raise BreakpointRefused(f"there are {self.most_breakpoints} breakpoints, the maximum: delete one first")
         _check_lengths(spec)
         selector = parse_selector_text(spec.selector) if spec.selector else None
         condition = _compiled(spec.condition, VARIABLES) if spec.condition else None

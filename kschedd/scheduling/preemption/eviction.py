@@ -3,7 +3,7 @@
 The cluster may change meanwhile: a pod that is already deleted counts as evicted. If the write of a victim's condition
 or its deletion is rejected, the other victims stay: kube-scheduler cancels the remaining writes and retries the
 preemptor. If every victim was already deleted, no deletion event requeues the preemptor. Up to 1.34 the preemptor is
-then requeued immediately, as after a rejected write; with the rule gone_victims_evicted it is not.
+then requeued immediately, as after a rejected write; with the rule gone_victims_evicted the preemptor is not requeued.
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 This module does no I/O: the caller passes the write function and the pod lookup. Owns nothing.

@@ -81,7 +81,7 @@ def score(driver: SchedulingDriver, node: str, plugin: str, value: int) -> None:
         raise CannotReplace(f"{plugin} does not score this pod: its PreScore returned Skip")
     left = stepper.nodes_left()
     if left is not None and row not in left:
-        raise CannotReplace(f"{node} is not among the nodes that are left")
+        raise CannotReplace(f"{node} is not one of the remaining nodes")
     driver.step(Intervene(Intervention("score", node, plugin, value)))
 
 
@@ -121,9 +121,7 @@ def _stepper(driver: SchedulingDriver) -> tuple[Stepper, StopPoint]:
     """Return the stepper of the stopped attempt, and its stop point."""
     stop, stepper = driver.debugger.stop, driver.attempts.stepper
     if stop is None:
-        raise NotStopped(
-            "scheduling is not paused: `pause` pauses it, `debug next` begins an attempt and stops within it"
-        )
+        raise NotStopped("scheduling is not paused: use `pause`, or `debug next` to stop within the next attempt")
     if stop.point is None or stepper is None or stepper.cycle != stop.point.cycle:
         raise NotStopped("no attempt is in progress at this stop: `debug next` begins one")
     return stepper, stop.point

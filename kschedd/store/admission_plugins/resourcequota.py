@@ -19,7 +19,7 @@ Charge = tuple[Object, ResourceList]
 
 
 def charges(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[Charge]:
-    """Return the quotas that count the object. Raises Forbidden if the object exceeds one of them."""
+    """Return the quotas that count the object. Raises Forbidden if the object exceeds one of the quotas."""
     quotas = classes.list(QUOTA, attributes.namespace) if attributes.namespace else ()
     if not quotas or not handles(attributes.kind, attributes.operation, attributes.subresource):
         return ()

@@ -4,7 +4,7 @@ A thread of the daemon would be slower: it would repeatedly wait for the interpr
 and each write would take two to three times as long.
 
 The process receives commands over a pipe and answers them in order. `kschedd.actors.objects.durable_log` is the other
-end. Each message consists of its length, in eight bytes, and a MessagePack array:
+end. Each message consists of its length in eight bytes, followed by a MessagePack array:
 
     ["open", path, epoch]        the first; the journal must exist and have this epoch
     ["write", [PackedWrite, …], true if more of this batch follows]

@@ -83,7 +83,7 @@ class _Budget:
     def _spend(self, values: int) -> None:
         self.values -= values
         if self.values < 0:
-            raise _Failed(f"this patch copies or moves too many values; {_LIMITS}")
+            raise _Failed(f"the patch copies or moves too many values; {_LIMITS}")
 
 
 _LIMITS: Final = f"at most {MOST_COPIED} bytes and {MOST_COPIED_VALUES} values are allowed"

@@ -7,8 +7,8 @@ numbers, and a spec's own numbers are then inserted in stored form.
 
 A spec qualifies if its containers have only requests and limits of cpu and memory, all positive and in whole millicores
 and bytes, and the pod has no pod-level resources. The QoS class and the validity depend on which requests and limits
-are given, and on whether a request is below its limit. The numbers 1 and 2 represent that. Order: fields stay where
-they are.
+are given, and on whether a request is below its limit. In the spec without amounts, the numbers 1 and 2 represent this
+information. Order: fields stay where they are.
 """
 
 from collections.abc import Mapping, Sequence

@@ -72,13 +72,13 @@ async def test_one_at_a_time_and_each_into_a_new_file(tmp_path: Path) -> None:
         for number in range(3):
             await cluster.store.create(node(f"n{number}"))
             await cluster.start_recording(tmp_path / f"r{number}", 90)
-            with pytest.raises(RecordingError, match="the run is recorded already"):
+            with pytest.raises(RecordingError, match="the run is already being recorded"):
                 await cluster.start_recording(tmp_path / "other", 90)
             await cluster.store.create(pod(f"p{number}"))
             await placed(cluster, f"p{number}")
             state = await cluster.end_recording()
             assert (state.file, state.failure) == (str(tmp_path / f"r{number}"), "")
-        with pytest.raises(RecordingError, match="is there already"):
+        with pytest.raises(RecordingError, match="already exists"):
             await cluster.start_recording(tmp_path / "r0", 90)
         await cluster.store.create(pod("after"))
         await placed(cluster, "after")
