@@ -279,16 +279,17 @@ def _simulate(options: argparse.Namespace) -> int:
         if options.fill is not None:
             raise SimulateUsageError(f"--fill requires the pods of a trace, and {options.pods} is a generator")
         fitted = read_fitted(options.pods)
+    made = () if generated is None else tuple(generated.nodes)
     trace = read_trace(options.nodes, None if fitted or changing else options.pods)
-    made = () if generated is None else generated.nodes
+    trace = attrs.evolve(trace, nodes=(*trace.nodes, *made))
     if options.gangs and (not trace.pods or options.fill is not None):
         raise SimulateUsageError("--gangs requires the pods of a trace (--pods), and excludes --fill")
     if fitted is not None:
-        arrivals: Arrivals = fitted.generated([*trace.nodes, *made], options.seed or 0)
+        arrivals: Arrivals = fitted.generated(trace.nodes, options.seed or 0)
     elif changing:
-        arrivals = read_objects(options.pods, (*trace.nodes, *made))
-    elif generated is not None:
-        arrivals = attrs.evolve(generated, nodes=[*trace.nodes, *generated.nodes])
+        arrivals = read_objects(options.pods, trace.nodes)
+    elif generated is not None and not trace.pods:
+        arrivals = attrs.evolve(generated, nodes=trace.nodes)
     elif options.fill is not None:
         arrivals = filled(trace, Fill.parse(options.fill), options.seed or 0)
     else:

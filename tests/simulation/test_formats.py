@@ -89,6 +89,21 @@ def test_a_dlrm_instance_without_a_creation_time_is_there_from_the_start(tmp_pat
     assert trace.pods[1].scheduled_s == 15
 
 
+def test_times_are_read_to_the_microsecond(tmp_path: Path) -> None:
+    text = FILES["dlrm.csv"].replace("14.0,15.0,NaN", "2083600.0000000002,2083600.5,2083601.0000000002")
+    (tmp_path / "dlrm.csv").write_text(text)
+    assert times(read_trace(None, tmp_path / "dlrm.csv"))[1][1:] == (2083600, 2083601)
+
+
+def test_a_message_has_the_first_twenty_faults(tmp_path: Path) -> None:
+    (tmp_path / "spot.csv").write_text(SPOT + "9,13,A10,20,1,2,x,y,HP\n" * 15)
+    with pytest.raises(TraceError) as refused:
+        read_trace(None, tmp_path / "spot.csv")
+    lines = str(refused.value).splitlines()
+    assert len(refused.value.faults) > 30
+    assert (len(lines), lines[-1]) == (21, f"... and {len(refused.value.faults) - 20} more faults")
+
+
 def test_an_swf_job_ends_after_its_wait_and_run_and_one_that_never_ran_is_left_out(tmp_path: Path) -> None:
     path = put(tmp_path, "jobs.swf")
     packed = tmp_path / "packed.swf.gz"
@@ -358,3 +373,11 @@ def test_a_simkube_trace_is_replayed_at_its_times(tmp_path: Path, capsys: pytest
     path.write_bytes(msgpack.packb({"events": [{"ts": "now"}]}))
     assert main(["simulate", *words]) == 2
     assert "run.sktrace: SimKube trace: events[0].ts: not a time in seconds" in capsys.readouterr().err
+
+
+def test_a_trace_without_nodes_runs_on_generated_ones(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--pods", str(put(tmp_path, "jobs.swf")), "--generate-nodes", "2", "-o", "json"]
+    assert main(["simulate", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["placed"] == 1
+    assert main(["simulate", *words, "--fill", "cpu=10%"]) == 0
+    assert json.loads(capsys.readouterr().out)["placed"] > 0

@@ -23,7 +23,9 @@ _MOST = 10**12
 _LONGEST_HEADING = 100_000
 _WHOLE = re.compile("[0-9]{1,13}")
 _DECIMAL = re.compile(r"[0-9]{1,13}(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?")
-_SECONDS = re.compile(r"[0-9]{1,13}(\.[0-9]{1,9})?")
+_SECONDS = re.compile(r"[0-9]{1,13}(\.[0-9]{1,18})?")
+_MICROSECONDS = 6  # decimals of a time; published traces have times such as 4031.0000000000005
+_MOST_SHOWN = 20  # faults in a message
 
 
 @attrs.frozen
@@ -50,7 +52,8 @@ class TraceError(KscheddError):
     faults: tuple[TraceFault, ...]
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.faults))
+        more = len(self.faults) - _MOST_SHOWN
+        return "\n".join([*map(str, self.faults[:_MOST_SHOWN]), *[f"... and {more:,} more faults"] * (more > 0)])
 
 
 def _short(value: str) -> str:
@@ -95,7 +98,7 @@ class TraceRecord:
         """Return a time in seconds from the start of the trace; None, with a fault recorded, if it is invalid."""
         text = self.cells[column]
         if _SECONDS.fullmatch(text):
-            return float(text)
+            return round(float(text), _MICROSECONDS)
         self.refuse(column, "must be seconds from the start of the trace, 0 or more")
         return None
 
