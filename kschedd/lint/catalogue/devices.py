@@ -173,7 +173,7 @@ def all_partly_full(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 @RULES.add(
     "capacity-qualified-name",
     CLAIMS,
-    ("", "note", "the capacity {} matches no device whose driver publishes it without its own name, as most do"),
+    ("", "fine", "the capacity {} matches no device whose driver publishes it without its own name, as most do"),
     ("1.38", "fine", "the capacity {} also matches the driver's own name for it"),
     fix="Request the capacity by the very name that the driver publishes.",
     source="kubernetes#142202",

@@ -221,7 +221,7 @@ def toleration_gt(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
 )
 def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     of_system = text_of(pod.spec.get("priorityClassName")) in SYSTEM_CLASSES or pod.spec.get("hostNetwork") is True
-    if pod.object.kind in ("DaemonSet", "Pod") or of_system or pod.namespace == "kube-system":
+    if pod.object.kind in ("DaemonSet", "Pod") or of_system or pod.namespace.endswith("-system"):
         return
     for path, toleration in entries(pod.spec, "tolerations"):
         if toleration.get("operator") == "Exists" and not toleration.get("key"):
