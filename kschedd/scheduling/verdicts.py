@@ -1,8 +1,8 @@
 """Verdicts: the filters' results for every visited node, stored as codes; statuses are formatted on demand.
 
 Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index, in the profile's order of
-filters, of the plugin that rejected the row, or PASSED. `codes` holds that plugin's own number, or EXPLICIT if the
-plugin returned a Status, which is then in `explicit_status`.
+filters, of the plugin that rejected the row, or PASSED. `codes` holds the rejecting plugin's own number, or EXPLICIT if
+the plugin returned a Status, which is then in `explicit_status`.
 
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """

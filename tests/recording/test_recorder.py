@@ -84,7 +84,7 @@ def test_what_is_no_recording_is_refused_in_words(tmp_path: Path, content: bytes
 
 def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
     (tmp_path / "r").write_text("mine")
-    with pytest.raises(RecordingError, match="is there already"):
+    with pytest.raises(RecordingError, match="already exists"):
         RunRecorder(tmp_path / "r").begin(HEADER)
     assert (tmp_path / "r").read_text() == "mine"
 

@@ -1,8 +1,8 @@
 """Constraints on the devices of a claim: an attribute must be equal for all devices (matchAttribute) or different.
 
 In 1.36.3 `distinctAttribute` stores one device for each request: the last device of a request for several devices, and
-none after the search has given a device back. Two devices of one request may therefore have the same value. Since 1.37
-all devices are compared with each other.
+none after the search has given a device back. Two devices of one request may therefore have equal attribute values.
+Since 1.37 all devices are compared with each other.
 
 Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (matchAttributeConstraint); v1.36 and v1.37, constraint.go (distinctAttributeConstraint).

@@ -11,8 +11,8 @@ all the time and nodes rarely do. Classes with equal keys for these filters (`Ve
 Invariant: a row that is not stale has the verdict that the plugins would return now. Only these rules ensure the
 invariant:
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
-  search. An evaluation also belongs to the set of cached filters that PreFilter skips, and to the cache keys of plugins
-  that filter. If this set or a cache key differs, a new evaluation replaces the old one.
+  search. An evaluation is valid only for one set of cached filters that PreFilter skips, and for one set of cache keys
+  of plugins that filter. If this set or a cache key differs, a new evaluation replaces the old one.
 * `follow` marks the rows with changes of the Node object or its pods since the last call. If the change log does not
   reach back that far, every row is marked. A new visiting order permutes the columns.
 * Only the scores are dropped if PreScore skips other cached scores than before, or if the cache key of a plugin that
