@@ -132,7 +132,7 @@ class ClusterWriter(ClusterReader, Protocol):
     def one_request(self) -> AbstractContextManager[None]:
         """Treat the writes inside the context as one request.
 
-        The caller must not modify their manifests inside the context.
+        The caller must not modify the manifests of the writes inside the context.
         """
 
     def create(

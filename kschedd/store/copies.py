@@ -43,7 +43,7 @@ class Copies:
     def one_request(self) -> Iterator[None]:
         """Treat the writes inside the context as one request.
 
-        The caller must not modify their manifests inside the context.
+        The caller must not modify the manifests of the writes inside the context.
         """
         pods, nodes = self._pods, self._nodes
         self._pods, self._nodes = pods or PodPrototypes(), nodes or NodePrototypes()

@@ -1,10 +1,10 @@
 """Consumable capacity: the amount that a request consumes of a device's capacities, and the check that it is available.
 
 A device with `allowMultipleAllocations` is allocated in shares as long as the capacity consumed by all shares stays
-within its values. A request contains the wanted amount of a capacity. The capacity's `requestPolicy` rounds this amount
-up (to the next of some values, or to a number of steps above a minimum). The `requestPolicy` also defines the
-consumption of requests that contain no amount (without a policy: the whole capacity). Capacities that are missing in
-the request are consumed as well. The same check applies to devices that are allocated as whole devices.
+within its values. A request contains the wanted amount of a capacity. The capacity's `requestPolicy` rounds the
+requested amount up (to the next of some values, or to a number of steps above a minimum). The `requestPolicy` also
+defines the consumption of requests that contain no amount (without a policy: the whole capacity). Capacities that are
+missing in the request are consumed as well. The same check applies to devices that are allocated as whole devices.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
 structured/internal/types.go (ConsumedCapacityCollection). Units: amounts are exact; a step is counted in whole units

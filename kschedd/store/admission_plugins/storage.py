@@ -41,7 +41,7 @@ def _is_default(found: Object) -> bool:
 def set_default(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Implement DefaultStorageClass: set the class marked as default.
 
-    If several are marked, take the youngest, then the first by name.
+    If several classes are marked, take the youngest, then the first by name.
     """
     if not attributes.creates or class_of(raw) is not None:
         return raw

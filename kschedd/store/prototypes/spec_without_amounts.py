@@ -33,7 +33,7 @@ _OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhea
 class SpecWithoutAmounts:
     """A spec without amounts, and the amounts.
 
-    `amounts` has one entry per container: its "requests" and "limits" as stored, None if it has none. `weights` is
+    `amounts` has one entry per container: its "requests" and "limits" as stored, or None. `weights` is
     keyed by the kind of affinity.
     """
 
