@@ -1,6 +1,6 @@
 """Completion of a partial command line: verbs, flags, kinds, names of live objects, labels, files.
 
-`candidates` is a pure function of the line and of the known names. The REPL renders its result in the prompt; `kschedd
+`candidates` is a pure function of the line and the known names. The REPL renders its result in the prompt; `kschedd
 __complete` prints it for shells.
 """
 
@@ -27,7 +27,7 @@ from kschedd.verbs.scheduler.config import SETS
 from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME, GROUPS, group_members, short_words, without_program
 
-_MOST_FILES = 5_000  # of a folder that are looked at: the user waits meanwhile
+_MOST_FILES = 5_000  # maximum number of entries of a folder to read, because the user waits
 
 
 class CompletionNames(Protocol):
@@ -55,15 +55,15 @@ class CompletionNames(Protocol):
 
     @property
     def counts(self) -> Sequence[tuple[str, int]]:
-        """The number of objects of each kind."""
+        """Return the number of objects of each kind."""
 
     @property
     def taints(self) -> Mapping[str, Sequence[str]]:
-        """Node -> its taints, each `key:Effect`; only nodes that have any."""
+        """Return the taints of each tainted node, as `key:Effect`, by node."""
 
     @property
     def plugins_on(self) -> Mapping[str, bool]:
-        """Every plugin that is known -> whether some profile has it."""
+        """Map every known plugin to whether a profile has it."""
 
     def of(self, kind: str, namespace: str) -> Sequence[str]:
         """Return the names of the objects of a kind in a namespace."""
@@ -106,7 +106,7 @@ def split(line: str) -> tuple[list[str], str]:
 
 @cache
 def parser_of(verb: str) -> VerbParser:
-    """Return the parser of a verb, to look up its flags. Cached: lines are parsed at every key."""
+    """Return the parser of a verb, to look up its flags. Results are cached, because lines are parsed at every key."""
     return BY_NAME[verb].parser()
 
 
@@ -119,7 +119,7 @@ def candidates(
     *,
     short: bool = True,
 ) -> list[CompletionCandidate]:
-    """Return completions of the line's last word, in display order, the first `most` of them.
+    """Return completions of the line's last word, in display order, at most `most` of them.
 
     `others` are commands that are not verbs, with their help. `short`: verbs of groups have short names as well.
     """
@@ -155,7 +155,7 @@ def _all(
 
 
 def _inner(words: Sequence[str]) -> Sequence[str] | None:
-    """Return the words of the command that `plan` or `watch` runs; None while a flag of theirs lacks its value."""
+    """Return the words of the command that `plan` or `watch` runs; None while one of its flags lacks a value."""
     parser = parser_of(words[0])
     place = 1
     while place < len(words) and words[place].startswith("-"):
@@ -271,14 +271,14 @@ def version_candidates(value: str) -> Iterator[CompletionCandidate]:
 
 
 def _selectors(value: str, kind: str, names: CompletionNames) -> Iterator[CompletionCandidate]:
-    """Label keys; after a `=`, whole labels. After a comma, completes the next requirement."""
+    """Complete label keys; after a `=`, whole labels. After a comma, completes the next requirement."""
     before, comma, last = value.rpartition(",")
     for text in names.labels.get(kind, ()) if "=" in last else names.label_keys.get(kind, ()):
         yield CompletionCandidate(before + comma + text)
 
 
 def file_candidates(value: str, *, every: bool = False) -> list[CompletionCandidate]:
-    """Folders and manifests that begin with a path; `every`: files of any kind."""
+    """Complete folders and manifests that begin with a path; `every`: files of any kind."""
     folder, _, start = value.rpartition("/")
     here = Path(os.path.expanduser(folder + "/" if folder or value.startswith("/") else "."))
     try:
@@ -384,17 +384,17 @@ def _of_object_set(
 
 
 def _choices(verb: Verb) -> Sequence[str]:
-    """Return the choices of the first positional argument, if it has any."""
+    """Return the choices of the first positional argument, if it has choices."""
     return next((argument.choices for argument in parser_of(verb.name).noted if not argument.names), ())
 
 
 def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> Iterator[CompletionCandidate]:
-    """Yield the names that begin with the typed text. Lazy: there may be thousands."""
+    """Yield the names that begin with the typed text. The generator is lazy: there may be thousands."""
     return (CompletionCandidate(name) for name in found if name.startswith(last) and name not in plain)
 
 
 def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:
-    """Return the names in the state of the verb; all names of the kind if other objects are allowed as well."""
+    """Return the names in the state that the verb requires; all names if other states are allowed as well."""
     if verb.live is None:
         return names.of(kind, namespace)
     found = names.live(verb.live, namespace)
@@ -404,7 +404,7 @@ def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: s
 
 
 def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCandidate]:
-    """Nodes; after a tainted node what takes its taints away; once a taint goes only the nodes that have it."""
+    """Complete nodes; after a tainted node, words that remove its taints; after such a word, nodes with the taint."""
     removed = [word.removesuffix("-") for word in plain if word.endswith("-")]
     if removed:
         having = [node for node, taints in names.taints.items() if all(_is_of(word, taints) for word in removed)]
@@ -458,7 +458,7 @@ def _kinds(last: str, names: CompletionNames) -> list[CompletionCandidate]:
 
 
 def _slashed(last: str, names: CompletionNames, namespace: str) -> list[CompletionCandidate]:
-    """KIND/NAME of live objects of the kind before the slash, or of every kind."""
+    """Complete KIND/NAME with live objects of the kind before the slash, or of every kind."""
     word, slash, _ = last.partition("/")
     if slash:
         return [CompletionCandidate(f"{word}/{name}") for name in names.of(lookup(word).name, namespace)]

@@ -1,4 +1,4 @@
-"""set: images, resources and environment of a workload's containers; its other words concern the configuration.
+"""set: images, resources and environment of a workload's containers; its other settings are those of the configuration.
 
 `set image|resources|env|serviceaccount` change objects, as kubectl's do. `set weight|plugin|…` change the configuration
 of the scheduler (`kschedd.verbs.scheduler.config`). No word means both.
@@ -179,7 +179,7 @@ def _set_service_account(session: VerbSession, options: argparse.Namespace, word
     *objects, account = words
 
     def changes(pod: Raw, kind: str) -> Raw:
-        # `serviceAccount` is the older name of the field, which the API server keeps equal.
+        # `serviceAccount` is the older name of the field. The API server keeps both fields equal.
         names = {"serviceAccountName": account, "serviceAccount": account}
         return {} if pod.get("serviceAccountName") == account else names
 
@@ -195,7 +195,7 @@ _SETS: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _containers(pod: Raw, options: argparse.Namespace) -> list[Raw]:
-    """Return the containers that --containers names; all without it. Raises UsageError if there is none."""
+    """Return the containers that --containers names; all without it. Raises UsageError if no container has the name."""
     every: list[Raw] = pod.get("containers") or []
     patterns = (options.containers or "*").split(",")
     found = [one for one in every if any(fnmatch.fnmatchcase(one["name"], pattern) for pattern in patterns)]

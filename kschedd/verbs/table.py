@@ -87,7 +87,7 @@ VERBS: Final[tuple[Verb, ...]] = (
 BY_NAME: Final[Mapping[str, Verb]] = {name: verb for verb in VERBS for name in (verb.name, *verb.aliases)}
 #: verbs of a group by their whole names, such as "debug step"
 BY_WHOLE: Final[Mapping[str, Verb]] = {verb.whole: verb for verb in VERBS if verb.whole}
-#: words that only begin whole names
+#: first words of the whole names of verbs
 GROUPS: Final[Mapping[str, str]] = {
     "debug": "Step through scheduling, stop at breakpoints, change the result of an attempt.",
     "fork": "Work on copies of the whole cluster.",
@@ -119,7 +119,7 @@ def without_program(words: Sequence[str]) -> Sequence[str]:
 
 
 def short_words(words: Sequence[str]) -> list[str]:
-    """Return the words with the short name of a verb in place of its whole one: `step` for `debug step`."""
+    """Return the words with the short name of a verb instead of its whole name: `step` for `debug step`."""
     verb = BY_WHOLE.get(" ".join(words[:2]))
     return list(words) if verb is None else [verb.name, *words[2:]]
 
@@ -145,9 +145,10 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
 
 
 def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
-    """Print the help of a group if the words request it; return whether they did.
+    """Print the help of a group if the words request it; return whether it was printed.
 
-    Raises UsageError if the verb belongs to a group and its whole name is required, or if the group has no such verb.
+    Raises UsageError if the verb belongs to a group and requires its whole name, or if the group has no verb of that
+    name.
     """
     first, second = words[0], words[1] if len(words) > 1 else ""
     if first in GROUPS and (session.whole_names or first not in BY_NAME):

@@ -23,7 +23,7 @@ def write_listing(session: VerbSession, output: str, answer: Any, table: Callabl
 
 
 def write_answer(session: VerbSession, output: str, answer: Any) -> bool:
-    """Write the answer if -o is json or yaml; return False if a table is wanted."""
+    """Write the answer if -o is json or yaml; return False if the verb has to print a table."""
     form = output_of(output, FORMS).form
     if form == "json":
         session.write(documents.as_json(answer))

@@ -29,7 +29,7 @@ class UsageError(KscheddError):
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "pods"?`, or "" if no known name is similar."""
+    """Return `; did you mean "pods"?`, or "" if no known name is similar."""
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold()[:80], folded, n=2, cutoff=0.6)
     if not near:
@@ -40,7 +40,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 def clearer(message: str, flags: Sequence[str], renamed: Mapping[str, str] = {}) -> str:
     """Return an error message of argparse in kschedd's form.
 
-    `flags` are the flags of the command, `renamed` maps earlier names of flags to those of today.
+    `flags` are the flags of the command, `renamed` maps earlier names of flags to current names.
     """
     missing = message.removeprefix("the following arguments are required: ")
     if missing != message:
@@ -65,7 +65,7 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 class VerbParser(NotingParser):
-    """Parser of the arguments of a verb. `implied`: the value of a flag that is given without one, as --dry-run."""
+    """Parser of the arguments of a verb. `implied` maps a flag such as --dry-run to its value when none is given."""
 
     def __init__(self, verb: str, summary: str, program: str, whole: str = "") -> None:
         super().__init__(
@@ -99,7 +99,7 @@ class VerbParser(NotingParser):
     def switched(self, words: Sequence[str], *, leading: bool = False) -> list[str]:
         """Replace `--flag=true` and `--flag=false` of flags without a value, as kubectl does; the last one counts.
 
-        `leading`: only flags before the first other word.
+        `leading`: consider only flags before the first word that is not a flag.
         """
         switched: list[str] = []
         for place, word in enumerate(words):
@@ -139,7 +139,7 @@ def whole_number(text: str) -> int:
 
 
 def given_value(what: str, text: str) -> Any:
-    """Return the value of a text in JSON or YAML; None unless there is exactly one.
+    """Return the value of a text in JSON or YAML. Return None unless the text has exactly one value.
 
     `what` names the text in errors. Raises UsageError.
     """
@@ -177,10 +177,10 @@ _EXAMPLES = {
 
 @attrs.frozen
 class Output:
-    """The output format: `form` is table, wide, yaml, json, name, or one of those with a template, which is compiled.
+    """The output format: `form` is table, wide, yaml, json, name, or a form with a template, which is compiled.
 
-    `template` is that of jsonpath or go-template, the path of jsonpath-as-json, or the columns of custom-columns,
-    whether they were given in words or in a file.
+    `template` is the template of jsonpath or go-template, the path of jsonpath-as-json, or the columns of
+    custom-columns. The columns may come from the command line or from a file.
     """
 
     form: str = "table"
@@ -257,7 +257,7 @@ def yes_flag(words: VerbParser) -> None:
 
 
 def may_go_on(session: VerbSession, options: argparse.Namespace, question: str) -> bool:
-    """Ask for confirmation of what cannot be undone, if there is a prompt; report if nothing is done."""
+    """Ask for confirmation of an irreversible action, if there is a prompt. Report if nothing is done."""
     if options.yes or getattr(options, "dry_run", "none") != "none" or not session.asks_first():
         return True
     if session.confirm(question):
@@ -282,7 +282,7 @@ def validation_of(options: argparse.Namespace) -> str:
 
 
 class LiveState(StrEnum):
-    """States by which completion narrows the positional arguments of a verb: `Verb.live`."""
+    """States of objects by which completion narrows the positional arguments of a verb: `Verb.live`."""
 
     PENDING = "pending pods"
     BOUND = "bound pods"
@@ -303,17 +303,17 @@ class Verb:
     words: Callable[[VerbParser], None] = lambda words: None
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
-    #: what the positional arguments are, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
+    #: kind of the positional arguments, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
     completes: str = ""
-    #: for completion: in which state they are, if it matters
+    #: for completion: the state of the objects, if it matters
     live: LiveState | None = None
-    #: the exit status of a failure: 2 if 1 is an answer of the verb
+    #: the exit status of a failure: 2 if exit status 1 is an answer of the verb
     failed: int = 1
     #: the name on the command line of a verb that belongs to a group, such as "debug step"
     whole: str = ""
 
     def parser(self, program: str = "") -> VerbParser:
-        """Build the parser; `program` is the prefix of verbs in hints: "kschedd " on the command line."""
+        """Build the parser; `program` is the prefix of verbs in hints: "kschedd " is the prefix on the command line."""
         words = VerbParser(self.name, self.summary, program, self.whole)
         self.words(words)
         if self.examples:
@@ -321,13 +321,13 @@ class Verb:
         return words
 
     def shown_examples(self, program: str = "") -> list[str]:
-        """Return the examples as a user types them: with the whole name after the name of the program."""
+        """Return the examples in the form that a user types: the program's name, then the verb's whole name."""
         name = self.whole if program and self.whole else self.name
         return [f"{program}{name}{example.removeprefix(self.name)}" for example in self.examples]
 
 
 R = TypeVar("R", bound=Callable[[VerbSession, argparse.Namespace], int])
-_DECLARED: Final[dict[Any, Verb]] = {}  # by the function that runs it
+_DECLARED: Final[dict[Any, Verb]] = {}  # verbs by the function that runs them
 
 
 def verb(
@@ -343,6 +343,6 @@ def verb(
 
 
 def verbs_of(module: ModuleType) -> list[Verb]:
-    """Return the verbs that the functions of a module are, in their order."""
+    """Return the verbs that the functions of a module define, in their order."""
     functions = (each for each in vars(module).values() if isinstance(each, FunctionType))
     return [_DECLARED[each] for each in functions if each in _DECLARED and each.__module__ == module.__name__]

@@ -6,7 +6,7 @@ from typing import Final
 
 #: the commands that a new user needs first
 FIRST: Final = ("demo", "run", "apply", "explain", "repl")
-#: all commands by topic, each in one of them; verbs of a group are listed as their group
+#: all commands by topic, each in one topic; verbs of a group are listed as their group
 TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "Start": ("demo", "run", "repl", "status", "stop"),
     "kubectl's verbs, with kubectl's flags": (
@@ -36,7 +36,7 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
         *("clients", "metrics", "profile", "kubeconfig", "mcp", "journal", "snapshot", "completion", "man"),
     ),
 }
-#: topics whose commands a reader knows already: listed without summaries
+#: topics whose commands a reader already knows, listed without summaries
 _BRIEF: Final = ("kubectl's verbs, with kubectl's flags",)
 
 
@@ -62,7 +62,7 @@ def brief(summary: str) -> str:
 def listing(entries: Iterable[tuple[str, str]], columns: int, width: int = 0) -> str:
     """Return a line for each name with its meaning, without a full stop.
 
-    `columns` is the width of the terminal, 0 without one (no wrapping); `width` is the least width of the names.
+    `columns` is the width of the terminal, 0 without a terminal (no wrapping). `width` is the least width of the names.
     """
     found = list(entries)
     width = max([width, *(len(name) for name, _ in found)]) + 2

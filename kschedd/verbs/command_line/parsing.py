@@ -12,7 +12,7 @@ import attrs
 
 
 def path_text(text: str) -> str:
-    """Return the path unchanged. Reject an empty one, such as an unset variable: it would be the current directory.
+    """Return the path unchanged. Reject an empty path (an unset variable), which would mean the current directory.
 
     For argparse: raises ArgumentTypeError.
     """
@@ -22,7 +22,7 @@ def path_text(text: str) -> str:
 
 
 def path_value(text: str) -> Path:
-    """Return the path as a Path. Raises ArgumentTypeError for an empty one."""
+    """Return the path as a Path. Raises ArgumentTypeError for an empty path."""
     return Path(path_text(text))
 
 

@@ -5,7 +5,7 @@ from kschedd.verbs.command_line.session import VerbSession
 
 
 def note_if_paused(session: VerbSession) -> bool:
-    """Write a line on standard error if the debugger has stopped scheduling, and return whether it has."""
+    """Write a line on standard error if the debugger has stopped scheduling. Return whether scheduling is stopped."""
     stopped = session.daemon.call("debug.state").get("stopped")
     if not stopped:
         return False

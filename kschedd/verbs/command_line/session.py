@@ -43,21 +43,21 @@ class VerbSession:
     style: TerminalStyle = attrs.field(factory=TerminalStyle)
     now: Callable[[], float] = time.time  # seconds since the epoch
     sleep: Callable[[float], None] = time.sleep
-    read_input: Callable[[], bytes] = bytes  # the input of `-f -`: none
-    confirm: Callable[[str], bool] = lambda question: True  # no confirmation, as with kubectl
+    read_input: Callable[[], bytes] = bytes  # the input of `-f -`; empty by default
+    confirm: Callable[[str], bool] = lambda question: True  # whether to ask for confirmation; off, as in kubectl
     namespace: str = "default"
     folder: Path = Path()  # the base of relative file paths
-    measure: Callable[[], TerminalStyle] | None = None  # the current style: a terminal may have been resized
-    streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait look again
-    cluster_time: Callable[[], float] | None = None  # queries the daemon's time; None: it is `now`
-    outlived: bool = False  # changes to the debugger outlive the command's connection
+    measure: Callable[[], TerminalStyle] | None = None  # a function, because a terminal may have been resized
+    streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait poll
+    cluster_time: Callable[[], float] | None = None  # returns the daemon's time; None: the time is `now`
+    outlived: bool = False  # whether changes to the debugger outlive the command's connection
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
-    remedies_for: str = ""  # the program whose commands remedies use; "": the daemon decides
-    offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # answers the methods on files without a daemon
-    # The user's editor on a file, and its exit status; None: no terminal.
+    remedies_for: str = ""  # the program whose commands remedies show; "": the daemon decides
+    offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # calls methods on files without a daemon
+    # Runs the user's editor on a file and returns its exit status; None: no terminal.
     open_editor: Callable[[Path], int] | None = None
-    loss_is_told: bool = False  # whether the lost connection is reported elsewhere
-    asks_first: Callable[[], bool] = lambda: False  # whether to ask before what cannot be undone
+    loss_is_told: bool = False  # whether the caller reports the lost connection
+    asks_first: Callable[[], bool] = lambda: False  # whether to ask for confirmation of irreversible actions
     whole_names: bool = False  # whether verbs of a group need their whole names: `debug step`, not `step`
     _daemon: DaemonClient | None = None
 
@@ -73,11 +73,11 @@ class VerbSession:
         return self._daemon
 
     def forget_daemon(self) -> None:
-        """Drop the lost connection; the next use connects again."""
+        """Drop the lost connection; the next call connects again."""
         self._daemon = None
 
     def ask_of_file(self, method: str, **named: Any) -> Any:
-        """Call a method that needs nothing but the file it is given, without a daemon if that is possible."""
+        """Call a method that only needs the given file, if possible without a daemon."""
         if self.offline is not None:
             return self.offline(method, named)
         return self.daemon.call(method, **named)
@@ -96,7 +96,7 @@ class VerbSession:
         self.write_error(f"{self.style.paint('Warning:', 'yellow')} {text}\n")
 
     def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
-        """Warn of the `unsupported` entries of the results (nothing acts on them): once for each kind and reason."""
+        """Warn of the `unsupported` entries of the results, which have no effect: once for each kind and reason."""
         entries = [Unsupported(**entry) for answer in answers for entry in answer.get("unsupported") or ()]
         for text in grouped(entries):
             self.warn(text)

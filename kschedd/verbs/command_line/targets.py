@@ -1,6 +1,6 @@
 """Objects that a command names: `pods`, `pod web db`, `pod/web node/n1`, `pods,nodes`, `all`.
 
-Calls the daemon only to look up kinds that are not built in, and to suggest similar names.
+Calls the daemon only to look up custom kinds and to suggest similar names.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
         return kind
     there = session.daemon.call("objects.kinds")
     folded = word.casefold()
-    for entry in there:  # of kinds with one name those that are built in come first
+    for entry in there:  # among kinds with the same name, built-in ones come first
         if folded in _spellings(entry):
             known = lookup(entry["name"])
             return known if known.known else _kind(entry)
@@ -80,7 +80,7 @@ def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool =
     """Return the targets that the words name. Raises UsageError, UnknownKindError."""
     if not words:
         raise UsageError("a kind is required, such as pods, pod web or pod/web")
-    if "" in (*words[0].split(","), *words[1:]):  # such as $NAME that is not set, and is not to mean all
+    if "" in (*words[0].split(","), *words[1:]):  # an unset $NAME, which must not mean all objects
         raise UsageError("a kind or name is empty; expected such as pods, pod web or pod/web")
     if any("/" in word for word in words):
         found = []
@@ -104,14 +104,14 @@ def _kinds(session: VerbSession, word: str) -> list[Kind]:
 
 
 def where(kind: Kind, namespace: str | None) -> dict[str, str]:
-    """Return the namespace as a call parameter; nothing for cluster-scoped kinds."""
+    """Return the namespace as a call parameter; an empty mapping for cluster-scoped kinds."""
     return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
 
 
 def selected(
     session: VerbSession, targets: Sequence[Target], options: argparse.Namespace
 ) -> list[tuple[Kind, str, str | None]]:
-    """(kind, name, namespace) of every selected object: by name, or with -l or --all."""
+    """Yield (kind, name, namespace) of every object that is selected by name, with -l or with --all."""
     namespace = namespace_of(session, options)
     found: list[tuple[Kind, str, str | None]] = []
     for target in targets:
@@ -135,7 +135,7 @@ def selected(
 def get_object(
     session: VerbSession, kind: Kind, name: str, namespace: str | None, *, managers: bool = False
 ) -> dict[str, Any]:
-    """Return the object, with its managers if requested. Raises RpcError; if it is not found, with similar names."""
+    """Return the object, with its managers if requested. Raises RpcError; a not-found error suggests similar names."""
     params = {**where(kind, namespace), **({"managed_fields": True} if managers else {})}
     try:
         answer = session.daemon.call("objects.get", kind=kind.name, name=name, **params)
@@ -146,13 +146,13 @@ def get_object(
 
 
 def with_near_name(session: VerbSession, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
-    """Return the error; a not-found error with similar names, or with the namespace that has such an object."""
+    """Return the error. A not-found error gets similar names, or the namespace that has an object of this name."""
     if error.code != "not_found":
         return error
     everywhere = session.daemon.call("objects.list", kind=kind.name)["items"]
     here = [item for item in everywhere if not kind.namespaced or _namespace(item) == namespace]
     if any(item["metadata"]["name"] == name for item in here):
-        return error  # the object exists: the error is about something else
+        return error  # the object exists, so the error has another reason
     elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
     hint = suggest(name, (item["metadata"]["name"] for item in here))
     if elsewhere:
@@ -172,7 +172,7 @@ def _join(names: Iterable[str]) -> str:
 
 
 def pod_key(word: str, namespace: str | None) -> str:
-    """`namespace/name` of a pod given as web, pod/web or ns/web."""
+    """Return `namespace/name` of a pod given as web, pod/web or ns/web."""
     first, slash, name = word.partition("/")
     if not slash:
         return f"{namespace or 'default'}/{word}"

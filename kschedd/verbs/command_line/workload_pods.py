@@ -22,7 +22,7 @@ def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Ki
 
 
 def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespace: str | None) -> RpcError:
-    """Return the error; if no such pod exists, with a workload of that name, or what KIND/NAME names instead."""
+    """Return the error. If there is no such pod, add a workload of that name, or the object that KIND/NAME names."""
     if error.code != "not_found":
         return error
     word, slash, own = name.partition("/")

@@ -1,11 +1,11 @@
 """drain and evict: evictions of the pods of a node, or of pods by name, within their disruption budgets.
 
-`drain` cordons the nodes, then evicts from one after the other what `drain_filters` lets go: all pods of a node at
-once, each that its budget holds back again every 5 seconds, until all are gone or the time is over. Ctrl-C leaves the
-nodes cordoned and lists what is left.
+`drain` cordons the nodes, then drains one node after the other. It evicts all pods that `drain_filters` selects, and
+retries pods that their budget protects every 5 seconds, until all pods are gone or the time limit is reached. Ctrl-C
+leaves the nodes cordoned and lists the remaining pods.
 
-Source: kubectl v1.34, pkg/drain/drain.go, pkg/cmd/drain/drain.go; the words are kubectl's, but for the indented lines
-that explain what a budget waits for.
+Source: kubectl v1.34, pkg/drain/drain.go, pkg/cmd/drain/drain.go. The messages are kubectl's, except the indented lines
+that explain why a budget blocks.
 """
 
 import argparse
@@ -54,7 +54,7 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False)
 class DrainError(KscheddError):
-    """Why a node could not be drained; several reasons are joined as Go's aggregate errors are."""
+    """The reasons why a node could not be drained; several reasons are joined as Go's aggregate errors are."""
 
     reasons: tuple[str, ...]
 
@@ -65,11 +65,11 @@ class DrainError(KscheddError):
 
 @attrs.define(eq=False)
 class _Leaving:
-    """One pod on its way out: to be evicted at `next_try`, or, once that is None, waited for."""
+    """One pod that leaves the node: it is evicted at `next_try`, or, if `next_try` is None, terminating."""
 
     pod: Raw
     next_try: float | None
-    cause: str = ""  # what the budget lacked the last time
+    cause: str = ""  # the budget's reason at the latest attempt
 
     @property
     def name(self) -> str:
@@ -137,7 +137,7 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("--pod-selector=<pod_selector> must be a valid label selector", "drain") from None
     names = node_names(session, options, options.what)
     for name in names:
-        get_object(session, NODE, name, None)  # all of them are there, or nothing is done
+        get_object(session, NODE, name, None)  # either all of the named pods exist, or no pod is evicted
     if not may_go_on(session, options, f"Evict the pods of {', '.join(names)}?"):
         return 1
     set_cordon(session, names, True, options.dry_run)
@@ -150,7 +150,7 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
             session.write_error(f'error: unable to drain node "{name}" due to error: {error}, continuing command...\n')
         except KscheddError:
             raise
-        except BaseException:  # Ctrl-C, which in the REPL is a cancellation
+        except BaseException:  # Ctrl-C, which is a cancellation in the REPL
             _interrupted(session, [*failed, *names[place:]])
             raise
         else:
@@ -252,7 +252,7 @@ class _Drain:
     # -- evicting ---------------------------------------------------------------------------------------------------
 
     def _evict(self, going: list[_Leaving]) -> list[str]:
-        """Evict the pods and wait until they are gone; returns why that failed, pod by pod."""
+        """Evict the pods and wait until they are gone; return the reasons for failures, by pod."""
         deadline = self._session.now() + self._timeout_s if self._timeout_s else math.inf
         reasons: list[str] = []
         while True:
@@ -289,7 +289,7 @@ class _Drain:
         return f"global timeout reached: {show_duration(self._timeout_s)}"
 
     def _try(self, each: _Leaving) -> str | None:
-        """Evict the pod. None: it is to be waited for, or tried again; else it is done with, for the reason, if any."""
+        """Evict the pod. Return None to wait or retry, otherwise the reason of the failure, or ""."""
         try:
             self._session.daemon.call(
                 "pods.evict",
@@ -312,7 +312,7 @@ class _Drain:
         return None if self._options.dry_run == "none" else ""
 
     def _report_cause(self, each: _Leaving, error: RpcError) -> None:
-        """Report what the budget waits for, unless it was reported before."""
+        """Report why the budget blocks, unless this was reported before."""
         lines = blockers(self._session.daemon, each.namespace, error.data)
         cause = "".join(f"  {line}\n" for line in lines)
         if cause != each.cause and cause not in self._reported:
@@ -323,7 +323,7 @@ class _Drain:
     # -- deleting, and waiting --------------------------------------------------------------------------------------
 
     def _delete(self, going: list[_Leaving]) -> list[str]:
-        """Delete the pods and wait until they are gone; returns why that failed."""
+        """Delete the pods and wait until they are gone; return the reason for a failure."""
         for each in going:
             try:
                 self._session.daemon.call(

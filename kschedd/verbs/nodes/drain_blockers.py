@@ -1,6 +1,6 @@
 """Reasons why a pod cannot be evicted: its disruption budget, and the unhealthy pods of that budget.
 
-Reads the budget and its pods from the daemon. Objects that have been deleted meanwhile are not an error.
+Reads the budget and its pods from the daemon. Objects that were deleted in the meantime are not an error.
 """
 
 from collections.abc import Mapping
@@ -51,7 +51,7 @@ def blockers(daemon: DaemonClient, namespace: str, refusal: Any) -> list[str]:
 
 
 def _unhealthy(pod: Mapping[str, Any]) -> str:
-    """Why the pod does not count as healthy; "" if it does."""
+    """Return why the pod does not count as healthy; "" if it does."""
     status = pod.get("status") or {}
     if pod["metadata"].get("deletionTimestamp"):
         return "is being deleted"

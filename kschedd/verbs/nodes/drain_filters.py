@@ -107,12 +107,12 @@ def _unmanaged(pod: Raw, flags: DrainFlags) -> PodDeleteStatus:
 
 
 def warnings(found: Iterable[tuple[Raw, PodDeleteStatus]]) -> str:
-    """All warnings, each once, with its pods; "" if there are none."""
+    """Return all warnings, each once with its pods; "" if there are no warnings."""
     return "; ".join(f"{message}: {pods}" for message, pods in _by_message(found, "Warning"))
 
 
 def errors(found: Iterable[tuple[Raw, PodDeleteStatus]]) -> list[str]:
-    """Return the errors that prevent the drain, each once, with its pods."""
+    """Return the errors that prevent the drain, each once with its pods."""
     return [
         f"{message}: {pods}" if message.lower().startswith("cannot delete") else f"cannot delete {message}: {pods}"
         for message, pods in _by_message(found, "Error")

@@ -90,7 +90,7 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) -> int:
-    """Create nodes like one that is there."""
+    """Create nodes like an existing node."""
     if options.selector or options.all or len(names) != 1:
         raise UsageError("node add requires the name of one node to copy", "node")
     (like,) = node_names(session, options, names)
@@ -169,6 +169,6 @@ def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
 
 
 def _ahead(session: VerbSession, time: str | None) -> str:
-    """Return the time until `time`, as text."""
+    """Return the time left until `time`, as text."""
     at = seconds_of(time)
     return "never" if at is None else span(max(0.0, at - session.cluster_now()))

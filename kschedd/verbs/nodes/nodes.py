@@ -63,7 +63,7 @@ def each_node(
 
 
 def set_cordon(session: VerbSession, names: list[str], wanted: bool, dry_run: str) -> int:
-    """Let the nodes take no new pods, or let them again. `dry_run`: none, client or server."""
+    """Cordon or uncordon the nodes. `dry_run`: none, client or server."""
     done = "cordoned" if wanted else "uncordoned"
     suffix = {"none": "", "client": " (dry run)", "server": " (server dry run)"}[dry_run]
     method = "nodes.cordon" if wanted else "nodes.uncordon"

@@ -88,7 +88,7 @@ def _delete_words(words: VerbParser) -> None:
     output_flag(words, ("table", "name"))
 
 
-_Deletion = tuple[Kind, str, dict[str, Any]]  # the name, "" for several objects, and the parameters of the call
+_Deletion = tuple[Kind, str, dict[str, Any]]  # the name ("" for several objects) and the parameters of the call
 
 
 @verb(

@@ -113,7 +113,7 @@ def _call(session: VerbSession, options: argparse.Namespace, raw: Raw) -> Any:
 
 
 def _create_one(session: VerbSession, options: argparse.Namespace, raw: Raw, done: str) -> int:
-    """Create an object made from words; with --dry-run=client only print it, without asking a daemon."""
+    """Create an object from flags; with --dry-run=client only print it, without a daemon."""
     output_of(options.output, FORMS)
     if options.namespace and kind_of(raw).namespaced:
         raw["metadata"]["namespace"] = namespace_of(session, options)
@@ -266,9 +266,9 @@ def expose(session: VerbSession, options: argparse.Namespace) -> int:
 def each_manifest(
     session: VerbSession, options: argparse.Namespace, done: str, request: Callable[[dict[str, Any]], Any]
 ) -> int:
-    """Perform `request` with each object and print what became of it; an error of one leaves the others alone.
+    """Call `request` with each object and print the result. An error of one object does not affect the others.
 
-    `done` is the word for success. Returns the exit status: 1 where anything was refused.
+    `done` is the word for success. Returns the exit status: 1 if any object was rejected.
     """
     objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
     answers = []

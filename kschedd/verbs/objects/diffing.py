@@ -1,6 +1,6 @@
 """diff: the changes that `apply` would make, as a unified diff; fork diff: the changes in a fork since it was created.
 
-Exit status, as kubectl's: 0 no change, 1 changes, 2 an error.
+The exit status is kubectl's: 0 no change, 1 changes, 2 an error.
 """
 
 import argparse
@@ -97,7 +97,7 @@ def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iter
     if before is not None and kind.name == "Secret":
         before, after = _masked(before, after)
     name = ".".join([*kind.api_version.split("/"), kind.name, meta.get("namespace", ""), meta["name"]])
-    # Stored objects get another version by the dry run itself, which is no difference.
+    # The dry run itself changes the version of a stored object, which is not a difference.
     version = None if before is None else before["metadata"].get("resourceVersion")
     old = [] if before is None else _lines(before, version, managed_fields)
     new = _lines(after, version, managed_fields)

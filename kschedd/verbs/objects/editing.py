@@ -1,6 +1,6 @@
 """edit: an object in the user's editor, and the patch of the changes.
 
-What the daemon refuses is opened again with the reasons above it, until the user leaves it as it is.
+A rejected object is opened again with the reasons above it, until the user leaves the text unchanged.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def edit(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _edit_one(session: VerbSession, options: argparse.Namespace, kind: Kind, before: Raw) -> int:
-    """Open the object until it is saved, or left as it is. Returns 1 if it could not be saved."""
+    """Open the object in the editor until it is saved or left unchanged. Returns 1 if the object could not be saved."""
     meta = {name: value for name, value in before["metadata"].items() if name != "managedFields"}
     before = {**before, "metadata": meta}
     original = documents.as_yaml(before)

@@ -56,7 +56,7 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
     types = _types(options.types)
     namespace = namespace_of(session, options)
     if about and about.startswith("Node/"):
-        namespace = None  # events about a node are not in the namespace of the session: search all
+        namespace = None  # events about a node are in another namespace than the session's: search all
     params: dict[str, Any] = {"for": about, "namespace": namespace, "limit": options.limit}
     answer = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})
     shown = [event for event in answer["events"] if not types or event.get("type") in types]
@@ -82,7 +82,7 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
             session.write(render(row, session.style, headers=False, widths=widths))
 
         def start_over(lost: Place) -> Place:
-            """From the first event of the daemon that is there now; from now on where it does not keep that."""
+            """Return the position of the daemon's oldest kept event, or of the next event if it keeps none."""
             return attrs.evolve(lost, number=None if lost.number == 0 else 0, history=None)
 
         place = Place("number", "instance").after(answer)

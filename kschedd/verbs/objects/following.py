@@ -1,7 +1,7 @@
 """Streams that resume after a restart of the daemon: `get -w`, `events -w`, `logs -f`.
 
-A stream is resumed after the last item that was shown, so that each comes once, in order; where the daemon no longer
-keeps what came after that, or is one with another history, words say what may have been missed.
+A stream is resumed after the last item that was shown, so that each item is shown once, in order. If the daemon no
+longer keeps the next items, or has another history, a message says what may be missing.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,8 @@ _RETRY_S: Final = 0.3
 class Place:
     """Position from which a stream resumes: a number within one history; None if it is unknown.
 
-    `number_field` and `history_field` name them in answers, `number_field` also in items.
+    `number_field` and `history_field` name the fields of the number and the history in answers; `number_field` also in
+    items.
     """
 
     number_field: str
@@ -36,7 +37,7 @@ class Place:
         return {name: value for name, value in given.items() if value is not None}
 
     def after(self, event: Mapping[str, Any]) -> "Place":
-        """After an item, or after the answer that opened the stream."""
+        """Return the position after an item, or after the answer that opened the stream."""
         number = event[self.number_field]
         return attrs.evolve(
             self,
@@ -57,11 +58,11 @@ def follow(
     start_over: Callable[[Place], Place],
     missed: str,
 ) -> None:
-    """Show each item of a stream, until the daemon ends the stream as such, or the user ends it.
+    """Show each item of a stream, until the daemon or the user ends the stream.
 
-    `start_over` is called where the stream cannot be resumed after a place: it shows what there is instead, and returns
-    another place to go on from. `missed` tells the user of that. Raises RpcError; where the place is not known yet,
-    ConnectionLostError and NoDaemonError of the first attempt to open the stream, too.
+    `start_over` is called if the stream cannot be resumed: it shows the current objects and returns a new position.
+    `missed` is the message about items that may be missing. Raises RpcError. Before the position is known, it also
+    raises ConnectionLostError and NoDaemonError of the first attempt to open the stream.
     """
     opened, lost, gone = place.number is not None, False, False
     while True:

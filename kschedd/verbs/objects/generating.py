@@ -1,4 +1,4 @@
-"""Objects built from flags, as kubectl's `create KIND NAME`, `run` and `expose` do, without a daemon.
+"""Objects built from flags without a daemon, for `create KIND NAME`, `run` and `expose` as in kubectl.
 
 Each function of `GENERATORS` takes the arguments of the verb and returns a manifest without namespace.
 Raises UsageError.
@@ -27,7 +27,7 @@ _SERVICE_TYPES: Final = {
 
 
 def assignments(words: Sequence[str], example: str) -> dict[str, str]:
-    """`KEY=VALUE` words as a map."""
+    """Return `KEY=VALUE` words as a map."""
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -38,7 +38,7 @@ def assignments(words: Sequence[str], example: str) -> dict[str, str]:
 
 
 def listed(text: str | None, example: str) -> dict[str, str]:
-    """`KEY=VALUE,KEY=VALUE` as a map; empty where nothing is given."""
+    """Return `KEY=VALUE,KEY=VALUE` as a map; an empty map without a value."""
     return assignments(text.split(","), example) if text else {}
 
 
@@ -205,7 +205,7 @@ def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
 
 
 def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the keys and files that a `[KEY=]PATH` of --from-file names; each file of a folder."""
+    """Yield the keys and files that a `[KEY=]PATH` of --from-file names; for a folder, each of its files."""
     key, equals, path = word.rpartition("=")
     file = folder / path
     if not file.is_dir():
@@ -219,7 +219,7 @@ def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def service(sort: str, name: str, options: argparse.Namespace) -> Raw:
-    """`create service clusterip|nodeport|loadbalancer|externalname NAME`."""
+    """Return the Service of `create service clusterip|nodeport|loadbalancer|externalname NAME`."""
     if sort.lower() not in _SERVICE_TYPES:
         raise UsageError(f"create service {', '.join(_SERVICE_TYPES)} NAME{suggest(sort, _SERVICE_TYPES)}")
     kind = _SERVICE_TYPES[sort.lower()]

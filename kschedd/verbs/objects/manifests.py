@@ -30,13 +30,13 @@ from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
 _FORMS = ("table", "name", "json", "yaml")
-_SERVER_SIDE = "kubectl"  # kubectl's own names, by which it takes over what it applied client-side
+_SERVER_SIDE = "kubectl"  # kubectl's manager names for client-side apply, whose fields server-side apply takes over
 _CLIENT_SIDE = "kubectl-client-side-apply"
 
 
 @attrs.frozen
 class Source:
-    """The text of a file, and the name that errors give it."""
+    """The text of a file, and the file's name in errors."""
 
     name: str
     text: str
@@ -62,7 +62,7 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
 
 
 def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source], int]:
-    """Read the named files in order; return them and the number of unreadable ones, whose errors are written."""
+    """Read the named files in order. Return them and the number of unreadable files, whose errors are written."""
     sources: list[Source] = []
     failed = 0
     for name in names:
@@ -235,11 +235,11 @@ def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
 
 
 class _Joined:
-    """Several sources joined into one text, with the mapping from its lines back to the lines of the sources."""
+    """Several sources joined into one text, with a mapping from lines of the text to lines of the sources."""
 
     def __init__(self, sources: Sequence[Source], after: int = 0) -> None:
         self._sources = sources
-        self._after = after  # line offset: the lines of the single source that precede this text
+        self._after = after  # line offset: the number of lines of the source before this text
         self._starts: list[int] = []
         pieces = []
         at = 0
@@ -283,7 +283,7 @@ def _apply_each(
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Apply a List that is too large for one request: parse it here and send its objects one by one.
 
-    Returns the results, and the errors with the lines they belong to."""
+    Returns the results, and the errors with the lines that they belong to."""
     import msgpack
 
     from kschedd.api.manifests import read_text
@@ -330,7 +330,7 @@ def _fields(fault: Any) -> dict[str, Any]:
 def read_objects(
     session: VerbSession, names: Sequence[str], namespace: str
 ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
-    """(place, object) of every object in the files, and the number of faults written to standard error."""
+    """Return (place, object) of every object in the files, and the number of faults written to standard error."""
     from kschedd.api.manifests import read_text
     from kschedd.api.schemas.kinds import kind_of
 
@@ -348,5 +348,5 @@ def read_objects(
                 raw = {**raw, "metadata": {**meta, "namespace": namespace}}
             objects.append((f"{source.name}:{manifest.line}", raw))
     if not objects and not failed:
-        raise UsageError("there is no object in what was given with -f")
+        raise UsageError("the files contain no objects")
     return objects, failed

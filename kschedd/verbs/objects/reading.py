@@ -79,7 +79,7 @@ class _Layout:
 
 
 def _form(options: argparse.Namespace) -> str:
-    """Return the value of -o combined with that of --template."""
+    """Return the value of -o combined with the value of --template."""
     form = str(options.output).removeprefix("=")
     if options.template is None or "=" in form:
         return form
@@ -167,7 +167,7 @@ class _Group:
     kind: Kind
     objects: list[Raw]
     version: Any = None
-    epoch: str | None = None  # what the version counts in
+    epoch: str | None = None  # the history in which the version counts
 
 
 def _fetch(
@@ -253,7 +253,7 @@ class _Tables:
 
     def first(self, groups: Sequence[_Group]) -> None:
         layout, style = self._layout, self._session.style
-        if layout.output.form == "custom-columns":  # one table of all kinds, and its headers even if it is empty
+        if layout.output.form == "custom-columns":  # one table for all kinds, with headers even if it is empty
             shown = [_Group(lookup("List"), [raw for group in groups for raw in group.objects])]
         else:
             shown = [group for group in groups if group.objects]
@@ -344,7 +344,7 @@ def _watch(
 
 
 def _place(found: Sequence[_Group]) -> Place:
-    """From where on to watch what was found."""
+    """Return the parameters of a watch that continues after the printed objects."""
     group = next(iter(found), None)
     version = None if group is None else group.version
     if group is not None and version is None:

@@ -1,6 +1,7 @@
 """rollout: status, history, undo, restart, pause and resume of Deployments, DaemonSets and StatefulSets, as in kubectl.
 
-Source of words and rules: kubectl v1.34, pkg/cmd/rollout and pkg/polymorphichelpers (rollback.go, objectrestarter.go).
+Source of messages and rules: kubectl v1.34, pkg/cmd/rollout and pkg/polymorphichelpers (rollback.go,
+objectrestarter.go).
 """
 
 import argparse
@@ -48,7 +49,7 @@ ACTIONS: Final[Mapping[str, str]] = {
 _RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 _TEMPLATE_HASH: Final = "pod-template-hash"
 _FORMS: Final = ("table", "name", "yaml", "json")
-#: annotations that a Deployment keeps when it goes back
+#: annotations that a Deployment keeps when it is rolled back
 _KEPT: Final = (
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -57,7 +58,7 @@ _KEPT: Final = (
     "deployment.kubernetes.io/max-replicas",
     "deprecated.deployment.rollback.to",
 )
-#: which actions take a flag that not all take
+#: the actions that accept a flag, for flags that not all actions accept
 _FLAGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "watch": ("status",),
     "timeout": ("status",),
@@ -126,7 +127,7 @@ def _for_each(
     what: list[str],
     work: Callable[[Kind, Raw], None],
 ) -> int:
-    """Do the work for each object; an error is reported, and the remaining objects are still processed."""
+    """Run the action for each object; an error is reported, and the remaining objects are still processed."""
     failed = 0
     for kind, name, namespace in _objects(session, options, what):
         try:
@@ -203,7 +204,7 @@ def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any
 
 @attrs.frozen
 class _History:
-    """Revisions of a workload by number, and how to read the template of one."""
+    """Revisions of a workload by number, with a function that returns the template of a revision."""
 
     revisions: Mapping[int, Raw]
     of_deployment: bool

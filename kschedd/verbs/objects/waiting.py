@@ -1,8 +1,7 @@
 """wait: until objects meet a condition, have a field value, exist, or are deleted.
 
-The objects are looked at again and again, so that a time limit holds with every kind of connection, and in virtual
-time.
-Objects are waited for one after the other and share the limit.
+The objects are polled, so that a time limit works with every kind of connection, and in virtual time. The wait handles
+one object after the other; all objects share the time limit.
 """
 
 import argparse
@@ -27,7 +26,7 @@ _WEEK_S: Final = 7 * 86400.0
 
 @attrs.frozen
 class _Awaited:
-    """One object to wait for, with its uid when the wait began ("" if it was not there)."""
+    """One object to wait for, with its uid at the start of the wait ("" if it did not exist)."""
 
     kind: Kind
     name: str
@@ -37,13 +36,13 @@ class _Awaited:
 
 @attrs.define(eq=False)
 class Patience:
-    """Remaining time of a wait, in seconds slept."""
+    """Remaining time of a wait, counted in seconds of sleep."""
 
     session: VerbSession
     left_s: float
 
     def wait(self) -> bool:
-        """Sleep until the next look; False if the time is up."""
+        """Sleep until the next poll; return False if the time is over."""
         if self.left_s <= 0:
             return False
         pause = min(POLL_INTERVAL_S, self.left_s)
@@ -127,9 +126,9 @@ def wait_until(
     *,
     uid: str = "",
 ) -> bool:
-    """Wait until `met` holds of the object, which is None once it is gone; False if the time is up before.
+    """Wait until `met` is true for the object (None once it is deleted). Return False after the time limit.
 
-    With `uid`, another object of the name counts as gone.
+    With `uid`, another object with the same name counts as deleted.
     """
     while True:
         present = find_object(session, kind, name, namespace)
@@ -142,7 +141,7 @@ def wait_until(
 
 
 def find_object(session: VerbSession, kind: Kind, name: str, namespace: str | None) -> Raw | None:
-    """Return the object, or None if there is none."""
+    """Return the object, or None if it does not exist."""
     try:
         found: Raw = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))["object"]
         return found

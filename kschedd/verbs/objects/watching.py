@@ -30,7 +30,7 @@ def _watch_words(words: VerbParser) -> None:
 def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
     """Repeat another verb and show its output until the user ends it.
 
-    It continues if the daemon restarts meanwhile.
+    The repetition continues if the daemon restarts in the meantime.
     """
     if not options.command:
         raise UsageError("watch requires a command, such as: watch get pods")
@@ -39,7 +39,7 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
     if options.interval <= 0:
         raise UsageError(f"--interval {options.interval:g}: must be greater than 0s")
     looks = 0
-    before: list[str] | None = None  # the lines of the look before
+    before: list[str] | None = None  # the lines of the previous output
     screen = session.style.width > 0
     if screen:
         session.command("\x1b[?1049h")  # alternate screen: the terminal's previous content is restored at the end

@@ -28,7 +28,7 @@ DOES_NOT_FIT, FAILED = 1, 2
 
 def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
     """Return the objects of the files. Raises UsageError at the first fault."""
-    from kschedd.api.manifests import read_text  # YAML takes long to import, and most verbs need none
+    from kschedd.api.manifests import read_text  # importing YAML takes long, and most verbs do not need it
 
     sources, failed = sources_of(session, files)
     if failed:
@@ -72,7 +72,7 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
     failed=FAILED,
 )
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
-    """Print a row for each manifest, or one for all together."""
+    """Print a row for each manifest, or one row for all together."""
     if not options.workload and not options.filename:
         raise UsageError("KIND/NAME of a workload or -f FILE is required", "capacity")
     shapes = [_shape(session, text, "capacity") for text in options.shape]
@@ -96,12 +96,12 @@ def _workload_named(session: VerbSession, options: argparse.Namespace) -> dict[s
 
 
 def alternatives_text(each: dict[str, Any]) -> str:
-    """`16x1 or 8x2 or 2x8 nvidia.com/gpu`: the number that fits, by the size of each pod; "" where there are none."""
+    """Return `16x1 or 8x2 or 2x8 nvidia.com/gpu`: how many pods of each size fit; "" without sizes."""
     if not each["alternatives"]:
         return ""
     sizes = [(one["amount"], one["fits"], one["limited"]) for one in each["alternatives"]]
     own = (each["amount"], each["fits"], each["limited"])
-    # The smallest size first, as the number that fits falls with it.
+    # The smallest size comes first, because the number that fits decreases with the size.
     place = next((n for n, size in enumerate(sizes) if size[1] < own[1]), len(sizes))
     sizes[place:place] = [own] if own[1] else []
     return " or ".join(f"{fits}{'+' if most else ''}x{size}" for size, fits, most in sizes) + f" {each['resource']}"
@@ -110,7 +110,7 @@ def alternatives_text(each: dict[str, Any]) -> str:
 def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Table:
     """Return the answer of `capacity.pods` as a table with a row for each spec or set.
 
-    `of_all`: all pods of a workload are counted.
+    `of_all`: the count includes all pods of a workload.
     """
     headers = (f"+1 {shape['name'].upper()}" for shape in found[0]["shapes"])
     sized = any(each["alternatives"] for each in found)
@@ -134,7 +134,7 @@ def _fits_row(each: dict[str, Any], *, sized: bool) -> tuple[str, ...]:
 
 
 def _more_text(shape: dict[str, Any]) -> str:
-    """Return how many more pods fit with one more node, and the price of each if prices were given."""
+    """Return how many more pods fit with one more node, and the price for each pod if prices were given."""
     if shape["more"] is None:
         return "?"
     price = f" ({shape['price'] / shape['more']:.3g} each)" if shape["more"] > 0 and shape["price"] != 1 else ""
@@ -268,7 +268,7 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
         "names": [source.name for source in sources],
         "manifests": _workload(session, options.filename),
     }
-    try:  # exit status 1 would mean that something differs
+    try:  # exit status 1 would mean that the results differ
         if options.origin or options.scenario is not None:
             if session.offline is None:
                 raise UsageError("--from and --scenario are only available on the command line", "compare")
@@ -307,7 +307,7 @@ def _compared_versions(options: argparse.Namespace) -> list[str]:
 
 
 def _workload(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the objects of -f; none without it. Raises UsageError if the files have none."""
+    """Return the objects of -f; an empty list without -f. Raises UsageError if the files contain no objects."""
     manifests = _manifests(session, files) if files else []
     if files and not manifests:
         raise UsageError(f"-f {', '.join(files)}: no objects found", "compare")

@@ -1,8 +1,8 @@
 """check: whether manifests fit into a cluster, for pull requests and CI.
 
-The manifests are applied to a fork of the cluster, which then runs until no work is pending. The report has the
-differences to the cluster before: pods without a node, with the cause and the first remedy, pods that are preempted,
-evicted or moved, workloads that lack more pods than before, and utilization before and after.
+The manifests are applied to a fork of the cluster, which then runs until no work is pending. The report compares the
+cluster before and after: pods without a node (with the cause and the first remedy), pods that are preempted, evicted or
+moved, workloads that lack more pods than before, and utilization.
 """
 
 from collections.abc import Callable, Mapping
@@ -76,7 +76,7 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
 def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw, progress: Callable[[str], None]) -> None:
     """Add the placements in the fork to the report."""
     report.pods, report.usage, report.summary = diff["pods"], diff["usage"], diff["summary"]
-    known: list[Raw] = []  # diagnoses, one a workload
+    known: list[Raw] = []  # maximum number of diagnoses, one for each workload
     for pod in diff["pods"]:
         if pod["change"] == "pending":
             namespace, name = pod["namespace"], pod["successor"] or pod["name"]
@@ -117,7 +117,7 @@ def _with_cause(key: str, new: bool, why: str, diagnosis: Raw) -> UnplacedPod:
 
 @attrs.frozen
 class _Shortage:
-    """A workload of which pods could not be created. `why` is "" if its status has no reason."""
+    """A workload that could not create all its pods. `why` is "" if the status has no reason."""
 
     key: Key
     owner: Key | None
@@ -133,7 +133,7 @@ def _shortages(in_fork: Callable[..., Any]) -> dict[Key, _Shortage]:
 def _new_shortages(
     in_fork: Callable[..., Any], before: Mapping[Key, _Shortage], progress: Callable[[str], None]
 ) -> list[UnplacedPod]:
-    """Return the workloads that lack more pods than before; of a ReplicaSet and its Deployment only the Deployment."""
+    """Return the workloads that lack more pods than before. A ReplicaSet of a Deployment is left out."""
     now = _shortages(in_fork)
     found: list[UnplacedPod] = []
     for key, one in now.items():

@@ -1,4 +1,4 @@
-"""Verbs on the configuration: config (show, check, convert, changes, apply), config undo; and the part of set."""
+"""Verbs on the configuration: config (show, check, convert, changes, apply), config undo, and settings of `set`."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -158,7 +158,7 @@ def undo(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a line for each changed value, but only one for a profile that was added or removed."""
+    """Return a line for each changed value; one line for a profile that was added or removed."""
     whole = _came_or_went(values)
     lines: dict[str, None] = {}
     for one in values:
@@ -171,7 +171,7 @@ def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _profile_of(path: str) -> str:
-    """`profiles[NAME]` of a path below it, "" of any other."""
+    """Return `profiles[NAME]` of a path below it, "" of any other path."""
     profile, below, _ = path.partition("].")
     return f"{profile}]" if below and path.startswith("profiles[") else ""
 
@@ -183,7 +183,8 @@ def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         by_profile.setdefault(_profile_of(one["path"]), []).append(one)
     found: dict[str, str] = {}
     for profile, changed in by_profile.items():
-        # Every profile has a plugin that sorts the queue, and but for the profile's sake it never is without.
+        # Every profile has a queueSort plugin, so a plugin that was added or removed here means an added or removed
+        # profile.
         if profile and any(one["path"].startswith(f"{profile}.plugins.queueSort[") for one in changed):
             for side, word in (("before", "added"), ("after", "removed")):
                 if all(one[side] is None for one in changed):
@@ -236,7 +237,7 @@ def set_flags(words: VerbParser) -> None:
 
 
 def set_(session: VerbSession, options: argparse.Namespace) -> int:
-    """`set WHAT ...` with a WHAT of `SETS`."""
+    """Run `set WHAT ...` with a WHAT of `SETS`."""
     words = list(options.what)
     what = words.pop(0)
     if what == "weight" and len(words) == 1 and "=" in words[0]:

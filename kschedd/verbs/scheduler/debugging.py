@@ -25,7 +25,7 @@ from kschedd.verbs.scheduler.timing import is_moment, moment_of, span_of
 
 Raw = dict[str, Any]
 
-#: names of extension points and outcomes, as the daemon knows them
+#: names of extension points and outcomes in the daemon's spelling
 POINTS: Final = (
     *("preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
@@ -42,7 +42,7 @@ _LOOK_S: Final = 1.0
 
 
 def _attach(session: VerbSession) -> None:
-    """Keep the debugger's state after this connection: each command line has a connection of its own."""
+    """Keep the debugger's state after this connection, because each command has its own connection."""
     if session.outlived:
         session.daemon.call("debug.attach", keep=True)
 
@@ -149,14 +149,14 @@ def until(session: VerbSession, options: argparse.Namespace) -> int:
             while not session.daemon.call("debug.state")["stopped"]:
                 session.sleep(_LOOK_S)
         except KscheddError:
-            session.daemon.call("debug.pause")  # as if interrupted: it waits for nothing any more
+            session.daemon.call("debug.pause")  # as after an interruption: this command no longer waits
             raise
     _show(session)
     return 0
 
 
 def _wait(session: VerbSession, goal: Raw) -> None:
-    """Run up to there, in one call: whenever it is interrupted, the run ends with it."""
+    """Run to the goal in one call, so that an interruption also ends the run."""
     with session.daemon.subscribe("debug.wait", **goal) as ends:
         for end in ends:
             if end.get("moved"):

@@ -7,10 +7,11 @@
     event REASON [for KIND/NAME] [because TEXT]          no event ...
     KIND/NAME {PATH} = VALUE
 
-STATE: one of `pod_states`. Time: [after DURATION | within DURATION] ends each of them.
+STATE: one of `pod_states`. [after DURATION | within DURATION] may follow each of these assertions.
 
-An assertion is evaluated with `ClusterFacts`, which queries the daemon. If it fails, the result has the actual state,
-the pod's own message, and an assertion that holds, so that a scenario can be rewritten. Raises UsageError.
+An assertion is evaluated with `ClusterFacts`, which queries the daemon. If an assertion fails, the result has the
+actual state, the pod's own message, and an assertion that holds. With it a scenario can be rewritten. Raises
+UsageError.
 """
 
 import re
@@ -43,7 +44,7 @@ _NAMED: Final = 3
 
 
 class ClusterFacts(Protocol):
-    """Queries of an assertion to the cluster. `namespace` None: all."""
+    """Queries that an assertion sends to the cluster. `namespace` None: all."""
 
     def pods(self, selector: str | None = None) -> Sequence[Raw]: ...
 
@@ -52,12 +53,12 @@ class ClusterFacts(Protocol):
     def events(self) -> Sequence[Raw]: ...
 
     def value(self, kind: str, name: str, path: str) -> str | None:
-        """Return the values of a field, joined by blanks; None if there is no such object."""
+        """Return the values of a field, joined by spaces; None if the object does not exist."""
 
 
 @attrs.frozen
 class Finding:
-    """`why`: the reason in the pod's status. `instead`: the assertion that holds, "" if there is none."""
+    """`why`: the reason in the pod's status. `instead`: an assertion that holds, "" if there is none."""
 
     met: bool
     found: str = ""
@@ -71,7 +72,7 @@ class Assertion(Protocol):
 
 @attrs.frozen
 class Expectation:
-    """An assertion, and when it is to hold: after some time, or at some moment until then."""
+    """An assertion and its time: after `after_s` seconds, or at some moment within `within_s` seconds."""
 
     assertion: Assertion
     after_s: float = 0.0
@@ -97,7 +98,7 @@ class PodAssertion:
 
 @attrs.frozen
 class PodsAssertion:
-    """`count` None: every one of them, and at least one."""
+    """If `count` is None, the assertion requires every pod, and at least one."""
 
     count: int | None
     state: PodState
@@ -124,7 +125,7 @@ class PodsAssertion:
 
 @attrs.frozen
 class SkewAssertion:
-    """Over the values of a label that some node has: the most pods of one minus the fewest of another."""
+    """The largest minus the smallest number of pods, over the values of a label of nodes."""
 
     most: int
     key: str
@@ -149,7 +150,7 @@ class SkewAssertion:
 @attrs.frozen
 class EventAssertion:
     reason: str
-    about: str  # "kind/name", in small letters; "": any
+    about: str  # "kind/name" in lower case; "": any object
     because: str
     wanted: bool
 

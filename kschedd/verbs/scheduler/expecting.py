@@ -1,7 +1,7 @@
 """expect: an assertion about a cluster, for scenarios and scripts. `kschedd test` reports the results.
 
-`check` is all of it but the printing: the scenario runner calls it, the verb prints what it found. Time passes by the
-session's sleep: for `after` once, for `within` in short steps until it holds.
+The scenario runner calls `check`; the verb also prints the result. The session's sleep advances time: once for `after`,
+in short steps until the assertion holds for `within`.
 """
 
 import argparse
@@ -81,7 +81,7 @@ def _words(words: VerbParser) -> None:
 
 
 def check(session: VerbSession, options: argparse.Namespace) -> Finding:
-    """Evaluate an expectation once its time is over. Raises UsageError."""
+    """Evaluate an expectation when its time is over. Raises UsageError."""
     try:
         wanted = expectation(options.what, options.selector)
     except UsageError as wrong:

@@ -1,7 +1,7 @@
 """explain: the cause of pending pods with remedies, verdicts and scores of a pod, and the fields of a kind.
 
-The cause comes first, with remedies that were tried; then the verdicts and scores of one of the pods, a pending one if
-there is any. With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
+The cause comes first, with remedies that were tried. Verdicts and scores of one pod follow, of a pending pod if there
+is one. With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
 """
 
 import argparse
@@ -31,12 +31,12 @@ from kschedd.verbs.command_line.workload_pods import with_workload, workload_nam
 from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_objects
 
-MOST_REMEDIES: Final = 5  # groups of pending pods for which a remedy is searched
+MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods for which a remedy is searched
 _FORMS = ("table", "json", "yaml")
 
 
 def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the Pod of a manifest, or one made from its pod template; None if the kind has no pods."""
+    """Return the Pod of a manifest, or a Pod made from its pod template. Return None if the kind has no pods."""
     kind = kind_of(raw).name
     if kind == "Pod":
         return dict(raw)
@@ -150,18 +150,18 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
-    """Return whether the pod of an explanation is in the queue without an attempt so far."""
+    """Return whether the pod of an explanation is in the queue and has had no attempt."""
     pod = answer.get("pod")
     if not isinstance(pod, str) or answer.get("node") or answer.get("attempt") or not answer.get("chosen"):
         return False
     try:
         return not session.daemon.call("queue.pod", pod=pod).get("attempts")
-    except RpcError:  # it is not in the queue: bound or deleted meanwhile
+    except RpcError:  # the pod is not in the queue: it was bound or deleted in the meantime
         return False
 
 
 def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namespace: str | None) -> Any:
-    """Return the explanation of a pod; of its present state, with the diagnosis of its workload."""
+    """Return the explanation of a pod in its present state, with the diagnosis of its workload."""
     params = {} if options.attempt is None else {"attempt": options.attempt}
     space, _, own = pod_key(name, namespace).partition("/")
     found: dict[str, Any] = {}
@@ -169,12 +169,12 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
         try:
             found = _diagnosis(session, "Pod", own, space)
         except RpcError as error:
-            if error.code != "not_found":  # a pod that is gone has its last attempt
+            if error.code != "not_found":  # a deleted pod still has its last attempt
                 raise
     try:
         answer = call_about_pod(session, name, namespace, "scheduler.explain", **params)
     except RpcError as error:
-        if found:  # no profile is there for it, which is the cause
+        if found:  # no profile handles the pod, which is the cause
             return found
         raise with_workload(session.daemon.call, error, name, namespace) from error
     return {**answer, **found}
@@ -192,7 +192,7 @@ def _of_workload(
         return found
     try:
         answer = session.daemon.call("scheduler.explain", pod=found["examined"])
-    except RpcError:  # no profile handles it, or it has no pods yet: the diagnosis reports that
+    except RpcError:  # no profile handles the workload, or it has no pods yet: the diagnosis reports this
         return found
     return {**answer, **found}
 
@@ -259,7 +259,7 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
         try:
             answers.append({**session.daemon.call("scheduler.explain", pod=pod), **found})
         except RpcError as error:
-            if found:  # what refuses the pod is the cause
+            if found:  # the rejection of the pod is the cause
                 answers.append(found)
                 continue
             session.error(f"{place}: {error}")
@@ -270,7 +270,7 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
 def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the diagnosis of a workload that does not exist yet.
 
-    It is empty if nothing is wrong, or if the workload cannot be applied.
+    The diagnosis is empty if nothing is wrong, or if the workload cannot be applied.
     """
     meta = raw.get("metadata") or {}
     if not meta.get("name"):
@@ -278,7 +278,7 @@ def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: l
     namespace = meta.get("namespace") or "default"
     try:
         found = _diagnosis(session, kind_of(raw).name, meta["name"], namespace, manifests=manifests)
-    except RpcError:  # the explanation of its pod has the reason
+    except RpcError:  # the explanation of the workload's pod has the reason
         return {}
     return {} if found["cause"]["code"] == "NothingIsWrong" else found
 

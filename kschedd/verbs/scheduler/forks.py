@@ -21,7 +21,7 @@ from kschedd.verbs.command_line.session import DaemonClient, ItemStream, VerbSes
 
 Run = Callable[[VerbSession, Sequence[str]], int]
 
-LONGEST_WAIT_S: Final = 600.0  # of virtual time, of one verb that waits in a fork
+LONGEST_WAIT_S: Final = 600.0  # maximum virtual time of one verb that waits in a fork
 
 
 @attrs.frozen(eq=False)

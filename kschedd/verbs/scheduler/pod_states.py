@@ -1,10 +1,10 @@
 """States of a pod for assertions: their names, their evaluation, and the pod's own message.
 
 STATE: [not] on node NAME | on zone NAME | on KEY=VALUE (a label of its node) | pending | gated | scheduled | running |
-succeeded | failed | terminating | gone | evicted | nominated to NODE; then [because TEXT], part of what the pod's
-condition (for an evicted pod its condition or event) contains.
+succeeded | failed | terminating | gone | evicted | nominated to NODE; then [because TEXT], a part of the pod's
+condition (for an evicted pod, of its condition or event).
 
-`PodsSeen` is what an assertion about pods is checked against, looked up once. Raises UsageError.
+An assertion about pods is checked against `PodsSeen`, a set of pods that is fetched once. Raises UsageError.
 """
 
 import shlex
@@ -23,11 +23,11 @@ _EVICTIONS: Final = frozenset({"Preempted", "TaintManagerEviction", "Evicted", "
 
 @attrs.frozen
 class PodState:
-    """Return what `holds` takes: the pod (None: no such pod), its node (None: it has none) and its events."""
+    """Return the arguments of `holds`: the pod (None: there is none), its node (None: not scheduled), its events."""
 
     words: str
     holds: Callable[[Raw | None, Raw | None, Sequence[Raw]], bool]
-    label: str = ""  # the node's label that it is about
+    label: str = ""  # the label of the node that the state refers to
     because: str = ""
 
     def met(self, pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
@@ -94,7 +94,7 @@ STATES: Final[Mapping[str, Callable[[Raw | None, Raw | None, Sequence[Raw]], boo
 
 
 def state_of(words: Sequence[str]) -> PodState:
-    """Parse the words as a state, to their end."""
+    """Parse all of the words as a state."""
     words, because = before(words, "because")
     if not words:
         raise UsageError(f"a state is required, one of {', '.join(STATES)}, on node NAME, on zone NAME")
@@ -142,7 +142,7 @@ def labels(raw: Raw) -> Raw:
 
 
 def before(words: Sequence[str], last: str) -> tuple[Sequence[str], str]:
-    """Return the words before a word, and the text after it."""
+    """Return the words before `word`, and the text after it."""
     if last not in words:
         return words, ""
     at = list(words).index(last)
@@ -176,7 +176,7 @@ class PodsSeen:
         return state.met(pod, self.node(pod), self.about.get(name, ()))
 
     def state(self, name: str, wanted: PodState) -> str:
-        """Return the state of a pod in the words of the grammar, in terms of the requested state if possible."""
+        """Return the state of a pod in the grammar's words, in terms of the requested state if possible."""
         pod = self.pods.get(name)
         node = self.node(pod)
         if pod is None:

@@ -26,7 +26,7 @@ def speed_of(text: str) -> float:
 
 
 def span_of(text: str) -> float:
-    """Parse a duration that lies ahead. Raises UsageError."""
+    """Parse a duration that is not negative. Raises UsageError."""
     try:
         span = parse_duration(text.removeprefix("+"))
     except DurationError as fault:
@@ -39,7 +39,7 @@ def span_of(text: str) -> float:
 def is_moment(text: str) -> bool:
     """Return whether the text is a time: `t=2025-01-01T00:10:00Z`, with or without `t=`.
 
-    No duration or condition begins so.
+    No duration or condition begins in this form.
     """
     return bool(re.match(r"t=(?!=)|\d{4}-\d\d-\d\d[Tt]", text))
 
