@@ -2,9 +2,9 @@
 
 A class provides the resource that it names (`extendedResourceName`), and the resource
 `deviceclass.resource.kubernetes.io/` followed by the name of the class. If a node has an extended resource in its
-allocatable, a device plugin provides it, and the resource is counted there. If a node does not have it, an internal
-claim is allocated. The claim is in memory while nodes are searched, is created before the pod is bound, and is deleted
-if the binding fails.
+allocatable, a device plugin provides it, and the resource is counted there. If a node has no extended resource in its
+allocatable, an internal claim is allocated. The claim is in memory while nodes are searched, is created before the pod
+is bound, and is deleted if the binding fails.
 
 As in 1.36.3, if two classes name one resource, the newer class wins (and among equally new classes the first by name).
 The other class does not provide its implicit resource either if it came second.

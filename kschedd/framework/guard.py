@@ -1,11 +1,11 @@
 """PluginGuard: calls of an out-of-tree plugin with a time limit; each failure becomes an error that names the plugin.
 
 A call runs in one of the plugin's threads, while its caller waits at most until the limit. A call that has not returned
-by then is abandoned (a thread cannot be stopped), and its thread is replaced. Until this call returns, further calls of
-the plugin for the same pod fail immediately, so that one pod costs one wait. Calls for other pods are made. Once
-MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of them returns. If the daemon's
-event loop must not block, the callers themselves run in worker threads. A step of an attempt lets other threads use the
-scheduler's state while it waits (`exclusion`).
+at the limit is abandoned (a thread cannot be stopped), and its thread is replaced. Until this call returns, further
+calls of the plugin for the same pod fail immediately, so that one pod costs one wait. Calls for other pods are made.
+Once MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of them returns. If the
+daemon's event loop must not block, the callers themselves run in worker threads. A step of an attempt lets other
+threads use the scheduler's state while it waits (`exclusion`).
 
 `filter` and `score`, which judge one node at a time, are called thousands of times for one pod. For them the limit
 applies to a whole shard of nodes (`GuardedCall`). The filter workers enforce the limit, or `PluginGuard.batch` if there

@@ -21,7 +21,7 @@ _NOTHING: Mapping[str, Any] = {}
 def _newborn_bound(qos: str, at: str) -> Raw:
     """Return the status of a pod that had no status change before its binding.
 
-    All such pods that are bound within the same second share one status object.
+    Pods without an earlier status change that are bound within the same second share one status object.
     """
     return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
 

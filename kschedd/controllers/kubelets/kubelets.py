@@ -9,7 +9,7 @@ pressure evicts pods (`eviction`).
 Most pods only run. Pods that only run have no `PodRun`, and are processed only when they are bound and when their start
 is confirmed.
 
-This controller owns the runs of the other pods, the counts of admitted pods, the eviction managers, and all deadlines.
+This controller owns the `PodRun` objects, the counts of admitted pods, the eviction managers, and all deadlines.
 After a restart of the process, runs are restored from the pods' statuses.
 """
 

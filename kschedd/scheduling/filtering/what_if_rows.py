@@ -40,7 +40,7 @@ class WhatIfRows:
     _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: rows are judged one by one
     _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
     _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # states of rows that needed their own
-    _changes: dict[int, list[tuple[Pod, Sign]]] = attrs.field(factory=dict, init=False)  # of the other rows, in order
+    _changes: dict[int, list[tuple[Pod, Sign]]] = attrs.field(factory=dict, init=False)  # changes of other rows
 
     def __attrs_post_init__(self) -> None:
         if self.filters.row_by_row(self.state, self.pod):
