@@ -80,16 +80,16 @@ def _main(run: Any, options: argparse.Namespace) -> int:
 
 def _info(options: argparse.Namespace, trace: Trace) -> None:
     from kschedd.simulation.formats.reading import format_of
-    from kschedd.simulation.trace_facts import as_json, facts_of
+    from kschedd.simulation.trace_facts import facts_of
 
     facts = facts_of(trace)
     kind = "mapped" if options.mapping else format_of(options.pods)
     if options.output == "json":
-        print(exact(json.dumps({"format": kind, **as_json(facts)}, indent=2, ensure_ascii=False)))
+        print(exact(json.dumps({"format": kind, **attrs.asdict(facts)}, indent=2, ensure_ascii=False)))
         return
     print(f"{kind}: {facts.pods:,} pods of {facts.shapes:,} shapes, {facts.ending:,} end; {facts.nodes:,} nodes")
     arrivals = f"arrivals from {span(facts.first_s)} to {span(facts.last_s)}, last end at {span(facts.end_s)}"
-    print(f"{arrivals}; at most {facts.most_at_once:,} pods at one time")
+    print(f"{arrivals}; most pods at one time: {facts.most_at_once:,}")
     lines = [["RESOURCE", "UNIT", "PODS", "TOTAL", "LARGEST", "HOURS", "NODES HAVE"]]
     for name, each in facts.resources.items():
         figures = (each.total, each.largest, each.hours, each.capacity)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -104,8 +104,3 @@ def _most_at_once(created: list[float], ends: list[float]) -> int:
         now += change
         most = max(most, now)
     return most
-
-
-def as_json(facts: TraceFacts) -> dict[str, Any]:
-    """Return the figures as JSON values."""
-    return attrs.asdict(facts)

@@ -104,6 +104,15 @@ def test_a_message_has_the_first_twenty_faults(tmp_path: Path) -> None:
     assert (len(lines), lines[-1]) == (21, f"... and {len(refused.value.faults) - 20} more faults")
 
 
+def test_a_list_of_requests_alone_is_there_from_the_start(tmp_path: Path) -> None:
+    text = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1000,2048,1,500\nb,2000,2048,0,0\n"
+    (tmp_path / "multigpu20.csv").write_text(text)
+    trace = read_trace(None, tmp_path / "multigpu20.csv")
+    assert times(trace) == [("a", 0, None), ("b", 0, None)]
+    assert asked(trace.pods[0])[GPU_MILLI] == "500"
+    assert trace.pods[0].raw["metadata"]["labels"] == {}
+
+
 def test_an_swf_job_ends_after_its_wait_and_run_and_one_that_never_ran_is_left_out(tmp_path: Path) -> None:
     path = put(tmp_path, "jobs.swf")
     packed = tmp_path / "packed.swf.gz"
@@ -370,6 +379,8 @@ def test_a_simkube_trace_is_replayed_at_its_times(tmp_path: Path, capsys: pytest
     assert (row["status"], row["placed"]) == ("ok", 4)
     assert main(["simulate", *words, "--gangs"]) == 2
     assert "require a list of pods, not a SimKube trace" in capsys.readouterr().err
+    assert main(["workload", "info", str(path)]) == 2
+    assert "has workloads and no list of pods" in capsys.readouterr().err
     path.write_bytes(msgpack.packb({"events": [{"ts": "now"}]}))
     assert main(["simulate", *words]) == 2
     assert "run.sktrace: SimKube trace: events[0].ts: not a time in seconds" in capsys.readouterr().err

@@ -39,6 +39,15 @@ POD_COLUMNS = (
     "deletion_time",
     "scheduled_time",
 )
+# The lists "multigpu" have only names and requests. Their pods arrive at the start and never end.
+_DEFAULTS: Final = {
+    "gpu_spec": "",
+    "qos": "",
+    "pod_phase": "Pending",
+    "creation_time": "0",
+    "deletion_time": "",
+    "scheduled_time": "",
+}
 QOS = ("LS", "Burstable", "BE", "Guaranteed")
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
 MOST_GPUS = 8
@@ -63,7 +72,7 @@ def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
     """Read the pods."""
     seen: dict[str, int] = {}
     specs: dict[tuple[str, ...], Raw] = {}
-    return [_pod(record, seen, specs) for record in records(path, POD_COLUMNS, faults)]
+    return [_pod(record, seen, specs) for record in records(path, POD_COLUMNS, faults, _DEFAULTS)]
 
 
 def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...], Raw]) -> TracePod:
@@ -88,7 +97,7 @@ def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...],
             "metadata": {
                 "name": name,
                 "namespace": NAMESPACE,
-                "labels": _labels(record.one_of("qos", QOS)),
+                "labels": _labels(record.one_of("qos", QOS) if record.cells["qos"] else ""),
             },
             "spec": spec,
         },
@@ -134,8 +143,8 @@ def _model(record: TraceRecord, column: str, model: str) -> str:
 
 @lru_cache(16)
 def _labels(qos: str) -> Raw:
-    """Shared by the pods of that class, as are specs."""
-    return {"qos": qos}
+    """Return the labels, which the pods of a class share as they share specs."""
+    return {"qos": qos} if qos else {}
 
 
 def _requests(cpu_milli: int, memory_mib: int, gpu_milli: int) -> tuple[tuple[str, str], ...]:

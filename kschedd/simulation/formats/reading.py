@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kschedd.simulation.formats import dlrm, google, gpu_2023, lines, spot_gpu, swf
+from kschedd.simulation.formats import dlrm, google, gpu_2023, lines, simkube, spot_gpu, swf
 from kschedd.simulation.formats.mapped import ColumnMapping
 from kschedd.simulation.formats.mapped import read_pods as read_mapped
 from kschedd.simulation.formats.tables import TraceError, TraceFault, heading_of
@@ -53,6 +53,10 @@ def format_of(pods: Path) -> str:
 
 def _format(path: Path, faults: list[TraceFault]) -> tuple[str, ReadPods] | None:
     suffix = Path(path.name.removesuffix(".gz")).suffix
+    if suffix == simkube.SUFFIX:
+        why = "is a SimKube trace, which has workloads and no list of pods; `simulate --pods` and sweeps read it"
+        faults.append(TraceFault(str(path), 0, "", None, why))
+        return None
     if suffix in _SUFFIXES:
         return _SUFFIXES[suffix]
     heading = set(heading_of(path))

@@ -10,7 +10,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from kschedd.api.selecting.names import dns_subdomain, is_dns_subdomain
 from kschedd.errors import KscheddError
 
 _MOST = 10**12
+_NO_DEFAULTS: Mapping[str, str] = {}
 _LONGEST_HEADING = 100_000
 _WHOLE = re.compile("[0-9]{1,13}")
 _DECIMAL = re.compile(r"[0-9]{1,13}(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?")
@@ -125,8 +126,13 @@ def unique_name(record: TraceRecord, column: str, seen: dict[str, int], prefix: 
     return name
 
 
-def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> Iterator[TraceRecord]:
-    """Yield the rows of the table that have all columns; the faults of other rows are added to `faults`."""
+def records(
+    path: Path, columns: Collection[str], faults: list[TraceFault], defaults: Mapping[str, str] = _NO_DEFAULTS
+) -> Iterator[TraceRecord]:
+    """Yield the rows of the table that have all columns; the faults of other rows are added to `faults`.
+
+    `defaults`: the values of columns that the table may lack.
+    """
     file = str(path)
     text = text_of(path, faults)
     if text is None:
@@ -147,7 +153,7 @@ def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> I
         if not cells:
             continue
         if heading is None:
-            if wrong := _heading_faults(file, line, cells, columns):
+            if wrong := _heading_faults(file, line, cells, [name for name in columns if name not in defaults]):
                 faults += wrong
                 return
             heading = cells
@@ -155,7 +161,7 @@ def records(path: Path, columns: Collection[str], faults: list[TraceFault]) -> I
             why = f"has {len(cells)} columns, must have {len(heading)} as the heading has"
             faults.append(TraceFault(file, line, "", None, why))
         else:
-            yield TraceRecord(file, line, dict(zip(heading, cells, strict=True)), faults)
+            yield TraceRecord(file, line, {**defaults, **dict(zip(heading, cells, strict=True))}, faults)
     if heading is None:
         faults.append(TraceFault(file, 0, "", None, f"is empty, must have the columns {', '.join(columns)}"))
 
