@@ -86,7 +86,7 @@ def main(options: argparse.Namespace) -> int:
     client = ObservedFork(cluster, observed.begin, daemon_methods, cluster_methods)
     report = check(client.call, manifests, options.within, progress.show)
     progress.clear()
-    # Of a dump what can be read is enough; what is to fit must be whole.
+    # A dump may be partly unreadable; the checked manifests must be valid.
     for text in dumped.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)
     whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}

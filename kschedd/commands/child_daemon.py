@@ -54,7 +54,7 @@ class ChildDaemon:
         return cls(socket, log, process, log_start)
 
     def wait_until_ready(self, on_look: Callable[[], None] = lambda: None) -> None:
-        """Wait until the daemon serves; call `on_look` after each look. Raises DaemonStartError if it ends first."""
+        """Wait until the daemon serves; call `on_look` after each poll. Raises DaemonStartError if it ends first."""
         from kschedd.rpc.blocking import BlockingClient
 
         while True:
@@ -65,13 +65,13 @@ class ChildDaemon:
                 with BlockingClient(self.socket) as daemon:
                     if daemon.call("daemon.info")["pid"] == self.process.pid:
                         return
-            except KscheddError:  # it does not listen yet; a failure to start ends the process
+            except KscheddError:  # the daemon does not listen yet; a failure to start ends the process
                 pass
             on_look()
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:
-        """Ask the daemon to end, and kill it if it does not."""
+        """Request the daemon's end, and kill the daemon if it does not end."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

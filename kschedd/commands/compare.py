@@ -61,10 +61,10 @@ def answer(named: Mapping[str, Any]) -> Any:
     if not versions and dump.release.reason:
         dump.assumptions.note(dump.release.reason)
         config = with_version(config, dump.release.version, catalogue)
-    goes_on = bool(named["manifests"])  # otherwise each pod is decided about as the cluster stands
+    goes_on = bool(named["manifests"])  # otherwise each pod is scheduled separately, in the present cluster
     cluster = VirtualCluster(config, registry=registry, start_s=dump.taken_at, controlled=goes_on)
     taken = run_steps(take_dump(cluster.engine.store, dump))
-    cluster.engine.driver.popped.attempts_allowed = 0  # what is pending in the dump stays so until it is decided about
+    cluster.engine.driver.popped.attempts_allowed = 0  # pending pods stay pending until they are compared
     cluster.engine.run_until_idle()
     assumed = (f"assumed: {text}" for text in dump.assumptions.texts())
     for text in (*assumed, *(f"warning: {text}" for text in taken.errors)):
@@ -76,7 +76,7 @@ def answer(named: Mapping[str, Any]) -> Any:
 
 
 def _with_gates(scenario: Scenario, *versions: KubernetesVersion) -> list[KubernetesVersion]:
-    """Return the versions with the feature gates of the scenario, each with those that it has.
+    """Return the versions with the scenario's feature gates, each with the gates that the version has.
 
     Raises ScenarioError for a gate that no version has, or that cannot be changed.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class DumpedCluster:
-    """`errors`: what could not be read or taken; `count`: the objects of the dump."""
+    """`errors`: the unreadable or rejected parts of the dump; `count`: the number of its objects."""
 
     cluster: "VirtualCluster"
     errors: list[str]

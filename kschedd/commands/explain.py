@@ -14,7 +14,7 @@ FAILED = 2
 
 
 def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) -> int:
-    """Run the verb; `session_of` makes its session, of a client and the cluster's time. Raises KscheddError."""
+    """Run the verb; `session_of` creates its session from a client and the cluster's time. Raises KscheddError."""
     from kschedd.causes.sampling import sample
     from kschedd.clusters.virtual import VirtualDaemon
     from kschedd.methods import daemon_methods
@@ -39,7 +39,7 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
 
 
 def _options(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Parse the flags of the dump and of the scheduler; return them and the other words."""
+    """Parse the flags of the dump and of the scheduler; return them and the remaining words."""
     parser = NotingParser(prog="kschedd explain", add_help=False, allow_abbrev=False)
     add_dump_flags(parser)
     add_scheduler_flags(parser)

@@ -82,7 +82,7 @@ def _export(options: argparse.Namespace) -> int:
         for raw in exported_objects(options.path, _warn):
             print(exact("---\n" + yaml.safe_dump(raw, sort_keys=False, allow_unicode=True)), end="")
     else:
-        before = '{"apiVersion": "v1", "kind": "List", "items": [\n'  # not printed where the journal cannot be read
+        before = '{"apiVersion": "v1", "kind": "List", "items": [\n'  # not printed if the journal cannot be read
         for raw in exported_objects(options.path, _warn):
             print(before, exact(json.dumps(raw)), sep="", end="")
             before = ",\n"
@@ -105,7 +105,7 @@ def _warn(what: str) -> None:
 
 
 def _progress(what: str) -> Callable[[int, int], None]:
-    """Says how far it has come, on a terminal or not, from the first second on."""
+    """Report progress from the first second on, on a terminal or not."""
     shown_at = time.monotonic()
 
     def show_progress(done: int, total: int) -> None:

@@ -40,7 +40,7 @@ class NoHttpFace(KscheddError):
 
 
 class UnreadableCredential(KscheddError):
-    """A file named on the command line that cannot be read."""
+    """A file on the command line that cannot be read."""
 
     def __init__(self, file: Path, why: str) -> None:
         super().__init__(f"{file}: cannot be read: {why}")
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     if options.certificate_authority is not None:
         cluster["certificate-authority-data"] = _read(options.certificate_authority)
     elif server.startswith("http://"):
-        cluster["insecure-skip-tls-verify"] = True  # without it JavaScript's client refuses a server without TLS
+        cluster["insecure-skip-tls-verify"] = True  # the JavaScript client requires this field without TLS
     user: dict[str, Any] = {}
     if options.token:
         user["token"] = options.token

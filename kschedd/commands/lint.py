@@ -1,4 +1,4 @@
-"""`kschedd lint`: what a Kubernetes release ignores, rejects or treats otherwise than the next one.
+"""`kschedd lint`: fields that a Kubernetes release ignores, rejects or treats differently from the next release.
 
 Exit status: 0 no errors and warnings, 1 some, 2 an input is unusable.
 """

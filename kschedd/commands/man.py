@@ -99,7 +99,7 @@ def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
         parser = parser_of(name, modules)
         description, noted, examples = parser.description or what, list(parser.noted), tuple[str, ...]()
         also_verb = verbs.pop(name, None)
-        if also_verb is not None:  # `run`: one page for both, each flag once
+        if also_verb is not None:  # the verb and the command `run` share one page, with each flag once
             known = {flag for one in noted for flag in one.names}
             noted += [one for one in also_verb.parser().noted if not known.intersection(one.names)]
             description, examples = f"{description} As a verb: {also_verb.summary}", also_verb.examples

@@ -1,6 +1,6 @@
 """`kschedd mcp`: tools for language models, by the Model Context Protocol on standard input and output.
 
-It works on a running daemon, over its socket, or on a dump, for which it has a cluster in virtual time of its own.
+The tools use a running daemon over its socket, or a dump in a virtual-time cluster of their own.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main(options: argparse.Namespace) -> int:
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
-    # Standard input is read in a thread, which no exception in this one would end.
+    # A thread reads standard input; an exception in the main thread would not end it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     trio.run(serve_stdio, mcp_server(Toolbox(target, writes=options.allow_writes)))
     return 0

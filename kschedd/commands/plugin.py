@@ -231,7 +231,7 @@ def _check(options: argparse.Namespace) -> int:
                 check(rule, registry.plugin_class(name), arguments.get(name), seeds=range(options.seeds))
             except BrokenRule as fault:
                 faults.append(f"{rule}: seed {fault.seed}: {fault.what}")
-            except Exception as fault:  # what the plugin raises is what is being looked for
+            except Exception as fault:  # exceptions of the plugin are what this check looks for
                 faults.append(f"{rule}: raised {type(fault).__name__}: {fault}")
         progress.clear()
         broken += len(faults)
@@ -246,7 +246,8 @@ def _check(options: argparse.Namespace) -> int:
 def _arguments(path: Path | None, registry: "Registry") -> dict[str, Any]:
     """Return the plugin arguments in the profiles of this file, by plugin name.
 
-    If several profiles have some, the first counts. Raises ConfigErrors and PluginCommandError.
+    If several profiles have arguments for a plugin, the first profile counts. Raises ConfigErrors and
+    PluginCommandError.
     """
     from kschedd.config.in_tree import IN_TREE
     from kschedd.config.loading.load import load_config

@@ -1,4 +1,4 @@
-"""`kschedd repl`: the prompt, which is the package `kschedd_repl`."""
+"""`kschedd repl`: the prompt, implemented in the package `kschedd_repl`."""
 
 import argparse
 from typing import Any

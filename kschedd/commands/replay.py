@@ -1,6 +1,6 @@
 """`kschedd replay`: an exact replay of a recorded run.
 
-Exit status: 0 it came out as it was recorded; 1 it did not; 2 some input could not be used.
+Exit status: 0 the decisions are equal; 1 they are different; 2 an input is unusable.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from kschedd.verbs.command_line.parsing import path_value
 
 
 class ReplayUsageError(KscheddError):
-    """Options that cannot be used together, or as they are."""
+    """Options that exclude each other, or that are unusable."""
 
 
 DIVERGED: Final = 1

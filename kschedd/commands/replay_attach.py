@@ -1,7 +1,7 @@
 """`kschedd replay --attach`: a replay served on a socket like a daemon, and the REPL, or a script, on it.
 
-The replay is served in a thread with a loop of its own, since the REPL has one, too. It ends when the REPL does, or,
-with --serve, with Ctrl-C or `kschedd stop`.
+The replay is served in a thread with its own event loop, because the REPL has an event loop, too. The replay ends when
+the REPL does, or, with --serve, with Ctrl-C or `kschedd stop`.
 """
 
 import os
@@ -29,7 +29,7 @@ from kschedd.simulation.replay.run import Replay, StopAt
 
 @attrs.frozen(eq=False)
 class AttachOptions:
-    """`socket`: where to serve, None: where only the REPL finds it."""
+    """`socket`: the path of the socket; None: a temporary path that only the REPL uses."""
 
     file: Path
     until: str | None
@@ -89,7 +89,7 @@ class _Serving:
     def run(self, cluster: ReplayCluster, version: str, path: Path) -> None:
         try:
             trio.run(self._serve, cluster, version, path)
-        except* KscheddError as faults:  # the waiting task raises them again
+        except* KscheddError as faults:  # the waiting task raises these exceptions again
             self.failure = _first(faults)
         finally:
             self.ready.set()
@@ -105,7 +105,7 @@ class _Serving:
             try:
                 self._token.run_sync_soon(self._daemon.stop.set)
             except trio.RunFinishedError:
-                return  # it was stopped over the socket
+                return  # a client stopped the replay over the socket
 
 
 def _first(faults: "BaseExceptionGroup[KscheddError]") -> KscheddError:
@@ -120,7 +120,7 @@ async def serve_replay(
     *,
     task_status: "trio.TaskStatus[DaemonState]" = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve it until it is stopped over the socket, or the reported state ends it."""
+    """Serve the replay until a client stops it over the socket, or the reported state ends it."""
     daemon = DaemonState(version, str(path), cluster.clock.now(), machine_s=trio.current_time)
     methods = method_table(readable(daemon_methods(cluster, daemon)))
     identity = {"server": "kschedd", "version": version, "pid": os.getpid(), "epoch": cluster.epoch}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kschedd.controllers.parts import Part
     from kschedd.startup.options import DaemonOptions, MirrorOptions
 
-_DEBUG_FROM = 4  # of kube-scheduler's verbosities
+_DEBUG_FROM = 4  # kube-scheduler's verbosity levels
 
 
 @attrs.define(eq=False)
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return trio.run(run_daemon, given)
     finally:
-        gc.freeze()  # what goes with the process need not be looked at
+        gc.freeze()  # no garbage collection of modules that end with the process
 
 
 def _detach(options: argparse.Namespace) -> int:
@@ -157,7 +157,7 @@ def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
 def _endpoint_of_environment() -> str:
     """Return the telemetry endpoint of the environment.
 
-    It may be meant for other programs, so a missing package is no error.
+    The variable may be meant for other programs, so a missing package is not an error.
     """
     endpoint = os.environ.get(OTLP_ENDPOINT, "")
     if not endpoint or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":

@@ -1,7 +1,7 @@
 """Names for shell completion, fetched from the daemon on demand: each completion is a new process without a cache.
 
-If there is no daemon, or it does not answer at once, there are no names and no error message, since completion must
-not write to the terminal.
+If there is no daemon, or it does not answer immediately, there are no names. There is no error message either, since
+completion must not write to the terminal.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -365,7 +365,7 @@ def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
 
 
 def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """`run_async`, imported by the first plugin that needs it: most runs have none."""
+    """Import and call `run_async` at the first plugin that needs it: most runs have no such plugin."""
     from kschedd.actors.scheduler.plugin_calls import run_async
 
     return run_async(method, args, limit_s)
@@ -441,7 +441,7 @@ def _controllers() -> "Sequence[Controller]":
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    """Return the heading of the report: facts that do not depend on the machine."""
+    """Return the heading of the report, with facts that do not depend on the machine."""
     return [
         ("nodes", f"{summary.nodes:,}"),
         ("pods placed", f"{summary.placed:,}"),

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from kschedd.studies.sweep import PlannedSweep
 
 SOME_FAILED, INVALID = 1, 2
-_PODS_A_SECOND: Final = 2_000  # of one core, until a run has been measured
-_EVERY_S: Final = 10.0  # progress lines in a file; a terminal gets one for each row
+_PODS_A_SECOND: Final = 2_000  # estimated pods per second of one core, until a run has been measured
+_EVERY_S: Final = 10.0  # seconds between progress lines in a file; a terminal gets a line for each row
 _SHOWN: Final = ("placed", "pending", "wait_s_p99", "unusable_nodes")
 _MOST_SHOWN: Final = 7
 
@@ -36,7 +36,7 @@ def add_parser(subparsers: Any) -> None:
         "sweep",
         help="run many simulations: clusters, workloads, profiles, versions, seeds, parameters",
         description="Run the product of a specification's clusters, workloads, profiles, versions, seeds and "
-        "parameters, and write one row of metrics for each run. A sweep that was interrupted goes on where it was. "
+        "parameters, and write one row of metrics for each run. A sweep that was interrupted can be resumed. "
         "Exit status: 0 all runs succeeded, 1 some failed (their rows have the error), 2 the specification or a flag "
         "is invalid.",
     )
@@ -128,7 +128,7 @@ def _estimate(planned: "PlannedSweep", jobs: int) -> Iterator[str]:
 
 
 def _pods(run: "PlannedRun") -> int:
-    """Return about how many pods a run has: the lines of its files, or what it generates."""
+    """Return the approximate number of pods of a run: the lines of its files, or the number of generated pods."""
     files = [run.workload.pods, *run.workload.files]
     return run.workload.generate + sum(Path(file.path).read_bytes().count(b"\n") for file in files if file)
 
@@ -145,7 +145,7 @@ class _SweepProgress:
         self._done += 1
         self._failed += row["status"] != "ok"
         now = time.monotonic()
-        self._began = self._began or now  # the first row has the start of the workers in it
+        self._began = self._began or now  # the time of the first row includes the start of the workers
         if now < self._next and not sys.stderr.isatty():
             return
         self._next = now + _EVERY_S
@@ -182,7 +182,7 @@ def _table(rows: "SweepRows") -> Iterator[str]:
 
 
 def _shown(metrics: Sequence[str]) -> list[str]:
-    """Return the metrics of the table: those that the specification names, or the first of the usual ones."""
+    """Return the metrics of the table: those that the specification names, or the first usual metrics."""
     if len(metrics) <= _MOST_SHOWN:
         return list(metrics)
     ends = [name for name in metrics if name.endswith("_used_end") and not name.startswith("pods_")]

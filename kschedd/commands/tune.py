@@ -25,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
         help="search for weights and arguments that are best for objectives",
         description="Search for values of parameters with Optuna, each measured by simulations over all seeds. Prints "
         "the trials that no other one beats, writes their configurations, and compares them with the given profile on "
-        "seeds that no trial has seen. A study that was interrupted goes on. Exit status: 0 complete, 2 the "
+        "seeds that no trial has seen. A study that was interrupted can be resumed. Exit status: 0 complete, 2 the "
         "specification or a flag is invalid.",
     )
     parser.add_argument("spec", type=path_value, metavar="SPEC.yaml", help="the specification (docs/RESEARCH.md)")

@@ -11,14 +11,14 @@ A plugin names a frozen attrs class as its `args_type`, in-tree and out-of-tree 
         name = "MyPlugin"
         args_type = MyArgs
 
-Each field is read by its type from the field of the file of the same name in camelCase: int, bool, float, str,
-Literal, tuples of these, `T | None`, other attrs classes, and mappings, which are not changed.  `arg` declares further
-restrictions such as bounds.  Two optional class methods: `check(fields, context)` reports errors that involve several
-fields, and `defaults(context, given)` creates an instance with the defaults for fields that the file (`given`, a
-mapping) omits.  A plugin without `args_type` gets `RawArgs`, the unchanged mapping.
+Each field is read by its type from the field of the file of the same name in camelCase: int, bool, float, str, Literal,
+tuples of these, `T | None`, other attrs classes, and mappings, which are not changed. `arg` declares further
+restrictions such as bounds. Two optional class methods: `check(fields, context)` reports errors that involve several
+fields. `defaults(context, given)` creates an instance with the defaults for fields that are missing in the file's
+mapping `given`. A plugin without `args_type` gets `RawArgs`, the unchanged mapping.
 
-Source: Kubernetes v1.34, apis/config/v1 (default_plugins.go, defaults.go), scheme.go: strict decoding.
-Faults: collected in the place's reader; the class's own validators and converters may raise, which is a fault, too.
+Source: Kubernetes v1.34, apis/config/v1 (default_plugins.go, defaults.go), scheme.go: strict decoding. Faults are
+collected in the place's reader. The class's own validators and converters may raise, which also counts as a fault.
 """
 
 from __future__ import annotations
@@ -78,8 +78,9 @@ def arg(
 ) -> Any:
     """Return a field of an arguments class.
 
-    `name`: its name in the file, if that is not its own in camelCase.  `bounds`: of an integer, inclusive.  `needed`: a
-    file without it is rejected.  `read`: reads the value, if the type is not enough.
+    `name`: its name in the file, if it differs from the attribute's name in camelCase. `bounds`: the inclusive bounds
+    of an integer. `needed`: a file without the field is rejected. `read`: a function that reads the value, if the type
+    is not sufficient.
     """
     return attrs.field(default=default, metadata={_OPTIONS: _ArgOptions(name, bounds, needed, read)})
 
@@ -138,7 +139,7 @@ def read_plugin_args(plugin: str, info: PluginInfo | None, place: ConfigValue | 
 
 
 def read_mapping(args_type: type[Any], place: ConfigValue, context: ArgsContext) -> Any:
-    """Return an instance of an arguments class, or of a part of one, from `place`; None if that is no mapping."""
+    """Return an instance of an arguments class, or of a part of it, from `place`; None if `place` is not a mapping."""
     fields = place.fields(*field_names(args_type))
     return None if fields is None else read_fields(args_type, fields, context)
 
@@ -186,7 +187,7 @@ def field_names(args_type: type[Any]) -> tuple[str, ...]:
 
 
 def written(args: Any) -> Any:
-    """Return arguments in the form of a file: the reverse of reading, without fields at their default."""
+    """Return arguments in the form of a file, without fields at their default: the reverse of reading."""
     if isinstance(args, RawArgs):
         return written(args.values)
     if attrs.has(type(args)):

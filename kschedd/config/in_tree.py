@@ -1,10 +1,10 @@
 """In-tree plugins: those of kube-scheduler in the order of the default profile, and those of older releases.
 
-A plugin's module has its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name, which is
-imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension point
-by implementing its methods. Adding a plugin takes its module, its test, and a line here.
+A plugin's module has its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name. The class
+is imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension
+point by implementing its methods. Adding a plugin takes its module, its test, and a line here.
 
-Plugins of older releases are only in the default profiles of their release; any profile may enable them.
+Plugins of older releases are only in the default profiles of these releases; any profile may enable them.
 
 An addition of a release after 1.34 needs a rule: `_BY_RULE` here, and `rule_of_point` of a plugin's class.
 
@@ -107,7 +107,7 @@ def in_tree_class(name: str) -> type[Any]:
 
 
 class _InTree(Mapping[str, PluginInfo]):
-    """The in-tree plugins, derived from their classes on access, and others, which take precedence over the same name.
+    """The in-tree plugins with data from their classes, and `others`, which take precedence over equal names.
 
     `IN_TREE | others` imports no plugin; `{**IN_TREE, **others}` would import all of them.
     """

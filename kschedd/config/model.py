@@ -1,7 +1,7 @@
 """The internal configuration: the result of loading a file, used by all other packages.
 
 Values only, all frozen.  Profiles are fully resolved: defaults merged, MultiPoint expanded, weights set, arguments
-typed.  `load.py` makes them from text, `changes.py` derives new ones from existing ones.
+typed.  `load.py` builds configurations from text; `changes.py` derives new configurations from existing ones.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Config:
 
     @property
     def rules(self) -> Rules:
-        """The rules of its version that apply under its feature gates."""
+        """The rules of the version that apply under the configuration's feature gates."""
         return self.version.rules.under(self.feature_gates)
 
 

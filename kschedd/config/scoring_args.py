@@ -115,7 +115,7 @@ def resource_names(place: ConfigValue, context: ArgsContext) -> tuple[str, ...]:
 
 
 def _warn_of_unknown(place: ConfigValue, name: str) -> None:
-    """Warn of a name that no resource of a node can have: such names never count."""
+    """Warn of a name that no resource of a node can have, because such a name has no effect."""
     if name in _PLAIN or is_scalar(name) or qualified_name(name):
         return
     close = difflib.get_close_matches(name.lower(), _PLAIN, n=1, cutoff=0.8)

@@ -64,13 +64,13 @@ class Objects(Protocol):
 
 class ClusterClock(Protocol):
     def now(self) -> float:
-        """Return the time in seconds since the epoch."""
+        """Return the cluster's time in seconds since the epoch."""
 
     def now_ns(self) -> int: ...
 
     @property
     def speed(self) -> float:
-        """The seconds of the cluster per real second; 0: virtual time."""
+        """The cluster's seconds per real second; 0: virtual time."""
 
     @property
     def is_virtual(self) -> bool: ...
@@ -86,11 +86,11 @@ class ClusterTime(Protocol):
         """Advance the time; see `kschedd.actors.time_control`."""
 
     async def until_idle(self) -> None:
-        """Wait until no task has anything left to do at the current time."""
+        """Wait until no task has work left at the current time."""
 
 
 class ClusterBackend(Protocol):
-    """A cluster; see the module.
+    """A cluster, as the module describes.
 
     `journal` is the journal's file, if there is one; `epoch` identifies the history of the store.
     """
@@ -161,4 +161,4 @@ class ClusterBackend(Protocol):
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        """Query three owners in turn, so that no answer is older than the one before."""
+        """Query three owners in turn, so that no answer is older than the previous answer."""

@@ -13,7 +13,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-#: Every code that this package uses, with its meaning. Errors of other packages define theirs in `rpc_code`.
+#: Every error code of this package, with its meaning. Errors of other packages define their codes in `rpc_code`.
 CODES: dict[str, str] = {
     "already_exists": "an object with this name already exists",
     "bad_params": "parameters are missing, unknown, or of the wrong type; `data.faults` lists each",

@@ -1,9 +1,9 @@
 """Execution of a client's requests: on the store, or off the event loop on a fork of it if they are large.
 
-A write is large if its message or the object it changes is large. It then runs on a fork, in a thread of the worker
-pool. The store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may have
-changed its outcome. An exception on the fork is raised to the caller: it is correct for the store's state at the time
-of the fork.
+A write is large if its message or the object it changes is large. A large write runs on a fork, in a thread of the
+worker pool. The store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may
+have changed its outcome. An exception on the fork is raised to the caller: it is correct for the store's state at the
+time of the fork.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -30,9 +30,9 @@ from kschedd.values import in_parts
 
 T = TypeVar("T")
 
-_COPIES: Final = 1  # copies in a JSON patch that is applied at once; each may double the object
+_COPIES: Final = 1  # maximum number of copies in a JSON patch that is applied directly; each copy may double the object
 _TRIES: Final = 8
-_AT_ONCE: Final = 100  # objects of a collection written in one request to the store
+_AT_ONCE: Final = 100  # maximum number of objects of a collection written in one request to the store
 
 
 @runtime_checkable
@@ -64,12 +64,12 @@ class Executor:
         return UserInfo(self.user.name, self.user.groups)
 
     def requested(self, store: ClusterWriter, request: Request) -> Response:
-        """Serve a request as this client, within a function that is executed on the store."""
+        """Serve a request as this client; the caller is a function that runs on the store."""
         return serve(store, attrs.evolve(request, user=self.user_info))
 
     async def serve(self, request: Request) -> Response:
         """Serve a request as this client."""
-        if request.body is None or request.subresource == "binding":  # these cost little, however large the object is
+        if request.body is None or request.subresource == "binding":  # cheap requests, even if the object is large
             return await self.cluster.store.do(lambda store: self.requested(store, request))
         given = request.body.value if isinstance(request.body, PatchBody) else request.body
         return await self.change(
@@ -88,7 +88,7 @@ class Executor:
     async def serve_each(self, request: Request, objects: Sequence[Object]) -> list[Response]:
         """Serve a request for each of these objects in parts, with other requests in between.
 
-        Objects deleted meanwhile are skipped, unless the request names one.
+        Deleted objects are skipped, unless the request names a single object.
         """
         served: list[Response] = []
         for some in in_parts(objects, _AT_ONCE):
@@ -114,9 +114,9 @@ class Executor:
     ) -> T:
         """Run `request` on the store, or on a fork if it may take long.
 
-        It may take long if the message, the value `given` in it, or the object it is `about`, is large. The value is
-        checked as well as the message, because aliases of YAML and copies of a JSON patch make many values of few
-        bytes.
+        The request may take long if the message, the value `given` in it, or the object it is `about`, is large. The
+        value is checked as well as the message, because aliases of YAML and copies of a JSON patch make many values of
+        few bytes.
         """
         if not (self.large or is_large(given) or copies(given) > _COPIES):
 

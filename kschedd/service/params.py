@@ -56,10 +56,10 @@ def _check_of_one(name: str) -> Callable[[Any], bool]:
 class Param:
     """A parameter of a method.
 
-    `type` is `string`, `integer`, `number`, `boolean`, `bytes`, `map`, `array`, `null` or `any`; `string[]`
-    is an array of strings, `string|map` a union. `choices`, if any, are the only values allowed (of an array:
-    the only elements). `default` is the value when the parameter is not given. A number or integer is from
-    `minimum` to `maximum`; NaN and infinity are never allowed.
+    `type` is `string`, `integer`, `number`, `boolean`, `bytes`, `map`, `array`, `null` or `any`; `string[]` is an array
+    of strings, `string|map` a union. `choices`, if any, are the only allowed values (for an array: the only allowed
+    elements). `default` is the value when the parameter is not given. A number or integer is from `minimum` to
+    `maximum`; NaN and infinity are never allowed.
     """
 
     name: str
@@ -86,7 +86,7 @@ class Param:
 
     @property
     def range(self) -> str:
-        """The bounds of a number, as text for people; "" if it has none."""
+        """The bounds of a number, as text for people; "" without bounds."""
         match self.minimum, self.maximum:
             case None, None:
                 return ""

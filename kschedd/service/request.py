@@ -1,7 +1,7 @@
 """Requests over objects, and their responses: values that HTTP, the socket, forks and scenarios share.
 
-A codec creates a `Request` from a client's message and encodes the response. `kschedd.service.operations` does
-everything in between: `reading` and `watching` serve get, list and watch, `serving` serves writes.
+A codec creates a `Request` from a client's message and encodes the response. `kschedd.service.operations` serves the
+requests: `reading` and `watching` serve get, list and watch, `serving` serves writes.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -31,7 +31,7 @@ NOT_OLDER: Final = "NotOlderThan"
 class Continue:
     """The position where a list continues: after this namespace and name, at this version.
 
-    A negative version is the latest one.
+    A negative version means the latest version.
     """
 
     version: int
@@ -62,7 +62,7 @@ class ReadOptions:
 
     @property
     def exact(self) -> bool:
-        """True if the list must be of `version`: the client requires it, or a limit implies it."""
+        """True if the list must have exactly `version`, because the client requires it or a limit implies it."""
         if self.match:
             return self.match == EXACT
         return bool(self.version and self.limit)
@@ -76,7 +76,7 @@ class WriteOptions:
     manager: str = ""
     validation: FieldValidation = "Strict"
     force: bool = False  # for an apply: take over fields of other managers
-    by_field: bool = False  # report values of a wrong type by field, not as the decoder's one message
+    by_field: bool = False  # report each value of a wrong type by field, instead of the decoder's single message
     server_side: bool = True  # for an apply: by field managers, not client-side
 
 
@@ -115,7 +115,7 @@ class Request:
     deletion: DeleteOptions = DeleteOptions()
     reading: ReadOptions = ReadOptions()
     user: UserInfo | None = None
-    api_version: str = ""  # requested by the client; "": the one in the body
+    api_version: str = ""  # the version that the client requests; "": the version in the body
     duplicates: Sequence[str] = ()
 
 
@@ -126,7 +126,7 @@ class Response:
     object: Object
     before: Object | None = None
     action: Action = ""
-    gone: bool = False  # for a deletion: nothing is left to finish
+    gone: bool = False  # for a deletion: no finalizers are left
     warnings: tuple[str, ...] = ()
 
     def adopted(self, here: Callable[[Object], Object]) -> "Response":

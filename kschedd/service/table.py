@@ -45,7 +45,7 @@ class Stream(Protocol):
         """Send one item; block while the client reads slowly."""
 
     async def send_many(self, items: Sequence[Any]) -> None:
-        """Send several items at once: cheaper than one by one."""
+        """Send several items together, which is cheaper than one by one."""
 
 
 @attrs.frozen
@@ -63,7 +63,7 @@ StreamProducer = Callable[[Stream], Awaitable[None]]
 
 @attrs.frozen(eq=False)
 class Large:
-    """A result encoded while it is sent: the map `head` with the immutable `values` under the key `name`."""
+    """A result that is encoded while it is sent: the map `head` with the immutable `values` under the key `name`."""
 
     head: Mapping[str, Any]
     name: str
@@ -73,12 +73,12 @@ class Large:
 
     @property
     def encoded(self) -> Iterable[Any]:
-        """The values in their encoded form, each made when it is iterated over."""
+        """The values in encoded form; each is encoded when the iteration reaches it."""
         return self.values if self.shown is None else map(self.shown, self.values)
 
     @property
     def held(self) -> int:
-        """The number of bytes it counts for while it is queued."""
+        """The number of bytes that the value counts for while it is queued."""
         return 64 + self.each * len(self.values)
 
 
@@ -136,10 +136,10 @@ def _documented(_instance: Any, _attribute: Any, value: str) -> None:
 class Method:
     """A method of the table. `doc`, `returns` and `items` (a stream's items) are Markdown.
 
-    `reads`: it changes nothing in the daemon, so users with read-only access may call it. All others are writes: they
-    are rejected for such users, and recorded in the audit log. `own_forks`: a write allowed for these users in their
-    own forks; the handler checks that. `outside`: it reads files on the daemon's host, which such users may not
-    trigger.
+    `reads`: the method changes nothing in the daemon, so users with read-only access may call it. All other methods are
+    writes: they are rejected for such users, and recorded in the audit log. `own_forks`: the method is a write that is
+    allowed for these users in their own forks; the handler checks the fork. `outside`: the method reads files on the
+    daemon's host, which such users may not do.
     """
 
     name: str
@@ -147,10 +147,10 @@ class Method:
     params: tuple[Param, ...] = ()
     doc: str = attrs.field(default="", validator=_documented)
     returns: str = ""  # for a method with an `answer`: an addition to its fields
-    answer: Any = None  # its class, from which `returns` is derived
+    answer: Any = None  # the class of the answer, from which `returns` is derived
     items: str = ""
     item: Any = None  # the class of a stream's items, from which `items` is derived
-    large: bool = False  # its result grows with the size of the cluster
+    large: bool = False  # whether the result grows with the size of the cluster
     # For a `large` method: returns the result if it is small, without a turn among large ones.
     small: Callable[[Call], Awaitable[Any | None]] | None = attrs.field(default=None, repr=False)
     reads: bool = False
@@ -204,6 +204,6 @@ def find_method(table: Mapping[str, Method], name: str) -> Method:
 
 
 def check_may_call(caller: Caller, method: Method) -> None:
-    """Check that the caller may call the method. Raises ReadOnlyError if it writes and the caller may only read."""
+    """Check that the caller may call the method. Raises ReadOnlyError for a write by a reader."""
     if caller.user.read_only and not method.reads and not method.own_forks:
         raise ReadOnlyError(method.name, caller.user.name)

@@ -1,12 +1,13 @@
 """Fair scheduling between clients: limited slots, and time slices on the event loop.
 
-A `FairLimiter` has a fixed number of slots and a maximum per client. Among waiting clients, the one that has held slots
-for the least time recently goes first; equal ones take turns. So the tenth request of a busy client comes after the
-first one of any other client, and small requests come before large ones, however many clients have these.
+A `FairLimiter` has a fixed number of slots and a maximum per client. Among waiting clients, the client that has
+recently held slots for the least time goes first; equal clients take turns. So the tenth request of a busy client comes
+after the first request of any other client. Small requests come before large ones, however many clients have large
+requests.
 
 `Turns` is a FairLimiter with one slot, for long work on the event loop: a generator that yields where it may be paused.
-It runs for a few milliseconds at a time, and the loop and the other clients run in between. So the loop is blocked for
-one slice at most, whatever the number of clients with long work.
+The work runs for a few milliseconds at a time, and the loop and the other clients run in between. So the loop is
+blocked for one slice at most, whatever the number of clients with long work.
 
 Owns: the waiting tasks.  No I/O.  Ends: never; the tasks of a client that disconnects are cancelled and release their
 slots.
@@ -26,7 +27,7 @@ from kschedd.values import run_steps
 T = TypeVar("T")
 
 SLICE_S = 0.003
-_MEMORY_S = 5.0  # earlier use no longer counts
+_MEMORY_S = 5.0  # earlier use of slots no longer counts
 
 
 @attrs.define(eq=False)
@@ -35,15 +36,15 @@ class _Waiting:
 
 
 class FairLimiter:
-    """A limiter with fair slots; see the module. `share` is the maximum number of slots per client."""
+    """A limiter with fair slots, as the module describes. `share` is the maximum number of slots per client."""
 
     def __init__(self, slots: int, share: int | None = None, now: Callable[[], float] = time.perf_counter) -> None:
         self._now = now
         self._free = slots
         self._share = slots if share is None else share
         self._held: Counter[str] = Counter()
-        self._took_s: dict[str, float] = {}  # by client: time it has held slots since `_since`
-        self._begun: dict[str, deque[float]] = {}  # by client: begin of each of its slots
+        self._took_s: dict[str, float] = {}  # by client: seconds for which it has held slots since `_since`
+        self._begun: dict[str, deque[float]] = {}  # by client: the begin of each slot that it holds
         self._since = 0.0
         self._waiting: OrderedDict[str, deque[_Waiting]] = OrderedDict()
 
@@ -115,7 +116,7 @@ class FairLimiter:
 
 
 class Turns:
-    """The turns of long work on the event loop; see the module. `slices` counts the slices run."""
+    """The turns of long work on the event loop, as the module describes. `slices` counts the slices run."""
 
     def __init__(self, slice_s: float = SLICE_S) -> None:
         self._limiter = FairLimiter(1)

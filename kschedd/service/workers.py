@@ -1,8 +1,8 @@
 """A bounded pool of threads for client work that cannot be sliced: parsing manifests, dry runs on a fork.
 
 Each client has at most one thread at a time, and waiting work is served round-robin by client, so a busy client delays
-only itself. Work whose client has disconnected is abandoned: its next call of `GivenUp.check` raises; without such a
-call the thread runs on and keeps its slot until it is done, so the pool never exceeds its size.
+only itself. If a client disconnects, its work is abandoned: the next call of `GivenUp.check` raises. Without such a
+call the thread runs on and keeps its slot until its work is done, so the pool never exceeds its size.
 
 Owns: its threads' slots.  Ends: with the daemon, which does not wait for abandoned threads.
 """
@@ -26,14 +26,14 @@ _PAUSE_S = 0.0001
 
 
 class GivenUpError(Exception):
-    """The end of abandoned work: its result has no receiver. Never reaches a caller."""
+    """Raised to end abandoned work, because its result has no receiver. Never reaches a caller."""
 
 
 @attrs.define(eq=False)
 class GivenUp:
     """The cancellation token of a piece of work; its thread checks the token regularly.
 
-    With `pausing` a check also pauses the thread for a moment, once in a while. A thread that calls numpy often
+    With `pausing`, a check also pauses the thread for a moment from time to time. A thread that calls numpy often
     releases the interpreter lock for too short a time for the event loop to take it, and resets the switch interval.
     """
 
@@ -50,13 +50,13 @@ class GivenUp:
 
 
 class Workers(Protocol):
-    """An executor of such work."""
+    """An executor of work for clients."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         """Run `work` and return its result or raise its exception."""
 
     async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
-        """Run work that takes long and needs no CPU: it takes no client's slot, only a token of `limiter`."""
+        """Run work that takes long but little CPU. It takes no client's slot, only a token of `limiter`."""
 
 
 class AtOnce:
@@ -89,7 +89,7 @@ class WorkerPool:
                 try:
                     loop.run_sync_soon(slot.release)
                 except trio.RunFinishedError:
-                    pass  # the daemon has ended meanwhile
+                    pass  # the daemon has ended in the meantime
 
         try:
             return await in_thread(work_and_release, abandon_on_cancel=True, limiter=self._threads)
@@ -117,7 +117,7 @@ class _Slot:
 
 @attrs.define(eq=False)
 class FairShares:
-    """The resources that all clients share, over HTTP or the socket: time on the event loop, threads, slots for lists.
+    """The resources that all clients of HTTP and the socket share: time on the event loop, threads, slots for lists.
 
     `large` are the slots for answers that grow with the cluster: four, at most one per client.
     """

@@ -253,7 +253,7 @@ def _count(text: str) -> int:
 
 
 def _add_controller_flags(parser: Any) -> None:
-    from kschedd.controllers.options import OPTIONS  # other commands have the scheduler's flags alone
+    from kschedd.controllers.options import OPTIONS  # other commands have only the scheduler's flags
 
     group = parser.add_argument_group("controllers")
     for name, option in OPTIONS.items():

@@ -51,7 +51,7 @@ def add_trace_flag(parser: Any) -> None:
 
 @attrs.define(eq=False)
 class Observed:
-    """Observers of a run, as the flags request; they write their files when the run is over."""
+    """Observers of a run that the flags request; they write their files after the run."""
 
     _report: Path | None
     _redact: bool

@@ -95,7 +95,7 @@ def wants_gates(options: argparse.Namespace) -> bool:
 
 
 def _duration_s(text: str) -> int:
-    """Whole seconds of a duration as Go writes it. Raises ArgumentTypeError."""
+    """Parse whole seconds of a duration in Go's notation. Raises ArgumentTypeError."""
     from kschedd.config.parsing.reading import seconds_of
 
     seconds = seconds_of(text)

@@ -68,7 +68,7 @@ def with_plugin_enabled(
 ) -> Config:
     """Return the configuration with a plugin enabled, at some extension points or at all those it implements.
 
-    A default plugin gets its position in the default order, any other goes last.  Without `weight` it gets its
+    A default plugin gets its position in the default order, any other plugin is appended.  Without `weight` it gets its
     default weight; without `args` it keeps its arguments in this profile.
     """
     profile, path = _found(config, scheduler_name)
@@ -105,7 +105,7 @@ def with_plugin_enabled(
 def with_plugin_args(
     config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any], *, catalogue: Catalogue = IN_TREE
 ) -> Config:
-    """Return the configuration with other arguments for a plugin, in the file's format, which replace all old ones."""
+    """Return the configuration with other arguments for a plugin, in the file's format, instead of all old ones."""
     profile, path = _found(config, scheduler_name)
     if plugin not in profile.names():
         why = "is not enabled in this profile"
@@ -120,7 +120,7 @@ def with_plugin_args(
 
 
 def with_percentage(config: Config, percentage: int | None, scheduler_name: str | None = None) -> Config:
-    """Return the configuration with another percentageOfNodesToScore: of one profile, or the top-level default.
+    """Return the configuration with another percentageOfNodesToScore, for one profile or as the top-level default.
 
     0 means adaptive; more than 100 means 100; None, for a profile, means the top-level default.
     """
@@ -251,10 +251,10 @@ def with_version(
     catalogue: Catalogue = IN_TREE,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Config:
-    """Return the configuration as read by another version of Kubernetes. Raises ConfigErrors.
+    """Return the configuration that results if another version of Kubernetes reads the same file. Raises ConfigErrors.
 
-    Fields that it leaves out get the defaults of that version. Feature gates that were changed from their default stay
-    changed, unless the version lacks them or has locked them; those in `feature_gates` get these states.
+    Fields that the file leaves out get the defaults of that version. Feature gates that were changed from their default
+    stay changed, unless the version lacks them or has locked them. Gates in `feature_gates` get the states given there.
     """
     before = config.version.gates
     gates = {

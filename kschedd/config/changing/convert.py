@@ -2,7 +2,7 @@
 
 Loading the output gives the same configuration: each extension point whose plugins differ from v1's default lists all
 of its plugins, and others are left to the default.  Features that only kschedd has (plugins of older releases) are
-marked in place. What was dropped on loading is listed at the top, with its line in the old file.
+marked in place. Settings that loading dropped are listed at the top, with their line in the old file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSch
 
 
 def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> dict[str, Any]:
-    """Return the configuration as a v1 file; values equal to those in `default`, v1's own, are left out."""
+    """Return the configuration as a v1 file; values equal to those in `default` (v1's own defaults) are left out."""
     written: dict[str, Any] = dict(_HEAD)
     for field, value, usual in (
         ("parallelism", config.parallelism, default.parallelism),
@@ -125,7 +125,7 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
     for name in sorted(profile.plugin_args):
         given = written(profile.args(name))
         if by_extenders and isinstance(given, Mapping) and "ignoredResources" in given:
-            # They are set from the extenders on loading.
+            # Loading sets these fields from the extenders.
             given = {key: value for key, value in given.items() if key != "ignoredResources"}
         if given and given != written(default_args_of(name, catalogue, config.feature_gates)):
             args.append({"name": name, "args": given})

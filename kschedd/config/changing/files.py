@@ -1,6 +1,6 @@
 """Operations on a configuration file: validation, listing of its values, conversion to v1.
 
-The answers are those of the socket's methods, and serve the command line as well.
+The socket's methods and the command line return these answers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | No
 def convert(
     text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None, *, upstream: bool = False
 ) -> str:
-    """Return the file as v1; with `upstream`, as one that kube-scheduler itself accepts.  Raises ConfigErrors."""
+    """Return the file as v1; with `upstream`, as a file that kube-scheduler accepts.  Raises ConfigErrors."""
     config = load_config(text, source, catalogue=catalogue, read_file=read_file)
     return written_as_v1(config, catalogue, upstream=upstream)
 

@@ -1,10 +1,10 @@
-"""A configuration without kschedd's own features, as kube-scheduler v1.34 itself accepts it.
+"""A configuration without kschedd's own features, in the form that kube-scheduler v1.34 accepts.
 
 Plugins of older releases are left out or replaced by a current plugin with the same function: NodeResourcesFit with a
 scoring strategy for the three plugins that scored by resources, PodTopologySpread's System constraints for
-SelectorSpread.  Everything that is left out or replaced causes a remark.
+SelectorSpread.  Each plugin that is left out or replaced causes a remark.
 
-Source: Kubernetes v1.34, kube-scheduler/config/v1; v1.22, apis/config/v1beta2 (the plugins that it no longer had).
+Source: Kubernetes v1.34, kube-scheduler/config/v1; v1.22, apis/config/v1beta2 (plugins that later releases removed).
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ ReadFile = Callable[[str], str]
 
 
 def read_beside(source: str, *, pipes: bool = True) -> ReadFile:
-    """Return a function that reads files by absolute paths or relative to `source`; pipes only with `pipes`."""
+    """Return a function that reads files by absolute paths or relative to `source`; named pipes only with `pipes`."""
 
     def read(path: str) -> str:
         with open_input(Path(source).parent / path, pipes=pipes) as file:
@@ -52,7 +52,7 @@ class Loading:
 
     @property
     def release_name(self) -> str:
-        """The release whose defaults apply; for a v1 file that of the version itself."""
+        """The release whose defaults apply; for a v1 file, the release of the version itself."""
         return self.version.release if self.release is V1 else self.release.kube
 
     def implements(self, name: str) -> frozenset[str] | None:

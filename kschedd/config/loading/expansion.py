@@ -74,7 +74,7 @@ def expand(
     `implements` returns the extension points of a plugin, None for an unknown plugin.  Faults are reported to `report`;
     the return value is then not valid.
     """
-    implements = cache(implements)  # each plugin is looked up for every point
+    implements = cache(implements)  # the function is called for every plugin at every point
     multi = sets.get(MULTI_POINT, NOTHING_SAID)
     weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
     points: dict[str, tuple[PluginRef, ...]] = {}
@@ -164,7 +164,7 @@ def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, p
 
 
 def unknown_plugin(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
-    """Return why a name is rejected, and which ones are allowed."""
+    """Return the error for a rejected name, with the allowed names."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(sorted(known))
 
@@ -184,10 +184,10 @@ def with_new_points(
     defaults: PluginSets,
     implements: Callable[[str], frozenset[str] | None],
 ) -> dict[str, tuple[PluginRef, ...]]:
-    """Return the points with every plugin also at the points that it has gained since the release of `defaults`.
+    """Return the points with every plugin also at points that the plugin has gained since the release of `defaults`.
 
-    A file of that release could not have disabled it there. For example, NodeVolumeLimits got its PreFilter in v1.30,
-    and its Filter depends on it.
+    A file of that release could not have disabled the plugin at such a point. For example, NodeVolumeLimits got its
+    PreFilter in v1.30, and its Filter depends on it.
     """
     had: dict[str, set[str]] = {}
     for point, given in defaults.items():

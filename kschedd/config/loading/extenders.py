@@ -112,7 +112,7 @@ def _managed(fields: ConfigFields, seen: set[str]) -> tuple[ManagedResource, ...
 
 
 def _is_extended(name: str) -> bool:
-    """Return whether it is an extended resource: neither a native one nor a quota (IsExtendedResourceName)."""
+    """Return whether the name is an extended resource, neither native nor a quota (IsExtendedResourceName)."""
     own = "/" not in name or "kubernetes.io/" in name
     return not own and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
@@ -143,7 +143,7 @@ def _pem(fields: ConfigFields, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        # The message omits the value, which may be a private key.
+        # The message omits the value, because it may be a private key.
         fields.place.reading.report(fields.path(name), None, "not base64")
         return b""
 
@@ -151,7 +151,7 @@ def _pem(fields: ConfigFields, name: str) -> bytes:
 def legacy_extenders(fields: ConfigFields) -> ConfigFields:
     """Return the fields of a Policy or of v1alpha2 with their extenders in v1's spelling.
 
-    Those formats have `enableHttps`, and `httpTimeout` in nanoseconds.
+    These formats have `enableHttps`, and `httpTimeout` in nanoseconds.
 
     Source: Kubernetes v1.22, kube-scheduler/config/v1/types.go (LegacyExtender).
     """

@@ -6,7 +6,7 @@ It is set where the plugin is enabled:
       multiPoint: {enabled: [{name: Slow, timeoutSeconds: 10}]}     # at all its points
       bind: {enabled: [{name: Slow, timeoutSeconds: 60}]}           # except this one
 
-Without it the daemon's own limit applies. In-tree plugins have no limit.
+Without `timeoutSeconds` the daemon's own limit applies. In-tree plugins have no limit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LONGEST_S: Final = 3600
 
 
 def read_timeout(fields: ConfigFields, name: str) -> float | None:
-    """Return the limit set by an entry of a plugin set; None if it sets none."""
+    """Return the limit in an entry of a plugin set; None if the entry has none."""
     place = fields.get(FIELD)
     if place is None:
         return None
@@ -38,7 +38,7 @@ def read_timeout(fields: ConfigFields, name: str) -> float | None:
 
 
 def limit_of(name: str, own: tuple[PluginEntry, ...], everywhere: tuple[PluginEntry, ...]) -> float | None:
-    """Return the limit of a plugin at a point: that of the point's entry, else that of multiPoint."""
+    """Return the limit of a plugin at a point: the limit of the point's entry, otherwise the limit of multiPoint."""
     return next((one.timeout_s for one in (*own, *everywhere) if one.name == name and one.timeout_s is not None), None)
 
 

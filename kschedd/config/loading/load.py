@@ -49,8 +49,8 @@ def load_config(
 ) -> Config:
     """Return the configuration in `text`, YAML or JSON; raise `ConfigErrors` with all faults.
 
-    `source` is the file's name in messages.  `catalogue` has all registered plugins, including in-tree ones. `version`:
-    the one whose defaults, feature gates and rules apply. `read_file` returns the text of a Policy file that the
+    `source` is the file's name in messages. `catalogue` has all registered plugins, including in-tree ones. `version`:
+    the version whose defaults, feature gates and rules apply. `read_file` returns the text of a Policy file that the
     configuration names; by default it is read relative to `source`.
     """
     document = read_document(text, source)
@@ -95,7 +95,7 @@ def _config(value: Any, loading: Loading) -> Config:
 
 
 def _read(root: ConfigValue, loading: Loading) -> Config | None:
-    """Read the root; return None, with a fault reported, if this is no configuration in a known format."""
+    """Read the root. Return None, after reporting a fault, if it is not a configuration in a known format."""
     if not isinstance(root.value, Mapping):
         root.wrong("a configuration is a mapping", f"apiVersion: {API_VERSION}, kind: {KIND}, ...")
         return None
@@ -178,9 +178,9 @@ def _warn_of_addresses(fields: ConfigFields) -> None:
 
 
 def _with_ignored(profile: Profile, extenders: tuple[Extender, ...], loading: Loading) -> Profile:
-    """Return the profile with NodeResourcesFit ignoring the extenders' managed resources that are `ignoredByScheduler`.
+    """Return the profile in which NodeResourcesFit ignores the managed resources that are `ignoredByScheduler`.
 
-    These replace its own ignoredResources, as in scheduler.go (buildExtenders).
+    These resources replace the plugin's own ignoredResources, as in scheduler.go (buildExtenders).
     """
     ignored = tuple([one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler])
     fit = profile.plugin_args.get("NodeResourcesFit")

@@ -1,10 +1,10 @@
 """The Policy file of kube-scheduler up to v1.22: predicates and priorities, converted to plugins.
 
-Predicates become filters, in their fixed order, which never depended on the file. PodToleratesNodeTaints and
-CheckNodeUnschedulable are always included.  Priorities become scores.  A missing list means the default one, an empty
-one means none.  Queue sort, preemption and binding were not part of a Policy and get the current defaults.
-RequestedToCapacityRatioPriority is the plugin of that name, with its arithmetic up to v1.16; its shape may go up to 10
-or, as in some files, to 100.
+Predicates become filters in their fixed order, which never depended on the file. PodToleratesNodeTaints and
+CheckNodeUnschedulable are always included. Priorities become scores. A missing list means the default list; an empty
+list means that there are none. Queue sort, preemption and binding were not part of a Policy and get the current
+defaults. RequestedToCapacityRatioPriority is the plugin of that name, with its arithmetic up to v1.16; its shape may go
+up to 10 or, as in some files, to 100.
 
 Source: Kubernetes v1.19, scheduler/framework/plugins/legacy_registry.go, scheduler/factory.go (createFromConfig),
 apis/config/legacy_types.go, apis/config/validation (ValidatePolicy).
@@ -115,7 +115,7 @@ def _unknown(place: ConfigValue, name: str, what: str, known: list[str]) -> None
 
 
 def _predicates(fields: ConfigFields, args: _Args) -> dict[str, str]:
-    """Return the predicates in effect, each with its path; "" for defaults and those that are always included."""
+    """Return the predicates in effect, each with its path; "" for defaults and predicates that are always included."""
     if fields.get("predicates") is None:
         return dict.fromkeys((*MANDATORY, *DEFAULT_PREDICATES), "")
     found = dict.fromkeys(MANDATORY, "")
@@ -166,7 +166,7 @@ def _predicate_argument(argument: ConfigValue, args: _Args) -> str:
 
 
 def _scores(fields: ConfigFields, args: _Args) -> dict[str, tuple[int, bool, str]]:
-    """Return plugin -> its weight, whether it has a PreScore, and its path ("": a default); in order."""
+    """Return for each plugin its weight, whether it has a PreScore, and its path ("": a default); in order."""
     chosen: dict[str, tuple[int, str]] = {}
     if fields.get("priorities") is None:
         chosen = {name: (weight, "") for name, weight in DEFAULT_PRIORITIES.items()}
@@ -206,7 +206,7 @@ def _scores(fields: ConfigFields, args: _Args) -> dict[str, tuple[int, bool, str
 
 
 def _priority_argument(argument: ConfigValue, weight: int, args: _Args) -> str:
-    """Return the plugin for a priority with an argument; "" if it has a fault."""
+    """Return the plugin for a priority with an argument; "" after a fault."""
     names = ("serviceAntiAffinity", "labelPreference", "requestedToCapacityRatioArguments")
     fields = argument.fields(*names)
     if fields is None:

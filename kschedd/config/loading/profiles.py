@@ -1,7 +1,7 @@
 """Reading of the profiles of a KubeSchedulerConfiguration: plugin sets, arguments, and checks across profiles.
 
-Source: Kubernetes v1.34, apis/config/v1/default_plugins.go, apis/config/validation/validation.go; before v1beta2,
-apis/config/v1beta1/default_plugins.go (mergePluginSet), where a default that is enabled again is enabled twice.
+Source: Kubernetes v1.34, apis/config/v1/default_plugins.go, apis/config/validation/validation.go. Before v1beta2,
+apis/config/v1beta1/default_plugins.go (mergePluginSet): a default that is enabled again is enabled twice.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def made_profile(
 def read_plugins(
     profile: ConfigValue, plugins: ConfigValue | None, name: str, loading: Loading
 ) -> dict[str, tuple[PluginRef, ...]]:
-    """Return the plugins at each point: those of `plugins` merged into the defaults of the file's release."""
+    """Return the plugins at each point: the file's `plugins` merged into the defaults of the file's release."""
     release, reading = loading.release, loading.reading
     custom: dict[str, PluginSet] = {}
     more = ("unreserve",) if release.version.startswith("v1alpha") else ()
@@ -132,7 +132,7 @@ def read_plugins(
 
 
 def _path_of(custom: Mapping[str, PluginSet], point: str, name: str) -> str:
-    """Return where a plugin is enabled for a point; empty for a default."""
+    """Return the place in the file where a plugin is enabled for a point; empty for a default."""
     for given in (custom.get(point), custom.get(MULTI_POINT)):
         for one in given.enabled if given else ():
             if one.name == name:

@@ -1,7 +1,7 @@
-"""The formats of kube-scheduler's configuration, and the defaults of the release that read each last.
+"""The formats of kube-scheduler's configuration, and for each format the defaults of the last release that read it.
 
-A format was read by several releases, and its file does not name one. Fields that are left out get the defaults of
-the last of these.  Up to v1beta2 the defaults are lists by extension point; v1beta3 and v1 have one list for
+A format was read by several releases, and its file does not name one. Fields that are left out get the defaults of the
+last of these releases. Up to v1beta2 the defaults are lists by extension point; v1beta3 and v1 have one list for
 MultiPoint.
 
 Source: Kubernetes v1.18, scheduler/algorithmprovider/registry.go, kube-scheduler/config/v1alpha1 and v1alpha2/types.go;
@@ -102,7 +102,7 @@ _OLD_FIELDS: Final = (*_ADDRESSES, "disablePreemption", "bindTimeoutSeconds")
 
 @attrs.frozen(eq=False)
 class ConfigRelease:
-    """A format of KubeSchedulerConfiguration, and the release whose defaults it gets."""
+    """A format of KubeSchedulerConfiguration, and the release that defines its defaults."""
 
     version: str
     kube: str

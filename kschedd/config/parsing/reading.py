@@ -1,7 +1,7 @@
 """Strict parsing of untyped values: each typed access to a field either returns a value or records a fault.
 
 A `ConfigValue` is a value with its path; `ConfigFields` are the fields of a mapping with a fixed set of keys.  A null
-counts as absent, as in Go.  Faults are collected, not raised, so that one pass finds all.
+counts as absent, as in Go.  Faults are collected, not raised, so that one pass finds all faults.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class ConfigValue:
         return ConfigValue(value, child_path(self.path, key), self.reading)
 
     def fields(self, *names: str, any_other: bool = False) -> ConfigFields | None:
-        """Return this mapping's fields; None if it is not a mapping.  Keys not in `names` are faults."""
+        """Return the fields of this mapping; None if the value is not a mapping.  Keys not in `names` are faults."""
         if not isinstance(self.value, Mapping):
             self.wrong(f"must be a mapping, not {_kind(self.value)}")
             return None

@@ -1,7 +1,7 @@
 """Feature gates: parsing, checking and listing of their states. `gate_history` has the gates of each release.
 
-As upstream, gates are set on the command line (`--feature-gates`), not in the configuration file, and gates of other
-components are accepted, too.
+As in kube-scheduler, gates are set on the command line (`--feature-gates`), not in the configuration file. Gates of
+other components are accepted, too.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
 
 
 def without_effect(given: Mapping[str, bool], known: Gates) -> list[str]:
-    """Return the gates among these that differ from their default although nothing here depends on them."""
+    """Return those of the given gates that differ from their default although no code here depends on them."""
     left_off = [
         name
         for stage in (ALL_OF_STAGE[all_] for all_ in ALL_OF_STAGE if given.get(all_))
@@ -116,7 +116,7 @@ def _is_idle(gate: FeatureGate, state: bool) -> bool:
 
 
 def listing(known: Gates) -> str:
-    """Return every gate with an effect in a line: its default, its stage, its effect."""
+    """Return a line for every gate with an effect: its default, its stage, its effect."""
     shown = _with_effect(known)
     width = max(map(len, shown))
     lines = []

@@ -1,6 +1,6 @@
 """The feature gates of kube-scheduler: stages and defaults from release to release, and their effect here.
 
-`other_gates.txt` lists those that only other components read.
+`other_gates.txt` lists the gates that only other components read.
 Source: Kubernetes v1.34 to v1.37, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.
 """
 
@@ -25,7 +25,7 @@ An unsupported gate would change decisions, but kschedd lacks the feature.
 
 @attrs.frozen
 class GateHistory:
-    """A gate's stages and states, each with the release that began it."""
+    """A gate's stages and states, each with its first release."""
 
     what: str
     """Its effect here, if it is neither idle nor unsupported; "" if nothing here depends on it."""
@@ -192,5 +192,5 @@ def gates_of(release: Release) -> Gates:
 
 
 def gates_gone_in(release: Release) -> list[str]:
-    """Return the gates that the release before had."""
+    """Return the gates of the previous release."""
     return sorted(name for name, history in (*_GATES.items(), *_others().items()) if history.until == release)

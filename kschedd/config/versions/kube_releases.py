@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen(order=True)
 class Release:
-    """A release; `patch` is 0 for a minor release's first one."""
+    """A release; `patch` is 0 for the first release of a minor version."""
 
     minor: int
     patch: int = 0

@@ -26,7 +26,8 @@ RANDOM_TIES: Final = " with random ties"
 class KubernetesVersion:
     """A release of Kubernetes whose decisions are reproduced.
 
-    `name`: in the flag's form. `patch`: the exact release. `rules`: its rules with all their gates on.
+    `name`: the release in the form of the flag. `patch`: the exact release. `rules`: the rules of the release with all
+    their gates on.
     """
 
     name: str
@@ -43,7 +44,7 @@ class KubernetesVersion:
 
     @property
     def default_rules(self) -> Rules:
-        """Its rules with every feature gate at its default."""
+        """The rules of the version with every feature gate at its default."""
         return self.rules.under(defaults(self.gates))
 
     def with_gates(self, states: Mapping[str, bool]) -> KubernetesVersion:
@@ -54,7 +55,7 @@ class KubernetesVersion:
         return KubernetesVersion(self.name, self.patch, gates, self.rules)
 
     def with_random_ties(self) -> KubernetesVersion:
-        """Return this version with ties drawn as up to 1.34; the same object if they are drawn anyway."""
+        """Return this version with random ties as up to 1.34; the same object if its ties are random anyway."""
         if not self.rules.ties_in_order:
             return self
         rules = attrs.evolve(self.rules, ties_in_order=False)
@@ -83,7 +84,7 @@ def _without_dependents_of_disabled(gates: Gates) -> Gates:
 
 
 def _version(name: str, patch: str) -> KubernetesVersion:
-    """Return the version of a name that stands for this exact release."""
+    """Return the version whose name stands for this exact release."""
     release = Release.of(patch)
     return KubernetesVersion(name, patch, gates_of(release), Rules.of(release))
 
@@ -119,7 +120,7 @@ def nearest_version(minor: int) -> KubernetesVersion:
 
 
 def difference_from(minor: int) -> str:
-    """Return the version used for the release 1.`minor` and how they differ; "" if it is supported."""
+    """Return the version used for the release 1.`minor` and how the two differ; "" if it is supported."""
     if minor in _OF_MINOR:
         return ""
     name = nearest_version(minor).name
@@ -131,7 +132,7 @@ def difference_from(minor: int) -> str:
 
 @attrs.define(eq=False)
 class UnknownVersionError(KscheddError, rpc_code="invalid"):
-    """A release of Kubernetes that is not supported: `given`. Its text names the supported ones."""
+    """A release of Kubernetes that is not supported: `given`. The error's text names the supported releases."""
 
     given: str
 

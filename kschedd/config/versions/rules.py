@@ -2,8 +2,8 @@
 
 A rule applies since one release, and possibly until another. A release is the set of the rules that apply in it
 (`kube_versions`), so code never checks for a release. A plugin reads a rule from its handle at construction
-(`handle.rules.image_volumes_scored`), keeps the function chosen by it, and names the rule in its docstring. Since each
-rule can be turned on by itself, a difference between two releases can be attributed to one of them.
+(`handle.rules.image_volumes_scored`), keeps the function that the rule selects, and names the rule in its docstring.
+Since each rule can be turned on by itself, a difference between two releases can be attributed to one of them.
 
 A rule's name describes the behavior with the rule; without any rule the behavior is that of 1.34.1. A rule with `gates`
 applies only while these feature gates are on: check the rule, not the gate.
@@ -463,7 +463,7 @@ class Rules:
         return cls(**holding)
 
     def under(self, gates: Mapping[str, bool]) -> Rules:
-        """Return these rules without those whose feature gates are off."""
+        """Return these rules without the rules whose feature gates are off."""
         off = [one.name for one in RULES.values() if not all(gates.get(gate, True) for gate in one.gates)]
         had = self.off.union(name for name in off if getattr(self, name))
         return attrs.evolve(self, off=had, **dict.fromkeys(off, False))
@@ -480,7 +480,7 @@ class Rules:
 
     @property
     def features(self) -> frozenset[str]:
-        """The names of the rules that apply and, in the form of `gated_off`, of those whose feature gate is off."""
+        """The names of the rules that apply, and in the form of `gated_off` of rules whose gate is off."""
         return frozenset(self.names).union(map(gated_off, self.off))
 
 

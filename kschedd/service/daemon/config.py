@@ -156,7 +156,7 @@ class ConfigMethods(Methods):
         return await self._change_answer(call, await self._cluster.scheduler.query(change, long=True))
 
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
-        """Return the change to a whole configuration, which is read here."""
+        """Return the change to a whole configuration, after reading the file."""
         text = given.needed("text")
         read = await self._cluster.scheduler.query(_reader_of)
         new = await call.services.workers.run(call.client, lambda _: read(text, "change"))
@@ -164,7 +164,7 @@ class ConfigMethods(Methods):
 
     @method(
         "config.undo",
-        doc="Undoes the latest change; called again, the one before it.",
+        doc="Undoes the latest change. A second call undoes the change before it.",
         returns="the change that was undone",
         answer=ConfigChangeAnswer,
     )

@@ -34,7 +34,7 @@ class PluginMethods(Methods):
         (Param("file", "string", doc="a plugin file with which the daemon was started"),),
         outside=True,
         doc="Reloads a plugin file. From the next attempt on, profiles have new instances; pods that wait at Permit "
-        "or are being bound keep the old ones. If the file cannot be used nothing changes. Earlier changes of the "
+        "or are being bound keep the old ones. If the file is invalid, nothing changes. Earlier changes of the "
         "configuration can no longer be undone.",
         returns="the plugins that the file now defines",
         answer=Sequence[PluginAnswer],

@@ -31,9 +31,10 @@ MOST_GRACE_S = 3600
 
 @attrs.define(eq=False)
 class DaemonState:
-    """The state of the process. `stop` is set to end it; `grace_s` is the time that clients then have.
+    """The state of the process. `stop` is set to end the process; clients then have `grace_s` seconds.
 
-    `pid`: 0 if there is no separate process, as for a fork. `machine_s`: seconds of a clock that never stands still.
+    `pid` is 0 if there is no separate process, such as for a fork. `machine_s`: seconds of a clock that never stands
+    still.
     """
 
     version: str
@@ -46,10 +47,10 @@ class DaemonState:
     machine_s: Callable[[], float] = time.monotonic
     clients: Callable[[], list[ClientAnswer]] = list
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
-    # of each limit: current and highest usage
+    # for each limit: current and highest usage
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)
     mirror: Callable[[], MirrorAnswer] | None = None  # the mirrored cluster, if there is one
-    leader: Callable[[], LeaderAnswer] | None = None  # whether that cluster is scheduled from here, if it can be
+    leader: Callable[[], LeaderAnswer] | None = None  # the lease of the mirrored cluster, with --schedule
 
 
 @attrs.frozen(eq=False)
@@ -97,7 +98,7 @@ class DaemonMethods(Methods):
     @method(
         "daemon.limits",
         reads=True,
-        doc="Lists every limit of the daemon with its usage. `kschedd run --limit NAME=N` sets one.",
+        doc="Lists every limit of the daemon with its usage. `kschedd run --limit NAME=N` sets a limit.",
         answer=Sequence[LimitAnswer],
     )
     async def limits(self, call: Call) -> Any:

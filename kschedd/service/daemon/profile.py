@@ -25,7 +25,7 @@ class ProfileMethods(Methods):
             Param("seconds", "number", False, 5.0, "duration in seconds", (), 0.01, _LONGEST_S),
             Param("hertz", "number", False, 100.0, "samples per second", (), 1, _MOST_HERTZ),
         ),
-        doc="Samples the stacks of the daemon's threads for the given time and then answers; nothing waits meanwhile. "
+        doc="Samples the stacks of the daemon's threads for the given time and then answers; other requests continue. "
         "One profile at a time.",
         answer=ProfiledAnswer,
     )

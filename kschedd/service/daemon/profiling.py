@@ -46,7 +46,7 @@ class Sampled:
 
 
 def look(frames: Mapping[int, FrameType], names: Mapping[int, str], but: int) -> list[StackSample]:
-    """Return the stack of every thread except the one with the ident `but`."""
+    """Return the stack of every thread except the thread with the ident `but`."""
     return [StackSample(names.get(ident, "thread"), stack_of(frame)) for ident, frame in frames.items() if ident != but]
 
 
@@ -82,7 +82,8 @@ def sample(
         took = clock() - began
         if took >= seconds or over():
             return Sampled(took, looks, stacks)
-        # Relative to the begin, not to the last sample, so that the requested number of samples is reached if possible.
+        # Relative to the beginning, not to the last sample, so that the requested number of samples is reached if
+        # possible.
         wait(max(0.0, min(looks / hertz, seconds) - took))
 
 

@@ -1,8 +1,8 @@
 """Reload of the daemon's inputs: plugin files, configuration, tokens and certificates.
 
-Each is replaced as a whole or not at all, and a faulty one does not prevent the others from being reloaded. Plugins
-come first, because a configuration may have arguments for them. A configuration is a change like any other, which can
-be undone; changes made at run time are replaced by the contents of the file.
+Each input is replaced as a whole or not at all, and a faulty input does not prevent the others from being reloaded.
+Plugins come first, because a configuration may have arguments for them. A configuration is a change like any other,
+which can be undone; changes made at run time are replaced by the contents of the file.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +26,7 @@ from kschedd.service.cluster import ClusterBackend
 
 @attrs.frozen(eq=False)
 class Reloading:
-    """A reload; see the module. `read_config` reads the configuration file with the flags applied; None: no file."""
+    """A reload of all inputs. `read_config` reads the configuration file with the flags applied; None: no file."""
 
     cluster: ClusterBackend
     plugin_files: Sequence[Path]
@@ -35,7 +35,7 @@ class Reloading:
     log: Any
 
     async def run(self) -> bool:
-        """Reload all inputs; return whether all could be used."""
+        """Reload all inputs; return whether all were valid."""
         whole = True
         for file in self.plugin_files:
             whole &= await self._tried(f"plugins {file}", partial(self._plugins, file))

@@ -52,7 +52,7 @@ class NodeMethods(Methods):
     @method(
         "nodes.cordon",
         (_NODE, DRY_RUN),
-        doc="Cordons a node: no more pods are scheduled to it; those on it stay.",
+        doc="Cordons a node: no more pods are scheduled to it; its pods stay.",
         answer=ChangeAnswer,
     )
     async def cordon(self, call: Call) -> Any:

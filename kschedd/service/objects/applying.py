@@ -1,8 +1,8 @@
 """Implementation of `objects.apply`: it creates or changes objects from manifests, and reports all faults.
 
-Manifests are text or maps. An invalid document does not affect the others, unless `atomic`. A fault has its line if the
-manifest was text. Atomic and dry runs are tried on a fork of the store, so that objects in them may depend on each
-other.
+Manifests are text or maps. An invalid document does not affect the others, unless `atomic`. A fault has a line number
+if the manifest was text. Atomic and dry runs are performed on a fork of the store, so that their objects may depend on
+each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ Raw = dict[str, Any]
 FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
 """The way `kubectl apply` applies files."""
 _FREED = 64  # objects freed per step
-_EACH = 20  # weight of an object besides its values: defaults, admission, the write
+_EACH = 20  # weight of an object besides its values, for defaults, admission and the write
 _OF_A_DUMP = (
     "objects that had a uid, as in a dump of a cluster, were created with others: objects that name them as owner "
     "are garbage collected. `kschedd load` loads a dump unchanged"
@@ -148,7 +148,7 @@ class AppliedObject:
 
 @attrs.define(eq=False)
 class ApplyOutcome:
-    """The outcome of applying. `tell` reports rejections afterwards, because finding the line of each takes time."""
+    """The outcome of applying. `tell` reports rejections afterwards, because finding their lines takes time."""
 
     results: list[AppliedObject] = attrs.field(factory=list)
     errors: list[FaultAnswer] = attrs.field(factory=list)
@@ -189,7 +189,7 @@ class Applier:
     user: UserInfo | None = None
 
     def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
-        """Apply one object after the other; rejected ones are recorded, and the others applied."""
+        """Apply one object after the other; rejected objects are recorded, and the others applied."""
         outcome = ApplyOutcome()
         for one in wanted:
             if given_up is not None:
@@ -210,7 +210,7 @@ class Applier:
         return outcome
 
     def _migrates(self, store: ClusterWriter, request: Request, response: Response) -> bool:
-        """Return whether fields of client-side apply were moved to the current manager, which then applies again."""
+        """Return whether fields of client-side apply were moved to the current manager, which then must apply again."""
         obj = response.object
         entries = migrated(obj.metadata.get(MANAGED), self.options.manager)
         if entries is None:
@@ -238,7 +238,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
     """Add the outcome of one object."""
     obj = response.object
     outcome.results.append(AppliedObject(obj, response.action, store.kind_of(obj.raw).resource))
-    if response.warnings:  # finding the line reads the text a second time
+    if response.warnings:  # finding the line parses the text a second time
         where = f"{one.source}:{one.line}: " if one.line else ""
         outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in response.warnings]
     created = response.action == "created"
@@ -248,7 +248,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
 
 
 def namespace_for(raw: Raw, namespace: str) -> str:
-    """Return the namespace of the request for an object that goes to `namespace`; "": its own, or the default."""
+    """Return the request's namespace for an object that goes to `namespace`; "": the object's own, or the default."""
     meta = raw.get("metadata")
     if namespace == "default" or (isinstance(meta, dict) and meta.get("namespace")):
         return ""
@@ -256,9 +256,10 @@ def namespace_for(raw: Raw, namespace: str) -> str:
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
-    """Yield the objects in portions of at most this weight: the number of their values, and `_EACH`.
+    """Yield the objects in portions of at most this weight: their number of values, and `_EACH` for each.
 
-    An object that weighs more is a separate portion. A portion ends where the controllers must run before the next.
+    An object that weighs more is a separate portion. A portion ends where the
+    controllers must run before the next portion.
     """
     portion: list[Wanted] = []
     weighs = 0

@@ -171,6 +171,6 @@ class Deletion:
 
     @property
     def request(self) -> Request:
-        """The request to delete one of them."""
+        """Return the request to delete one of these objects."""
         options = DeleteOptions(self.grace_period_s, self.propagation, dry_run=self.dry_run)
         return Request("delete", name=self.name or "", deletion=options)

@@ -1,4 +1,4 @@
-"""Methods over events: those of the scheduler, in memory, and the Event objects that controllers write."""
+"""Methods over events: the scheduler's events in memory, and the Event objects that controllers write."""
 
 from collections.abc import Callable
 from functools import partial

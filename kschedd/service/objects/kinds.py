@@ -12,7 +12,7 @@ from kschedd.store.custom_resources.kinds import defined_kind, definitions
 
 
 def custom_kinds(store: ClusterReader) -> list[Kind]:
-    """Return the kinds of custom resources: the defined ones, and undefined ones of which objects exist."""
+    """Return the kinds of custom resources: the defined kinds, and undefined kinds that have objects."""
     found = {kind.name: kind for kind in map(defined_kind, definitions(store))}
     for name in store.kinds():
         if name not in BY_NAME and name not in found:
@@ -42,13 +42,13 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
 
 
 async def kind_meant(cluster: ClusterBackend, word: str) -> Kind:
-    """Return the kind that `word` means; for a built-in one the store is not called. Raises RpcError `not_found`."""
+    """Return the kind that `word` means, without a call to the store if it is built in. Raises RpcError `not_found`."""
     kind = lookup(word)
     return kind if kind.known else await cluster.store.do(lambda store: find_kind(store, word))
 
 
 def resolve_namespace(kind: Kind, namespace: str | None) -> str:
-    """Return the namespace of an object of this kind if the caller passes `namespace`."""
+    """Return the namespace of an object of this kind, if the caller passes `namespace`."""
     return (namespace or "default") if kind.namespaced else ""
 
 

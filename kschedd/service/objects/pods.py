@@ -1,4 +1,4 @@
-"""Methods over pods' subresources: binding, for clients that place pods besides the scheduler, and eviction."""
+"""Methods over pods' subresources: eviction, and binding for clients that place pods besides the scheduler."""
 
 from typing import Any
 

@@ -65,10 +65,10 @@ class ReadingMethods(Methods):
         return await self._listed(call, await kind_meant(self._cluster, call["kind"]))
 
     async def short_list(self, call: Call) -> Any | None:
-        """Return the same result if there are few objects of the kind, else None."""
+        """Return the same result if there are few objects of the kind, otherwise None."""
         kind = await kind_meant(self._cluster, call["kind"])
         if kind.name == EVENT or await self._cluster.store.do(lambda store: store.count(kind.name)) > FEW:
-            return None  # events are stored elsewhere as well
+            return None  # the store does not hold the scheduler's events
         return await self._listed(call, kind)
 
     async def _listed(self, call: Call, kind: Kind) -> Large:
@@ -83,7 +83,7 @@ class ReadingMethods(Methods):
     @method(
         "objects.kinds",
         reads=True,
-        doc="Lists every kind, including undefined ones of which objects exist.",
+        doc="Lists every kind, including undefined kinds that have objects.",
         answer=Sequence[KindAnswer],
     )
     async def kinds(self, call: Call) -> Any:
@@ -182,7 +182,7 @@ def _part_shown(fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
 
 
 def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the paths without those inside another of them, which are sent with it."""
+    """Return the paths without those inside another path, which are sent with it."""
     kept: dict[tuple[str, ...], None] = {}
     last: tuple[str, ...] | None = None
     for path in sorted(paths):
@@ -193,7 +193,7 @@ def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
-    """Return apiVersion, kind and metadata, and the fields at these paths, in their places."""
+    """Return an object with apiVersion, kind and metadata, and the fields at these paths, in their places."""
     shown: dict[str, Any] = {**_metadata(raw)}
     for path in paths:
         found: Any = raw

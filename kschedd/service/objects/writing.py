@@ -54,9 +54,9 @@ from kschedd.store.trial import key_of
 Raw = Mapping[str, Any]
 
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
-_READ_AT_ONCE = 4_000  # characters of manifests that are parsed without a thread
+_READ_AT_ONCE = 4_000  # maximum number of characters of manifests that are parsed without a thread
 _RESULT_BYTES = 400  # of memory, per result
-_PORTION = 400  # values of the objects applied in one request to the store
+_PORTION = 400  # maximum number of values of the objects applied in one request to the store
 
 
 def _marking(name: str, what: str) -> Callable[[H], H]:
@@ -145,7 +145,7 @@ class WritingMethods(Methods):
     @method(
         "objects.create",
         (Param("manifest", "map", doc="the object"), VALIDATION, DRY_RUN, GIVEN_SPACE),
-        doc="Creates one object; rejects one that already exists.",
+        doc="Creates one object; an existing object of that name is an error.",
         answer=WrittenAnswer,
     )
     async def create(self, call: Call) -> Any:
@@ -294,21 +294,21 @@ def _made(response: Response) -> WrittenAnswer:
 
 
 class _Refused(Exception):
-    """Raised if a part of an atomic apply was rejected, so that nothing is done."""
+    """A rejected part of an atomic apply, which has no effect as a whole."""
 
     def __init__(self, outcome: ApplyOutcome) -> None:
         self.outcome = outcome
 
 
 def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple[Parsed, list[Sequence[Wanted]]]:
-    """Return the objects, and the same in portions that do not block other work."""
+    """Return the objects, and the same objects in portions that do not block other work."""
     parsed = parse(manifests, source, given_up)
     return parsed, list(chunks(parsed.wanted, _PORTION))
 
 
 def _fill_in(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]], given_up: GivenUp) -> None:
     outcome.tell()
-    portions.clear()  # their objects are those of `parsed`
+    portions.clear()  # the objects are those of `parsed`
     parsed.free()
 
 

@@ -18,7 +18,7 @@ from kschedd.store.errors import BadRequest, Conflict, Refused
 
 
 def bind(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
-    """Bind a pod; a request without a name is for the collection of bindings, and names the pod in its body."""
+    """Bind a pod. A request without a name is for the collection of bindings, and names the pod in its body."""
     raw = decoded(store, request, warnings)
     meta = named_as_path(request, raw, "Binding")
     name, namespace = request.name or str(meta.get("name") or ""), request.namespace

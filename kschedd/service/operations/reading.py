@@ -87,14 +87,14 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
     sorting = in_order(present, options.labels, options.fields)
     few = sum(map(len, present)) <= FEW
     found = run_steps(sorting) if few else await turns.drive(client, sorting)
-    # A namespaced name is a key: then one object is looked up, and nothing follows.
+    # A namespaced name is a key: only one object is looked up, and no further page follows.
     one_space = namespace is not None or (options.selected_in is not None and not options.selected_in.namespaced)
     by_key = one_space and _selects_name(options)
     return _page(found, options, version, present if options.selects and not by_key else ())
 
 
 def as_selected(obj: Object) -> Object:
-    """Return the object in the version whose fields selectors use: an Event in that of the core group."""
+    """Return the object in the version whose fields selectors use: an Event in the version of the core group."""
     if obj.kind != EVENT or obj.raw.get("apiVersion") == "v1":
         return obj
     return attrs.evolve(obj, raw=converted(obj.raw, "v1"))
@@ -125,14 +125,14 @@ def _undone(
 def _page(found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]]) -> ListPage:
     """Return a page of the objects found. `others` are the objects from which a selector chose.
 
-    A full page reports that more may follow if any of `others` does, as upstream.
+    A full page reports that more may follow if any of `others` does, as in kube-apiserver.
     """
     if options.cont is not None:
         keys = [(obj.namespace, obj.name) for obj in found]
         found = found[bisect_right(keys, options.cont.after) :]
     limit = options.limit
     if options.version == 0 and not options.match:
-        limit = 0  # any version will do: such a list is returned whole
+        limit = 0  # any version is acceptable: such a list is returned whole
     if not limit or len(found) < limit or (len(found) == limit and not _follows(others, found[-1])):
         return ListPage(found, version)
     page = found[:limit]

@@ -47,7 +47,7 @@ def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScaleP
 
 
 def scale_of(obj: Object, paths: ScalePaths, unset: int = 0) -> dict[str, Any]:
-    """Return the Scale of an object; `unset` are the replicas of an object that states none.
+    """Return the Scale of an object; `unset` is the number of replicas if the object does not state it.
 
     Raises ScaleUnreadable.
     """

@@ -42,7 +42,7 @@ def serve(store: ClusterWriter, request: Request) -> Response:
 
 
 def _warnings(request: Request, response: Response, features: frozenset[str]) -> tuple[str, ...]:
-    """Return the warnings about the object as it is now stored."""
+    """Return the warnings about the object in its stored form."""
     if response.action == "created":
         return creation_warnings(response.object, features)
     if response.before is None or request.subresource not in ("", "scale"):

@@ -1,7 +1,7 @@
 """Conversion of an object between the versions of its kind.
 
-An Event is of the core group or of events.k8s.io, an autoscaler of v1 or v2. Objects are stored in the version in which
-they were written, and converted for requests in another version.
+An Event belongs to the core group or to events.k8s.io. An autoscaler has the version v1 or v2. Objects are stored in
+the version in which they were written, and converted for requests in another version.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
 """
@@ -42,7 +42,7 @@ _EVENTS_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
 _TO_CORE: Final = {new: old for old, new in _TO_EVENTS.items()}
 
 
-#: Fields that an Event of events.k8s.io can be selected by, and what they are in the core group.
+#: Maps selectable fields of an Event of events.k8s.io to fields of the core group.
 _SELECTED: Final[dict[str, str]] = {
     **{
         f"regarding.{field}": f"involvedObject.{field}"

@@ -1,8 +1,8 @@
 """The operation that watches objects: first the existing objects, if requested, then each change.
 
-An object that leaves the selection is sent as DELETED in its last state, at the current version; one that enters it is
-sent as ADDED. Source: Kubernetes v1.34, apiserver/pkg/storage/cacher. Raises: ApiError, FieldLabelError; Gone if the
-log does not reach back to the version.
+An object that leaves the selection is sent as DELETED in its last state, at the current version. An object that enters
+the selection is sent as ADDED. Source: Kubernetes v1.34, apiserver/pkg/storage/cacher. Raises: ApiError,
+FieldLabelError; Gone if the log does not reach back to the version.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from kschedd.store.cluster_api import ClusterWatch
 from kschedd.store.errors import StillToCome
 from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, WatchEvent
 
-MOST_BEHIND: Final = 200_000  # events retained for a watcher that does not read them
+MOST_BEHIND: Final = 200_000  # maximum number of events retained for a watcher that does not read them
 
 Change = tuple[str, Raw]
 """ADDED, MODIFIED or DELETED, and the object."""
@@ -63,8 +63,8 @@ class Watching:
 async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Watching:
     """Open the watch that the request describes.
 
-    It begins with the existing objects if the request wants them, or if it names no version and does not decline
-    them.
+    The watch begins with the existing objects if the request requires them, or if it names no version and does not
+    decline them.
     """
     options = request.reading
     if options.selected_in is not None:

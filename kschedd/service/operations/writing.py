@@ -33,7 +33,7 @@ def create(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
     options = request.options
     meta = raw.get("metadata")
     if isinstance(meta, Mapping) and meta.get("resourceVersion") not in (None, "", "0") and not options.dry_run:
-        store.create(raw, dry_run=True, as_client=True)  # other faults take precedence
+        store.create(raw, dry_run=True, as_client=True)  # other faults are reported first
         raise Refused("resourceVersion should not be set on objects to be created")
     return _created(store, raw, request)
 

@@ -127,7 +127,7 @@ class MoveAnswer:
 
 @attrs.frozen(kw_only=True)
 class WayAnswer:
-    """The moves of a pod through the queue. After it has left, the answer has only its place and the recorded moves."""
+    """The moves of a pod through the queue. After the pod has left, only its place and the moves are set."""
 
     key: str
     place: Annotated[str, "`outside` if it has left the queue; optional fields are then absent"]

@@ -1,7 +1,7 @@
 """Methods of the debugger: stop scheduling, step through it, inspect an attempt, and change its outcome.
 
-One client at a time controls it (others get `DebuggerHeld` with its name); all clients may read. When the controlling
-client's connection ends, scheduling continues and its breakpoints are disabled, unless it set `keep`.
+One client at a time controls the debugger (other clients get `DebuggerHeld` with its name); all clients may read. When
+the controlling client's connection ends, scheduling continues and its breakpoints are disabled, unless it set `keep`.
 """
 
 from collections.abc import Callable, Sequence
@@ -135,7 +135,7 @@ class DebugMethods(Methods):
 
     def _heed_end(self, call: Call) -> None:
         async def left() -> None:
-            with suppress(Ending):  # then nothing is left to continue
+            with suppress(Ending):  # the driver has ended, so no attempt is left to continue
                 await self._cluster.scheduler.query(partial(_leave, call.client))
 
         call.services.at_end("debugger", left)
@@ -242,7 +242,7 @@ class DebugMethods(Methods):
         "debug.wait",
         _GOALS,
         doc="Waits until scheduling is stopped. With any of these parameters it first runs scheduling until the first "
-        "condition is met, like `debug.until`. Virtual time is moved as far as needed. If the stream is cancelled "
+        "condition is met, like `debug.until`. Virtual time advances as far as needed. If the stream is cancelled "
         "or disconnected, scheduling stops where it is and cannot be resumed by the stream; `debug.state` returns "
         "the position.",
         answer=StreamAnswer,
@@ -257,7 +257,7 @@ class DebugMethods(Methods):
             moved: Moved | None = None
             stopped = False
             try:
-                await self._control(call, run)  # started here, so that cancelling the stream ends the run
+                await self._control(call, run)  # The task starts here, so that cancelling the stream ends the run.
                 while True:
                     number = self._cluster.stops.number
                     state = await self.state(call)

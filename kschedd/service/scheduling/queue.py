@@ -79,7 +79,7 @@ class QueueMethods(Methods):
         return Large({"counts": counts}, "pods", pods, each=_ENTRY_BYTES)
 
     async def _nominated(self) -> Mapping[str, str]:
-        """Return the uid of each nominated pod -> its node."""
+        """Return the nominated node of each nominated pod, by uid."""
         return await self._cluster.scheduler.query(lambda owner: owner.nominator.node_by_uid())
 
     @method(
@@ -103,7 +103,7 @@ class QueueMethods(Methods):
             raise RpcError("not_found", f'pod "{key}" is not in the queue', {"pod": key})
         place = SubQueue.OUTSIDE.value if found is None else found.place
         ends = [number for number, move in enumerate(moves, 1) if move.target.value == place]
-        moves = moves[: ends[-1]] if ends else moves  # without moves after the queue's answer
+        moves = moves[: ends[-1]] if ends else moves  # the queue's answer already contains the moves
         first, held = _stays(moves, now)
         way: dict[str, Any] = {"first_attempt": first, "held_s": held, "history": [_move(move) for move in moves]}
         return WayAnswer(key=key, place=place, **way) if found is None else extended(WayAnswer, found, **way)
@@ -114,7 +114,7 @@ class QueueMethods(Methods):
             Param("pods", "string[]", False, doc="`namespace/name` of each"),
             Param("all", "boolean", False, False, "all waiting pods"),
         ),
-        doc="Moves pods to the active queue, whatever they wait for; gated ones stay gated.",
+        doc="Moves pods to the active queue, even if they wait for a backoff or an event; gated pods stay gated.",
         answer=ActivatedAnswer,
     )
     async def activate(self, call: Call) -> Any:
@@ -241,7 +241,7 @@ def _stays(moves: Sequence[Move], now: int) -> tuple[str | None, dict[str, float
     """Return the time of the pod's first attempt, and the seconds in each sub-queue, from its recorded moves."""
     first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
     held: dict[str, float] = {}
-    times = [*(move.when for move in moves), now]  # a pod that waits for long may have no recorded moves any more
+    times = [*(move.when for move in moves), now]  # a pod that waits for a long time may have lost its recorded moves
     for move, end in zip(moves, times[1:], strict=True):
         if move.target is not SubQueue.OUTSIDE:
             place = move.target.value

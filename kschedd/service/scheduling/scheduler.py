@@ -148,7 +148,7 @@ class SchedulerMethods(Methods):
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
-        # The rest runs on the fork alone: the loop continues, and the client may disconnect.
+        # The remaining work runs on the fork alone: the loop continues, and the client may disconnect.
         return await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
@@ -173,7 +173,7 @@ class SchedulerMethods(Methods):
         return await call.services.workers.run(call.client, lambda given_up: explain_group(fork))
 
     async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
-        """Explain an attempt that was made: the last one if no number is given."""
+        """Explain a past attempt; without a number, the last attempt."""
         kept = await self._cluster.log.query(Log.attempts)
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
         found_places = [place for place in mine if number in (None, kept[place].attempt)]
@@ -215,7 +215,7 @@ def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
         named["generateName"] = "explained-"
     space = str(named.get("namespace") or "default")
     if store.find("Pod", space, str(named.get("name") or "")) is not None:
-        # Judged next to the existing pod, as an additional one.
+        # Evaluated next to the existing pod, as an additional pod.
         named["generateName"] = f"{named.pop('name')}-"
     made = store.create({"apiVersion": "v1", "kind": "Pod", **raw, "metadata": named}, dry_run=True)
     assert isinstance(made, Pod)
