@@ -1,1 +1,1 @@
-"""The commands of `kschedd` that are not verbs: run the daemon, open the REPL, demo, simulate, and others."""
+"""The commands of `kschedd` that are not verbs, such as run, repl, demo and simulate."""

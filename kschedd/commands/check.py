@@ -1,6 +1,6 @@
-"""`kschedd check`: a check whether manifests fit into a cluster, for pull requests and CI.
+"""`kschedd check`: check whether manifests fit into a cluster, for pull requests and CI.
 
-Exit status: 0 all fits, 1 something does not, 2 an input is unusable.
+Exit status: 0 everything fits, 1 something does not, 2 an input is unusable.
 """
 
 import argparse
@@ -24,7 +24,8 @@ def add_parser(subparsers: Any) -> None:
         help="check whether manifests fit into a cluster",
         description="Apply manifests to the cluster of a dump, and report pods that do not fit, with changes that "
         "would place them; pods that would be preempted, evicted or moved; and the free resources of nodes. Without "
-        "--from the manifests must include nodes. Exit status: 0 all fits, 1 not, 2 an input is unusable.",
+        "--from the manifests must include nodes. Exit status: 0 everything fits, 1 something does not, 2 an "
+        "input is unusable.",
     )
     parser.renamed["--cluster"] = "--from"
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Daemons in child processes: start one, wait until it serves, stop it."""
+"""Daemons in child processes: start a daemon, wait until it is ready, stop it."""
 
 import signal
 import subprocess
@@ -17,7 +17,7 @@ _LOG_LINES = 15
 
 @attrs.define(eq=False)
 class DaemonStartError(KscheddError):
-    """The daemon ended before it served."""
+    """The daemon ended before it was ready."""
 
     status: int
     log: str
@@ -28,7 +28,7 @@ class DaemonStartError(KscheddError):
 
 @attrs.frozen(eq=False)
 class ChildDaemon:
-    """A daemon in a child process, and the log file that it appends to from `log_start` on."""
+    """A daemon in a child process, and its log file. The daemon appends to the file from offset `log_start`."""
 
     socket: Path
     log: Path
@@ -39,7 +39,7 @@ class ChildDaemon:
     def start(cls, words: Sequence[str], socket: Path, log: Path) -> "ChildDaemon":
         """Start `kschedd WORDS --socket SOCKET`. Only this user can read the log file.
 
-        The child has a session of its own: neither Ctrl-C nor closing the terminal reaches it.
+        The child has its own session: neither Ctrl-C nor closing the terminal ends it.
         """
         log.touch(mode=0o600)
         with log.open("ab") as output:

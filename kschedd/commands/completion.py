@@ -1,7 +1,7 @@
 """`kschedd completion bash|zsh|fish`: a shell script that gets its completions from `kschedd __complete`.
 
-The script contains no grammar: at each Tab, verbs and flags come from the tables that `--help` is made from, and
-names of objects from the daemon if one runs.
+The script contains no grammar. At each Tab, verbs and flags come from the tables of `--help`, and object names from a
+running daemon.
 """
 
 import argparse
@@ -69,8 +69,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "completion",
         help="print a completion script",
-        description="Print a script for completion of commands, flags and names of live objects. For this session: "
-        "source <(kschedd completion bash), or: kschedd completion fish | source.",
+        description=(
+            "Print a script for completion of commands, flags and names of live objects. For the current session: "
+            "source <(kschedd completion bash), or: kschedd completion fish | source."
+        ),
     )
     parser.add_argument("shell", choices=tuple(SCRIPTS), help="the shell")
     parser.set_defaults(run=run)

@@ -1,7 +1,7 @@
-"""`kschedd demo`: a temporary daemon with an example cluster of three zones; the placement of each pod, and the reason.
+"""`kschedd demo`: a temporary daemon with an example cluster of three zones. It shows each pod's node and the reason.
 
-It starts a daemon as a child process on a socket in a temporary directory, uses it with ordinary verbs, and stops it at
-the end. On a terminal it opens the REPL before it stops the daemon.
+The demo starts a daemon as a child process on a socket in a temporary directory, runs ordinary verbs on it, and stops
+it at the end. On a terminal the demo opens the REPL before it stops the daemon.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 @contextmanager
 def daemon_of_its_own(seed: int, on_look: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Yield the socket of a daemon in a child process, which ends with the block. Raises DaemonStartError."""
+    """Yield the socket of a daemon in a child process, which ends when the block ends. Raises DaemonStartError."""
     with tempfile.TemporaryDirectory(prefix="kschedd-demo-") as folder:
         socket, log = Path(folder, "kschedd.sock"), Path(folder, "log")
         child = ChildDaemon.start(["run", "--seed", str(seed), "--log-level", "warning"], socket, log)
@@ -102,7 +102,7 @@ def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
     pending = [pod for pod in pods if not (pod.get("spec") or {}).get("nodeName")]
     if not placed or not pending:
         raise DemoError("exactly one pod should be Pending; see the table above")
-    # A pod of `api` makes a good example: several nodes are feasible, and it has a preference.
+    # A pod of `api` is a good example: several nodes are feasible, and the pod has a node preference.
     chosen = next((pod for pod in placed if pod["metadata"].get("labels", {}).get("app") == "api"), placed[0])
     name = chosen["metadata"]["name"]
     _print(session, f"Why {name} runs on this node:")
@@ -115,7 +115,10 @@ def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
 
 
 def _short(path: Path) -> str:
-    """Return the path, relative to the working directory if that is shorter; of a long one, the last two names."""
+    """Return the path, relative to the working directory if that is shorter.
+
+    For a long path return the last two names.
+    """
     try:
         near = os.path.relpath(path)
     except ValueError:
@@ -129,7 +132,7 @@ def _print(session: VerbSession, text: str) -> None:
 
 
 def _do(session: VerbSession, *words: str, shown: str = "") -> None:
-    """Print the command line of a verb, and run it. Raises DemoError if it fails."""
+    """Print the command line of a verb, and run the verb. Raises DemoError if the verb fails."""
     from kschedd.verbs.table import run_words
 
     session.write(session.style.paint(f"$ kschedd {shown or ' '.join(words)}", "cyan") + "\n")
@@ -140,7 +143,7 @@ def _do(session: VerbSession, *words: str, shown: str = "") -> None:
 def _pods_when_placed(session: VerbSession, progress: ProgressLine) -> list[dict[str, Any]]:
     """Wait until each pod of the Deployments is running or unschedulable, and return the pods.
 
-    Raises DemoError if nothing has changed for a while.
+    Raises DemoError if nothing changes for a while.
     """
     before, looks = -1, 0
     while True:
@@ -175,6 +178,9 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def data_folder(name: str) -> Path:
-    """Return the directory `examples` or `profiles`. It may not exist: the caller reports a broken installation."""
+    """Return the directory `examples` or `profiles`.
+
+    The directory may be missing: the caller reports a broken installation.
+    """
     installed = _PACKAGE / "data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -1,4 +1,4 @@
-"""`kschedd evaluate PLUGIN.py`: score a plugin by a suite of workloads, in a process of its own."""
+"""`kschedd evaluate PLUGIN.py`: score a plugin with a suite of workloads, in a separate process."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ def add_parser(subparsers: Any) -> None:
     """Add the command to the command line."""
     parser = subparsers.add_parser(
         "evaluate",
-        help="score a plugin by a suite of workloads, for searches over programs",
+        help="score a plugin with a suite of workloads, for program search",
         description="Run the plugins of a file over the cases of a suite, each with several seeds, in a process with "
         "limits. Prints the mean of each metric and the combined score. Exit status: 0 evaluated, 1 the program cannot "
         "be evaluated (it breaks a rule, raises, or exceeds a limit), 2 wrong use. This is not a sandbox.",

@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 class NoHttpFace(KscheddError):
-    """The daemon serves its socket only."""
+    """The daemon does not serve the REST API, only its socket."""
 
     def __str__(self) -> str:
         return "the daemon serves no REST API: start it with kschedd run --http, or name one with --server"

@@ -135,7 +135,10 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _release_of_dump(objects: Any) -> Any:
-    """Return the release of the dump's nodes; the default one if they show none, or one that lint does not know."""
+    """Return the release of the dump's nodes.
+
+    Return the default release if the nodes have none, or a release that lint does not support.
+    """
     from kschedd.config.versions.kube_versions import DEFAULT
     from kschedd.lint.linting import LintReleaseError, release_of
     from kschedd.lint.reading import release_of_nodes

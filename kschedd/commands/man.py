@@ -1,4 +1,4 @@
-"""`kschedd man`: manual pages in roff, made from the tables that `--help` is made from.
+"""`kschedd man`: manual pages in roff, generated from the tables of `--help`.
 
 kschedd man | man -l -          the page of kschedd
 kschedd man get | man -l -      the page of a verb or command

@@ -80,7 +80,7 @@ def target_of_daemon(socket: str | None) -> Any:
 
 
 def target_of_dump(options: argparse.Namespace) -> Any:
-    """Create a cluster that starts as the dump. Raises KscheddError."""
+    """Create a cluster from the dump. Raises KscheddError."""
     from kschedd.assistants.command import ServedCluster
     from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
     from kschedd.commands.simulate import read_config

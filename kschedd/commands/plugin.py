@@ -1,6 +1,8 @@
-"""`kschedd plugin new NAME`: a plugin skeleton with a test and a profile. `kschedd plugin check FILE.py`: its check.
+"""`kschedd plugin new NAME`: a plugin skeleton with a test and a profile.
 
-Exit status of `check`: 0 the plugins keep every rule, 1 one is broken, 2 a file cannot be loaded.
+`kschedd plugin check FILE.py`: check a plugin against the rules of the plugin interface.
+
+Exit status of `check`: 0 all rules are kept, 1 a rule is broken, 2 a file cannot be loaded.
 """
 
 import argparse

@@ -11,8 +11,8 @@ def add_parser(subparsers: Any) -> None:
         "repl",
         help="open a prompt",
         description="Open a prompt for a running daemon. Without a terminal, or with --script or -c, run "
-        "commands from a script; the first failure ends it. A difference found by diff is no failure, but sets the "
-        "exit status.",
+        "commands from a script; the first failure ends it. A difference found by diff sets the exit status but "
+        "is not a failure.",
     )
     parser.add_argument(
         "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"

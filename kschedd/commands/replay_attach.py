@@ -1,4 +1,4 @@
-"""`kschedd replay --attach`: a replay served on a socket like a daemon, and the REPL, or a script, on it.
+"""`kschedd replay --attach`: serve a replay on a socket like a daemon, and run the REPL or a script on it.
 
 The replay is served in a thread with its own event loop, because the REPL has an event loop, too. The replay ends when
 the REPL does, or, with --serve, with Ctrl-C or `kschedd stop`.
@@ -46,7 +46,7 @@ def serve(options: AttachOptions) -> int:
 
 
 def attach(options: AttachOptions, commands: Sequence[str], files: Sequence[str]) -> int:
-    """Run the REPL on the replay, or a script. Returns an exit status."""
+    """Run the REPL or a script on the replay. Returns an exit status."""
     from kschedd_repl.app import run_repl
 
     with _prepared(options) as cluster, TemporaryDirectory(prefix="kschedd-replay-") as folder:
@@ -78,7 +78,7 @@ def _prepared(options: AttachOptions) -> Iterator[ReplayCluster]:
 
 
 class _Serving:
-    """A thread's loop that serves a replay."""
+    """A thread with an event loop that serves a replay."""
 
     def __init__(self) -> None:
         self.ready = threading.Event()

@@ -33,8 +33,8 @@ def add_parser(subparsers: Any) -> None:
         "run",
         help="start the daemon",
         description="Start the daemon: the store, controllers and scheduler of a cluster, with a socket for clients. "
-        "It ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image it is kubectl's verb, which creates a pod "
-        "(kschedd run NAME --image IMAGE); `kschedd kubectl run --help` describes that.",
+        "The daemon ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image this is kubectl's verb, which "
+        "creates a pod (kschedd run NAME --image IMAGE); see `kschedd kubectl run --help`.",
     )
     parser.add_argument(
         "--detach",
@@ -141,7 +141,7 @@ def _audit_file(options: argparse.Namespace) -> "AuditFile | None":
 
 
 def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Return the settings of the REST API; None without --http. Raises AccessError."""
+    """Return the settings of the REST API, or None without --http. Raises AccessError."""
     from kschedd.access.addresses import read_address
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
@@ -171,7 +171,7 @@ def _endpoint_of_environment() -> str:
 
 
 def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Return the settings of --listen; None without it. Raises AccessError."""
+    """Return the settings of --listen, or None without --listen. Raises AccessError."""
     from kschedd.access.addresses import SCHEME, read_address
     from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
     from kschedd.access.errors import AccessError
@@ -188,7 +188,7 @@ def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
 
 
 def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
-    """Return the settings of --mirror or --schedule; None without them. Raises MirrorUsageError."""
+    """Return the settings of --mirror or --schedule, or None without these flags. Raises MirrorUsageError."""
     from kschedd.startup.options import MirrorOptions
 
     if not _is_real(options):
@@ -212,5 +212,5 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
 
 
 def _is_real(options: argparse.Namespace) -> bool:
-    """Return whether the objects are those of a real cluster."""
+    """Return whether the daemon mirrors a real cluster."""
     return options.mirror is not None or options.schedule is not None

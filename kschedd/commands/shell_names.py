@@ -105,7 +105,7 @@ class ShellNames:
         return sorted(str(meta["name"]) for meta in found if meta.get("namespace") in (None, "", namespace))
 
     def _pods(self, sign: str, namespace: str | None) -> list[Mapping[str, Any]]:
-        """Return the metadata of the pods with a node (sign "!=") or without one ("=")."""
+        """Return the metadata of the pods that have a node (sign "!=") or have none ("=")."""
         named = {"namespace": namespace, "field_selector": f"spec.nodeName{sign}"}
         pods = self._call("objects.list", _NO_OBJECTS, kind="Pod", metadata_only=True, **named)
         return [pod["metadata"] for pod in pods["items"]]

@@ -1,7 +1,7 @@
 """`kschedd simulate`: a whole cluster without a daemon, in virtual time.
 
 Exit status: 0 all pods were scheduled; 1 pods are pending (unless --allow-pending), the audit found a missed wake-up,
-or a scenario's output differs; 2 some input was invalid (the valid input was simulated all the same).
+or a scenario's output differs; 2 an input was invalid (the valid inputs were still simulated).
 """
 
 import argparse
@@ -314,7 +314,7 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
-    """Return the workload of --generate and related flags; None without them."""
+    """Return the workload of --generate and related flags, or None without --generate."""
     shaping = [
         _NOT_WITH_SCENARIOS[name]
         for name in ("arrival_rate", "lifetime", "pod_shape")
@@ -390,7 +390,7 @@ def _run(
     log: DecisionLog,
     observed: Observed,
 ) -> Summary:
-    # Traces of pods create and delete their pods themselves; other objects need the controllers.
+    # Pod traces create and delete their pods themselves; other objects need the controllers.
     controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace)
     simulation = Simulation(
         config,

@@ -1,4 +1,4 @@
-"""`kschedd sweep SPEC.yaml`: many simulations, on all cores or a cluster, resumable; one row for each.
+"""`kschedd sweep SPEC.yaml`: run many simulations, on all cores or a cluster; resumable, with one row for each run.
 
 Exit status: 0 every run has a row without an error; 1 some runs failed; 2 the specification or a flag is invalid.
 """
@@ -45,10 +45,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--dry-run", action="store_true", help="print the number of runs and an estimate, and run nothing"
     )
-    parser.add_argument(
-        "--retry-failed", action="store_true", help="perform runs that failed again; their rows are replaced"
-    )
-    parser.add_argument("--shard", default="", metavar="I/N", help="perform the Ith of N parts, for job arrays")
+    parser.add_argument("--retry-failed", action="store_true", help="repeat runs that failed, and replace their rows")
+    parser.add_argument("--shard", default="", metavar="I/N", help="perform part I of N, for job arrays")
     add_engine_flags(parser)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.set_defaults(run=main)

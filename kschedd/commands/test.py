@@ -1,6 +1,6 @@
-"""`kschedd test`: a runner of scenarios, which reports the expectations that fail.
+"""`kschedd test`: run scenarios and report the expectations that fail.
 
-Exit status: 0 all expectations hold; 1 one does not; 2 a file cannot be read or parsed.
+Exit status: 0 all expectations hold; 1 an expectation fails; 2 a file cannot be read or parsed.
 """
 
 import argparse
@@ -27,8 +27,10 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "test",
         help="run scenario files and check their expectations",
-        description="Run scenario files and folders of them (examples/scenarios describes the format). Exit status: "
-        "0 all expectations hold, 1 some do not, 2 an input is unusable.",
+        description=(
+            "Run scenario files and folders of them (examples/scenarios describes the format). Exit status: 0 all "
+            "expectations hold, 1 some do not, 2 an input is unusable."
+        ),
     )
     parser.add_argument("paths", nargs="+", type=path_value, metavar="PATH", help="a scenario file or a folder")
     add_kube_version_flag(parser)

@@ -1,8 +1,8 @@
 """The cluster interface that the methods use.
 
-The daemon's actors implement it (`actors.cluster.LiveCluster`: every query goes to the owning actor), and so does a
-cluster in virtual time (`clusters.virtual.VirtualCluster`, which holds all state directly). The methods depend on
-neither.
+The daemon's actors implement the interface (`actors.cluster.LiveCluster`: every query goes to the owning actor). A
+cluster in virtual time also implements it (`clusters.virtual.VirtualCluster`, which holds all state directly). The
+methods do not depend on either implementation.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -55,7 +55,7 @@ class Objects(Protocol):
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T: ...
 
     async def condition(self) -> KscheddError | None:
-        """Return why nothing can be written now; None if writes are possible."""
+        """Return the reason why nothing can be written now; None if writes are possible."""
 
     async def create(self, raw: Mapping[str, Any]) -> Object: ...
 
@@ -92,7 +92,7 @@ class ClusterTime(Protocol):
 class ClusterBackend(Protocol):
     """A cluster, as the module describes.
 
-    `journal` is the journal's file, if there is one; `epoch` identifies the history of the store.
+    `journal` is the path of the journal file, if there is one; `epoch` identifies the history of the store.
     """
 
     @property
@@ -116,7 +116,7 @@ class ClusterBackend(Protocol):
 
     @property
     def stops(self) -> Bulletin:
-        """The numbers of the debugger's changes."""
+        """The sequence numbers of the debugger's changes."""
 
     @property
     def seed(self) -> int: ...
@@ -128,10 +128,10 @@ class ClusterBackend(Protocol):
     def epoch(self) -> str: ...
 
     def recording(self) -> RecordingState | None:
-        """Return the state of this run's recording; None if it is not recorded."""
+        """Return the state of this run's recording; None if the run is not recorded."""
 
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        """Return the metrics of the scheduler's writes that are shown with these feature gates."""
+        """Return the metrics of the scheduler's writes that are exposed under these feature gates."""
 
     async def start_recording(self, file: Path, wait_s: float) -> RecordingState:
         """Record this run into a new file from now on. Raises RecordingError."""
@@ -147,7 +147,7 @@ class ClusterBackend(Protocol):
         """Return the state from which a fork of the cluster continues."""
 
     async def faults(self) -> list[ObjectFault]:
-        """Return the objects that cannot be handled now."""
+        """Return the objects that cannot be processed at present."""
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
         """Run a function over the controllers and the objects, between two turns of any controller."""

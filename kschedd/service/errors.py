@@ -2,7 +2,7 @@
 
 The code is for programs and never changes; the message is for people and may change.
 
-Does not import Trio, so that the blocking client starts quickly.
+This module does not import Trio, so that the blocking client starts quickly.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ CODES: dict[str, str] = {
 
 @attrs.define(eq=False)
 class RpcError(KscheddError):
-    """A request that a cluster refuses, in the form of the socket's protocol.
+    """A request that a cluster rejects, in the form of the socket's protocol.
 
-    `code`: for programs, such as not_found, invalid or conflict; METHODS.md lists all. `message`: for people. `data`:
-    further facts by code, or None.
+    `code` is for programs, such as not_found, invalid or conflict. METHODS.md lists all codes. `message`: for people.
+    `data` has details that depend on the code, or is None.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""Execution of a client's requests: on the store, or off the event loop on a fork of it if they are large.
+"""Execution of a client's requests: on the store, or for large requests on a fork of the store off the event loop.
 
 A write is large if its message or the object it changes is large. A large write runs on a fork, in a thread of the
 worker pool. The store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may
@@ -45,7 +45,10 @@ class ShowsObjects(Protocol):
 
 @attrs.frozen(eq=False)
 class Executor:
-    """The executor of one client's requests. `what` names the request in messages; `large`: its message is large."""
+    """The executor of one client's requests.
+
+    `what` names the request in messages; `large` states whether its message is large.
+    """
 
     cluster: ClusterBackend
     workers: Workers
@@ -82,7 +85,10 @@ class Executor:
         make: Callable[[ClusterReader, Object], Request],
         given: Any = None,
     ) -> Response:
-        """Serve the request that `make` creates for the object that `find` finds; `given`: the value in the message."""
+        """Serve the request that `make` creates for the object that `find` finds.
+
+        `given` is the value in the message.
+        """
         return await self.change(lambda store: self.requested(store, make(store, find(store))), find, given)
 
     async def serve_each(self, request: Request, objects: Sequence[Object]) -> list[Response]:

@@ -2,10 +2,10 @@
 
 A call passes its parameters by position, `["Pod", "default"]`, or by name, with the usual extension of MessagePack-RPC:
 an array that contains only one map, `[{"kind": "Pod"}]`. The forms are ambiguous only if a method's first parameter may
-itself be a map; then a single map means names if every key is the name of a parameter, and is the first parameter
-otherwise.
+itself be a map. A single map then means names if every key is the name of a parameter; otherwise it is the first
+parameter.
 
-Null for an optional parameter means that it is absent.
+Null for an optional parameter means that the parameter is absent.
 
 No I/O. Checking a call costs a few microseconds.
 """
@@ -79,7 +79,7 @@ class Param:
 
     @property
     def allowed(self) -> str:
-        """The allowed values, as text for people."""
+        """The allowed values, as text for users."""
         if not self.choices:
             return self.type + self.range
         return f"{self.type}: " + ", ".join(f'"{choice}"' for choice in self.choices)
@@ -149,7 +149,7 @@ def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, 
 
 
 def similar_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return known names similar to a misspelled one, best first."""
+    """Return known names that are similar to a misspelled name, best first."""
     folded = {candidate.casefold(): candidate for candidate in names}
     matches = difflib.get_close_matches(name.casefold()[:80], folded, n=3, cutoff=0.6)
     return tuple(folded[match] for match in matches)

@@ -1,4 +1,4 @@
-"""Requests over objects, and their responses: values that HTTP, the socket, forks and scenarios share.
+"""Requests on objects, and their responses: values that HTTP, the socket, forks and scenarios share.
 
 A codec creates a `Request` from a client's message and encodes the response. `kschedd.service.operations` serves the
 requests: `reading` and `watching` serve get, list and watch, `serving` serves writes.
@@ -40,7 +40,7 @@ class Continue:
 
 @attrs.frozen(eq=False)
 class ReadOptions:
-    """The ListOptions. `fields` selects by the fields of the stored version of the kind."""
+    """The ListOptions. `fields` selects by the fields of the kind's stored version."""
 
     labels: LabelSelector | None = None
     fields: FieldSelector | None = None
@@ -53,7 +53,7 @@ class ReadOptions:
     initial_events: bool | None = None
     patient: bool = False  # for a watch: wait for a version that does not exist yet
     without: Collection[str] = ()  # for a watch: names of kinds to leave out
-    selected_in: Kind | None = None  # the kind whose field labels `fields` may use; None: not checked
+    selected_in: Kind | None = None  # the kind that defines the field labels allowed in `fields`; None: not checked
 
     @property
     def selects(self) -> bool:
@@ -70,7 +70,7 @@ class ReadOptions:
 
 @attrs.frozen
 class WriteOptions:
-    """The CreateOptions, UpdateOptions and PatchOptions. `manager` owns the written fields ("": none)."""
+    """The options of create, update and patch requests. `manager` owns the written fields ("": none)."""
 
     dry_run: bool = False
     manager: str = ""
@@ -98,11 +98,11 @@ class PatchBody:
 
 @attrs.frozen(eq=False)
 class Request:
-    """A request. `kind` is the name under which the store has the objects.
+    """A request. `kind` is the kind's name in the store.
 
-    "" is the kind of the object in `body`, or all kinds of a watch. The namespace "" of a list or a watch means all.
-    `body` is an object (create, update), a `PatchBody`, a configuration (apply), a Binding, an Eviction or a Scale;
-    `duplicates` are the paths of its fields that were sent twice.
+    The kind "" is the kind of the object in `body`, or means all kinds of a watch. The namespace "" of a list or a
+    watch means all namespaces. `body` is an object (create, update), a `PatchBody`, a configuration (apply), a Binding,
+    an Eviction or a Scale. `duplicates` are the paths of fields that were sent twice.
     """
 
     verb: Verb

@@ -1,7 +1,7 @@
 """The method table: the methods with their documentation, and the interface of their handlers.
 
-A handler is `async (Call) -> result`. Its return value is sent as the result; a KscheddError is sent as an error
-with its `rpc_code`; any other exception is a bug, which is logged and answered with the error `internal`.
+A handler is `async (Call) -> result`. The return value is sent as the result. A KscheddError is sent as an error with
+its `rpc_code`. Any other exception is a bug, which is logged and answered with the error `internal`.
 
 A handler that produces more than one result opens a stream:
 
@@ -11,12 +11,12 @@ A handler that produces more than one result opens a stream:
                 await stream.send({"type": change.type, "resourceVersion": change.version})
         return StreamAnswer(call.open_stream(feed))
 
-`feed` starts after the response is queued, blocks in `send` while the client reads slowly, is cancelled
-when the client cancels the stream or disconnects, and ends the stream by returning (code `done`) or by raising
-a KscheddError (its code). To let a client resume, put a token in the items (a resourceVersion) and accept it
-as a parameter of the method.
+`feed` starts after the response is queued, blocks in `send` while the client reads slowly, is cancelled when the client
+cancels the stream or disconnects, and ends the stream by returning (code `done`) or by raising a KscheddError (its
+code). To let a client resume, put a token into the items (a resourceVersion) and accept the token as a parameter of the
+method.
 
-Uses: the session (session.py) through the `ClientServices` it implements.
+This module uses the session (session.py) only through the `ClientServices` that it implements.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kschedd.service.workers import Workers
 
 
 class Stream(Protocol):
-    """An open stream, for the function that fills it."""
+    """An open stream, for the function that sends its items."""
 
     @property
     def id(self) -> int: ...
@@ -50,7 +50,7 @@ class Stream(Protocol):
 
 @attrs.frozen
 class StreamAnswer:
-    """The answer of a method that opens a stream; others have more fields."""
+    """The answer of a method that opens a stream; subclasses have more fields."""
 
     stream: int
 
@@ -68,7 +68,7 @@ class Large:
     head: Mapping[str, Any]
     name: str
     values: Sequence[Any]
-    shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: encoded directly
+    shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: the value is encoded directly
     each: int = 8  # bytes per value while queued: a reference, or the size of data made for this response
 
     @property
@@ -103,7 +103,10 @@ class ClientServices(Protocol):
     def cancel_stream(self, stream_id: int) -> bool: ...
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
-        """Register a function to run when the session ends in any way; it replaces one with the same name."""
+        """Register a function that runs when the session ends for any reason.
+
+        It replaces a function with the same name.
+        """
 
 
 @attrs.define(eq=False)

@@ -9,8 +9,8 @@ requests.
 The work runs for a few milliseconds at a time, and the loop and the other clients run in between. So the loop is
 blocked for one slice at most, whatever the number of clients with long work.
 
-Owns: the waiting tasks.  No I/O.  Ends: never; the tasks of a client that disconnects are cancelled and release their
-slots.
+Owns: the waiting tasks. No I/O. The limiter never ends; the tasks of a client that disconnects are cancelled and
+release their slots.
 """
 
 import time
@@ -57,7 +57,7 @@ class FairLimiter:
         return sum(map(len, self._waiting.values()))
 
     async def acquire(self, client: str) -> None:
-        """Wait for a slot; the caller must `release` it."""
+        """Wait for a slot, which the caller must `release`."""
         await trio.lowlevel.checkpoint_if_cancelled()
         waiting = _Waiting()
         self._waiting.setdefault(client, deque()).append(waiting)
@@ -148,7 +148,7 @@ class Turns:
 
 
 class Uninterrupted(Turns):
-    """Turns for a single caller: its work runs to its end at once, outside of any event loop."""
+    """Turns for a single caller: the work runs to its end without pauses, outside of any event loop."""
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
         return run_steps(work)

@@ -31,7 +31,7 @@ class GivenUpError(Exception):
 
 @attrs.define(eq=False)
 class GivenUp:
-    """The cancellation token of a piece of work; its thread checks the token regularly.
+    """The cancellation token of a piece of work, which the work's thread checks regularly.
 
     With `pausing`, a check also pauses the thread for a moment from time to time. A thread that calls numpy often
     releases the interpreter lock for too short a time for the event loop to take it, and resets the switch interval.
@@ -72,7 +72,7 @@ class AtOnce:
 class WorkerPool:
     def __init__(self, threads: int = THREADS) -> None:
         self.slots = FairLimiter(threads, share=1)
-        self._threads = trio.CapacityLimiter(math.inf)  # the slots limit the number of threads
+        self._threads = trio.CapacityLimiter(math.inf)  # the slots already limit the number of threads
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         """Run `work` in a thread once this client has a slot; return its result or raise its exception."""
@@ -119,7 +119,7 @@ class _Slot:
 class FairShares:
     """The resources that all clients of HTTP and the socket share: time on the event loop, threads, slots for lists.
 
-    `large` are the slots for answers that grow with the cluster: four, at most one per client.
+    `large` are the slots for answers that grow with the cluster: four slots, at most one per client.
     """
 
     turns: Turns = attrs.field(factory=Turns)

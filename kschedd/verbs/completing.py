@@ -176,7 +176,7 @@ def _after(
 ) -> Iterable[CompletionCandidate]:
     parser = parser_of(verb.name)
     plain: list[str] = []
-    waits = ""  # the flag whose value is expected next
+    waits = ""  # the flag that the next word is the value of
     for word in words:
         if waits:
             if waits in ("-n", "--namespace"):
@@ -259,7 +259,7 @@ def _values(
             return [CompletionCandidate(choice) for choice in noted.choices] if noted is not None else ()
 
 
-#: the supported releases of Kubernetes; verbs do not import the configuration, and a test compares the two
+#: the supported releases of Kubernetes. Verbs do not import the configuration, so a test compares the two lists.
 VERSIONS: Final = ("1.34.1", "1.34", "1.35", "1.36", "1.37")
 
 
@@ -346,7 +346,7 @@ def _positional(
 def _of_kinds(
     verb: Verb, plain: Sequence[str], last: str, names: CompletionNames, namespace: str
 ) -> Iterable[CompletionCandidate]:
-    """Complete a kind and names of its objects, or KIND/NAME; for some verbs, labels after these."""
+    """Complete a kind and names of its objects, or KIND/NAME. For some verbs, complete labels after these."""
     if not plain:
         return [*_kinds(last, names), *_slashed(last, names, namespace)] if "/" in last else _kinds(last, names)
     if "/" in plain[0]:
@@ -375,7 +375,7 @@ def _of_kubelet(plain: Sequence[str], names: CompletionNames) -> Sequence[str]:
 def _of_object_set(
     plain: Sequence[str], last: str, names: CompletionNames, namespace: str
 ) -> Iterable[CompletionCandidate]:
-    """Complete the objects that `set image` and the like change: a kind and names, or KIND/NAME."""
+    """Complete the objects that `set image` and similar verbs change: a kind and names, or KIND/NAME."""
     if len(plain) == 1 and "/" not in last:
         return [*_kinds(last, names), *_slashed(last, names, namespace)]
     if "/" in last or len(plain) == 1:

@@ -1,6 +1,6 @@
 """set: images, resources and environment of a workload's containers; its other settings are those of the configuration.
 
-`set image|resources|env|serviceaccount` change objects, as kubectl's do. `set weight|plugin|…` change the configuration
+`set image|resources|env|serviceaccount` change objects, as in kubectl. `set weight|plugin|…` change the configuration
 of the scheduler (`kschedd.verbs.scheduler.config`). No word means both.
 """
 

@@ -99,7 +99,7 @@ RENAMED: Final[Mapping[str, str]] = {"count": "spread", "kinds": "api-resources"
 FAILED, WRONG_USE = 1, 2
 
 _NO_CONTAINERS: Final = "pods do not run containers. `describe pod NAME` and `events pod/NAME` show the state of a pod"
-#: kubectl's verbs that kschedd does not have, with the replacement
+#: kubectl's verbs that kschedd does not have, with their replacements
 INSTEAD: Final[Mapping[str, str]] = {
     **dict.fromkeys(("exec", "attach", "cp", "port-forward"), _NO_CONTAINERS),
     "proxy": "`run --http` (of the daemon) serves the REST API on loopback itself",
@@ -132,7 +132,7 @@ def group_members(group: str) -> list[tuple[str, str]]:
 
 
 def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
-    """Return the verb of that name. Raises UsageError with similar names, including those in `others`."""
+    """Find the verb of that name. Raises UsageError with similar names, including names in `others`."""
     verb = BY_NAME.get(word)
     if verb is None and word in INSTEAD:
         raise UsageError(f"{word} is not supported: {INSTEAD[word]}")
@@ -168,7 +168,7 @@ def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
 def run_words(session: VerbSession, words: Sequence[str], others: Sequence[str] = ()) -> int:
     """Run a command and return its exit status. Errors are written to standard error.
 
-    Raises ConnectionLostError and NoDaemonError: the caller decides whether the session goes on.
+    Raises ConnectionLostError and NoDaemonError, so that the caller decides whether the session continues.
     """
     from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 

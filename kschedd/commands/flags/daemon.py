@@ -1,4 +1,4 @@
-"""Flags of `kschedd run`, and the types of their values. `run` builds the daemon's options from them."""
+"""Flags of `kschedd run`, and the types of their values. `run` builds the daemon's options from these flags."""
 
 import argparse
 from functools import partial
@@ -45,8 +45,10 @@ def add_daemon_flags(parser: Any) -> None:
         type=_boolean,
         const=True,
         metavar="BOOL",
-        help="schedule only while this daemon holds the lease (requires --schedule; default: as the "
-        "configuration has, else true)",
+        help=(
+            "schedule only while this daemon holds the lease (requires --schedule; default: the value in the "
+            "configuration, else true)"
+        ),
     )
     _add_controller_flags(parser)
 
@@ -237,7 +239,7 @@ def _add_audit_flags(parser: Any) -> None:
 
 
 def _boolean(text: str) -> bool:
-    """Parse a boolean as Go's flags do. Raises ArgumentTypeError."""
+    """Parse a boolean in the syntax of Go's flags. Raises ArgumentTypeError."""
     if text in ("1", "t", "T", "true", "TRUE", "True"):
         return True
     if text in ("0", "f", "F", "false", "FALSE", "False"):

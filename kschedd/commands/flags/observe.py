@@ -61,7 +61,7 @@ class Observed:
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> "Observed":
-        """Create the observers. Raises OutputFileError if a file cannot be written after the run."""
+        """Create the observers. Raises OutputFileError if a file will not be writable after the run."""
         if options.redact and options.report is None:
             raise RedactWithoutReportError
         made = cls(options.report, options.redact, getattr(options, "trace", None))
@@ -75,7 +75,7 @@ class Observed:
         return made
 
     def begin(self, engine: "Engine") -> None:
-        """Observe this engine from now on."""
+        """Attach the observers to this engine."""
         if self._report is not None:
             from kschedd.report.collector import ReportCollector
 
@@ -118,7 +118,7 @@ def _observed(path: Path) -> Iterator[None]:
 
 
 def checked_of(report: "CheckReport") -> "Checked":
-    """Return the result of `check` in the form that the report shows."""
+    """Return the result of `check` in the form that the report uses."""
     from kschedd.printing.reports.checking import verdict
     from kschedd.report.model import Checked, UnplacedHere
 

@@ -53,7 +53,7 @@ def version_of(options: argparse.Namespace) -> "KubernetesVersion":
 
 
 def with_ties(options: argparse.Namespace, version: "KubernetesVersion") -> "KubernetesVersion":
-    """Return the version with ties as set by --ties."""
+    """Return the version with the tie-breaking that --ties selects."""
     return version.with_random_ties() if options.ties == "random" else version
 
 
@@ -85,7 +85,7 @@ def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
 
 
 def wants_gates(options: argparse.Namespace) -> bool:
-    """Print the list of feature gates if `--feature-gates help` requests it; return whether it does."""
+    """Print the list of feature gates for `--feature-gates help`; return whether the list was printed."""
     if "help" not in options.feature_gates:
         return False
     from kschedd.config.versions.feature_gates import listing

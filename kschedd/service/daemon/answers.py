@@ -1,4 +1,4 @@
-"""Answers of the methods over the process, its plugins and its files."""
+"""Answers of the methods on the process, its plugins and its files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any

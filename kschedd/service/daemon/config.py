@@ -1,4 +1,4 @@
-"""Methods over the configuration: origins of its values, configuration files, changes at run time, and undoing them."""
+"""Methods on the configuration: origins of its values, configuration files, changes at run time, and undo."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -60,8 +60,10 @@ class ConfigMethods(Methods):
     @method(
         "config.values",
         reads=True,
-        doc="Returns every value in effect with its origin: file and line, a flag, a change at run time, or the "
-        "release whose default it is.",
+        doc=(
+            "Returns every value in effect with its origin: file and line, a flag, a change at run time, or the "
+            "release that has this default."
+        ),
         returns="paths have profiles and plugins by name",
         answer=Sequence[ConfiguredValue],
     )
@@ -72,7 +74,10 @@ class ConfigMethods(Methods):
         "config.check",
         (_TEXT, _SOURCE, _UPGRADE_TO, _KUBE_VERSION),
         reads=True,
-        doc="Checks a configuration file and returns all its faults. Files that it names are not read.",
+        doc=(
+            "Checks a configuration file and returns all its faults. Files that the configuration refers to are not "
+            "read."
+        ),
         answer=CheckedConfig,
     )
     async def check(self, call: Call) -> Any:
@@ -127,7 +132,7 @@ class ConfigMethods(Methods):
                 "profile",
                 "string",
                 False,
-                doc="its schedulerName; for all changes except backoff, parallelism, flush, all",
+                doc="schedulerName of the profile; for all changes except backoff, parallelism, flush, all",
             ),
             Param("plugin", "string", False, doc="weight, plugin-on, plugin-off, args"),
             Param("points", "string[]", False, doc="plugin-on, plugin-off: only these extension points"),
@@ -192,7 +197,7 @@ def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
 
 
 def whole_config(owner: SchedulingDriver, text: str, source: str) -> Config:
-    """Return a configuration file as the scheduler would use it. `source` is its name in messages.
+    """Return a configuration file as the scheduler would use it. `source` is the name of the file in messages.
 
     Values set by flags are not part of the file. Raises ConfigErrors.
     """

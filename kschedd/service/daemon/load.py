@@ -1,4 +1,4 @@
-"""The method cluster.load: it loads a dump of a cluster unchanged into this one."""
+"""The method cluster.load, which loads a dump of a cluster unchanged into this cluster."""
 
 from functools import partial
 from itertools import groupby
@@ -22,7 +22,7 @@ from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 
 _COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
-_AT_ONCE = 32  # manifests applied in one request to the store: 3 ms each for existing pods
+_AT_ONCE = 32  # manifests applied in one request to the store (3 ms each for existing pods)
 _FREED = 64  # objects freed at once
 _OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
 
@@ -41,7 +41,8 @@ class LoadMethods(Methods):
         ),
         outside=True,
         doc="Loads a dump: objects keep uid, status, times and owners, bound pods stay on their nodes, and nothing is "
-        "admitted or created a second time. All objects become visible at once. Objects without a uid are applied "
+        "admitted or created a second time. All objects become visible at the same moment. Objects without a uid "
+        "are applied "
         "as manifests afterwards.",
         answer=LoadedAnswer,
     )
@@ -99,7 +100,7 @@ class LoadMethods(Methods):
 
 
 def _free(prepared: Prepared, given_up: GivenUp) -> None:
-    """Free the objects in parts: freeing tens of thousands at once would block all threads."""
+    """Free the objects in parts, because freeing tens of thousands in one step would block all threads."""
     for values in (prepared.manifests, prepared.objects):
         while values:
             del values[-_FREED:]
@@ -114,7 +115,7 @@ def _schedulers(given: Any) -> dict[str, str]:
 
 
 def _present(store: Any) -> frozenset[tuple[str, str, str]]:
-    """Return the objects that a dump may refer to."""
+    """Return the objects of the cluster that a dump may refer to."""
     return frozenset(
         (obj.kind, obj.namespace, obj.name)
         for kind in (*_COMPLETED, *_OWNERS)

@@ -1,4 +1,4 @@
-"""The method over metrics, gathered from the actors."""
+"""The method on metrics, which are collected from the actors."""
 
 import os
 from functools import cache, partial
@@ -53,7 +53,10 @@ async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
 
 
 async def text_of(families: list[MetricFamily], process: bool = False) -> str:
-    """Return the families in Prometheus' text format, written in a thread: a series for each pod makes many lines."""
+    """Return the families in Prometheus' text format.
+
+    Runs in a thread, because a series for each pod makes many lines.
+    """
     return await in_thread(partial(_text_of, families, process))
 
 

@@ -1,4 +1,4 @@
-"""Methods over out-of-tree plugins: their list and sources, and reloading a changed file."""
+"""Methods on out-of-tree plugins: list the plugins and their sources, and reload a changed file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ class PluginMethods(Methods):
     @method(
         "plugins.list",
         reads=True,
-        doc="Lists out-of-tree plugins: those of `--plugin` files and of installed packages.",
+        doc="Lists out-of-tree plugins of `--plugin` files and of installed packages.",
         answer=Sequence[PluginAnswer],
     )
     async def list(self, call: Call) -> Any:

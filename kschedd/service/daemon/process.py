@@ -1,4 +1,4 @@
-"""Methods over the process: information about the daemon, and how to stop it."""
+"""Methods on the process: information about the daemon, and shutdown."""
 
 import os
 import time

@@ -1,9 +1,9 @@
-"""A sampling profiler of this process: every few milliseconds a thread samples the stacks of all threads.
+"""A sampling profiler of this process: a thread samples the stacks of all threads every few milliseconds.
 
-A sample occupies the interpreter for some tens of microseconds. A stack is listed outermost first, each frame as
-`module:function`. Frames outside a Trio task are left out, so that the stacks of the loop begin with the task's own
-function (`kschedd.actors.objects.store:StoreActor.run`), which names the actor. A waiting thread is `IDLE`: its
-innermost frame is in a module that only waits.
+A sample blocks the interpreter for some tens of microseconds. A stack is listed outermost first, each frame as
+`module:function`. Frames outside a Trio task are omitted, so the stacks of the loop begin with the task's own function
+(`kschedd.actors.objects.store:StoreActor.run`), which names the actor. A waiting thread is `IDLE`: its innermost frame
+is in a module that only waits.
 """
 
 import sys
@@ -18,7 +18,7 @@ import attrs
 
 IDLE: Final = "(idle)"
 _DEEPEST: Final = 100
-#: By module: functions in which a thread waits.
+#: Functions in which a thread waits, by module.
 _WAITING: Final = {
     "trio._core._io_epoll": frozenset(("get_events",)),
     "trio._core._thread_cache": frozenset(("_work",)),
@@ -30,7 +30,7 @@ _TASKS_BEGIN: Final = "unrolled_run"
 
 @attrs.frozen
 class StackSample:
-    """The stack of a thread: its name, and the frames, outermost first; (IDLE,) if it waited."""
+    """The stack of a thread: its name and its frames, outermost first. A waiting thread has the frames (IDLE,)."""
 
     thread: str
     frames: tuple[str, ...]
@@ -72,7 +72,7 @@ def sample(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Sampled:
-    """Sample for `seconds`, at least once; call this in a separate thread."""
+    """Sample for `seconds`, at least one time. Call this function in a separate thread."""
     own, stacks, looks = threading.get_ident(), Counter[StackSample](), 0
     began = clock()
     while True:

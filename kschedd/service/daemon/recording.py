@@ -1,4 +1,4 @@
-"""Methods to record a daemon's run from now on: `recording.start` and `recording.stop`."""
+"""Methods that record a daemon's run from now on: `recording.start` and `recording.stop`."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ class RecordingMethods(Methods):
         ),
         doc="Records the run from now on, beginning with the state of the cluster, for `kschedd replay`. First waits, "
         "without starting new attempts, until running attempts and bindings are done. Not available over the "
-        "network, nor with out-of-tree plugins: those need `run --record`.",
+        "network, nor with out-of-tree plugins, which require `run --record`.",
         answer=RecordingState,
     )
     async def start(self, call: Call) -> Any:
@@ -41,7 +41,7 @@ class RecordingMethods(Methods):
 
     @method(
         "recording.stop",
-        doc="Ends the recording, whichever client started it. The file is complete when this returns.",
+        doc="Ends the recording, even if another client started it. The file is complete when this method returns.",
         answer=RecordingState,
     )
     async def stop(self, call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""The method snapshot.get: the whole state of the cluster at one version, for a file."""
+"""The method snapshot.get, which returns the whole state of the cluster at one version."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ class SnapshotMethods(Methods):
         "snapshot.get",
         reads=True,
         doc="Returns every stored object at one version, with uid, resourceVersion and managedFields, and the data of "
-        "Secrets. `kschedd snapshot save` writes it to a file.",
+        "Secrets. `kschedd snapshot save` writes the result to a file.",
         answer=SnapshotAnswer,
         large=True,
     )

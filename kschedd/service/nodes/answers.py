@@ -1,4 +1,4 @@
-"""Answers of the methods over nodes."""
+"""Answers of the methods on nodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -11,7 +11,7 @@ Amounts = Mapping[Annotated[str, "resource"], Sequence[int]]
 
 @attrs.frozen
 class UsageAnswer:
-    """The usage of nodes in columns; a node has the same index in each."""
+    """The usage of nodes in columns. A node has the same index in each column."""
 
     nodes: Annotated[Sequence[Text], "by name"]
     zones: Sequence[Text]

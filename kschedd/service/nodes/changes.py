@@ -1,4 +1,4 @@
-"""Methods over nodes: adding similar ones, cordon, uncordon, taint."""
+"""Methods on nodes: add copies, cordon, uncordon, taint."""
 
 from collections.abc import Callable, Sequence
 from itertools import count as numbers
@@ -36,11 +36,11 @@ class NodeMethods(Methods):
         (
             Param("like", "string", doc="the node to copy"),
             Param("count", "integer", False, 1, "number of nodes", (), 1, MOST_ADDED),
-            Param("prefix", "string|null", False, doc="prefix of their names; null: the copied node's name"),
+            Param("prefix", "string|null", False, doc="prefix of the new nodes' names; null: the copied node's name"),
         ),
         doc="Creates copies of an existing node with its labels, taints, capacity, CSI drivers and devices, but "
-        "without its individual or current state, such as addresses, cordoning or not being ready. Creates all of "
-        "them or none.",
+        "without its individual or current state, such as addresses, cordoning or not being ready. Creates all "
+        "copies or none.",
         returns="the names: the prefix and the first free numbers",
         answer=Sequence[Annotated[str, "name"]],
     )
@@ -103,7 +103,7 @@ def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: G
 
 
 async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object], Request]) -> ChangeAnswer:
-    """Serve the request that `make` creates for the node; return the answer to a change."""
+    """Serve the request that `make` creates for the node; return the answer for a change."""
     name = call["name"]
     executor = Executor.of(cluster, call)
     response = await executor.edit(lambda store: store.get("Node", "", name), lambda store, node: make(node))

@@ -1,4 +1,4 @@
-"""Methods over the lifecycle of nodes: kubelets that stop and start, zones, and pods that leave."""
+"""Methods on the lifecycle of nodes: kubelets that stop and start, zones, and pods that will be evicted."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -67,8 +67,10 @@ class LifecycleMethods(Methods):
     @method(
         "nodes.zones",
         reads=True,
-        doc="Returns the zones of the cluster with their state in the node lifecycle controller and the rate at which "
-        "their nodes get NoExecute taints; and the nodes whose state is about to change.",
+        doc=(
+            "Returns the zones of the cluster with their state in the node lifecycle controller and the rate at which"
+            " their nodes get NoExecute taints. Also returns the nodes that are about to change their state."
+        ),
         answer=ZonesAnswer,
     )
     async def zones(self, call: Call) -> Any:

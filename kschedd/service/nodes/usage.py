@@ -1,4 +1,4 @@
-"""The method over resource requests of all nodes, from the scheduler's columns."""
+"""The method on resource requests of all nodes, from the scheduler's columns."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ class UsageMethods(Methods):
         "nodes.usage",
         reads=True,
         doc="Returns the resources requested on every node as the scheduler counts them, including pods that are "
-        "about to be bound. One array for each column; a node has the same index in all of them.",
+        "about to be bound. The answer has one array for each column; a node has the same index in all arrays.",
         answer=UsageAnswer,
     )
     async def usage(self, call: Call) -> Any:
@@ -27,7 +27,7 @@ class UsageMethods(Methods):
 
 
 def node_usage(driver: SchedulingDriver) -> UsageAnswer:
-    """Return the columns, sorted by node name: a few milliseconds at 5,000 nodes."""
+    """Return the columns, sorted by node name. Takes a few milliseconds at 5,000 nodes."""
     table = driver.machine.cluster.table
     ordered = sorted(table.row_of.items())
     rows = np.array([row for _, row in ordered], dtype=np.int64)

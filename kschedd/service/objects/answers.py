@@ -1,4 +1,4 @@
-"""Answers of the methods over objects."""
+"""Answers of the methods on objects."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

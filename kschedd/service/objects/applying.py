@@ -157,7 +157,7 @@ class ApplyOutcome:
     refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
 
     def tell(self) -> "ApplyOutcome":
-        """Return the same outcome with its rejections among the errors."""
+        """Return this outcome with its rejections added to the errors."""
         for one, refusal in self.refused:
             if isinstance(refusal, Invalid | StrictDecodingError):
                 self.errors += [_fault(one.fault(fault), one) for fault in refusal.faults]
@@ -168,7 +168,7 @@ class ApplyOutcome:
         return self
 
     def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
-        """Return the same outcome with each object replaced by `here(object)`."""
+        """Return this outcome with each object replaced by `here(object)`."""
         self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
         return self
 
@@ -235,7 +235,7 @@ class Applier:
 
 
 def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: ClusterWriter) -> None:
-    """Add the outcome of one object."""
+    """Record the outcome of one object."""
     obj = response.object
     outcome.results.append(AppliedObject(obj, response.action, store.kind_of(obj.raw).resource))
     if response.warnings:  # finding the line parses the text a second time

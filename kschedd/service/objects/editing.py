@@ -1,7 +1,7 @@
 """Small changes to existing objects, as requests: scale, label, annotate, cordon, taint, delete.
 
-Each function creates the request that kubectl would send after reading the object. It raises RpcError with kubectl's
-message if kubectl would send none.
+Each function creates the request that kubectl would send after reading the object. If kubectl would send no request,
+the function raises RpcError with kubectl's message.
 """
 
 import re
@@ -49,7 +49,7 @@ def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
 
 
 def change_result(response: Response) -> ChangeAnswer:
-    """Return the answer to a change: the object, the changed fields, and warnings."""
+    """Return the answer for a change: the object, the changed fields, and warnings."""
     new, old = response.object, response.before
     assert old is not None, "an object that is changed was there before"
     changed = changed_paths(without_entries(old.raw), without_entries(new.raw))
@@ -63,7 +63,10 @@ def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = F
 
 
 def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None = None) -> Request:
-    """Return the request to set an object's replicas. Raises RpcError if its current number is not `current`."""
+    """Return the request to set an object's replicas.
+
+    Raises RpcError if the object's current number of replicas is not `current`.
+    """
     if replicas < 0:
         raise RpcError("invalid", f"replicas: {replicas}: must be 0 or more", {"replicas": replicas})
     before = replicas_of(store, obj)
@@ -129,7 +132,7 @@ def taint(old: Object, wanted: Sequence[str], overwrite: bool) -> Request:
 
 
 def _read_taint(text: str) -> tuple[str, str, str, bool]:
-    """Return key, value, effect, and whether to remove it."""
+    """Parse a taint. Return key, value, effect, and whether to remove the taint."""
     found = _TAINT.fullmatch(text)
     effect = (found and found["effect"]) or ""
     away = bool(found and found["away"])
@@ -141,7 +144,7 @@ def _read_taint(text: str) -> tuple[str, str, str, bool]:
 
 @attrs.frozen
 class Deletion:
-    """The parameters of `objects.delete`. Raises RpcError if they are contradictory."""
+    """The parameters of `objects.delete`. Raises RpcError if the parameters contradict each other."""
 
     kind: str
     name: str | None

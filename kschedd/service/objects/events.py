@@ -35,7 +35,7 @@ class EventMethods(Methods):
             Param("limit", "integer", False, doc="maximum number; the latest are returned", minimum=0),
         ),
         reads=True,
-        doc="Returns the latest events, the newest last; equal ones are merged with a count.",
+        doc="Returns the latest events, the newest last. Equal events are merged with a count.",
         large=True,
         answer=EventsAnswer,
     )
@@ -70,7 +70,7 @@ class EventMethods(Methods):
         ),
         reads=True,
         doc="Follows the events of the scheduler. To resume after a break, pass the last number seen and the "
-        "instance. The error is `gone` if that is too long ago, or belongs to another run of the daemon: list "
+        "instance. The error is `gone` if the number is too old, or belongs to another run of the daemon: list "
         "again.",
         answer=EventsWatchAnswer,
         item=WatchedEvent,
@@ -108,7 +108,7 @@ async def follow(
     item: Callable[[EventSeries], Any],
     stream: Stream,
 ) -> None:
-    """Send the scheduler's events after number `seen` as they occur, converted by `item`, until the daemon ends."""
+    """Send the scheduler's events after number `seen` when they occur, converted by `item`, until the daemon ends."""
     bell = Doorbell()
     ask = cluster.log.query
     await ask(lambda log: log.subscribers.add(bell))
@@ -153,7 +153,7 @@ def _event_answer(series: EventSeries) -> EventAnswer:
 
 
 def _fault(fault: ObjectFault) -> EventAnswer:
-    """Return an event about an object that some part of the daemon cannot handle."""
+    """Return an event about an object that a part of the daemon cannot process."""
     return EventAnswer(
         time=stamp(fault.first_s),
         last_seen=stamp(fault.last_s),

@@ -1,4 +1,4 @@
-"""Resolution of kinds and objects: a caller's words are matched with the contents of the store."""
+"""Resolution of kinds and objects: names in calls are matched with the contents of the store."""
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup

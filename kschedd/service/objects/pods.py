@@ -52,8 +52,10 @@ class PodMethods(Methods):
             Param("resource_version", "integer", False, doc="precondition: only this version of the pod"),
             DRY_RUN,
         ),
-        doc="Deletes a pod if its disruption budget allows it now; otherwise the error is `too_many_requests`. A pod "
-        "that is Pending, has finished or is being deleted needs no budget.",
+        doc=(
+            "Deletes a pod if its disruption budget allows it now; otherwise the error is `too_many_requests`. A pod "
+            "that is Pending, has finished or is being deleted is not subject to a budget."
+        ),
         answer=EvictionAnswer,
     )
     async def evict(self, call: Call) -> Any:

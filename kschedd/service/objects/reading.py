@@ -1,4 +1,4 @@
-"""Methods that read objects: single objects, lists, the available kinds, and watches."""
+"""Methods that read objects: get, list, watch, and the available kinds."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ from kschedd.values import in_parts
 
 Raw = Mapping[str, Any]
 
-_ITEMS = 500  # watch events sent at once
+_ITEMS = 500  # maximum number of watch events per message
 _LONGEST_PAUSE_S = 60
 
 
@@ -112,8 +112,8 @@ class ReadingMethods(Methods):
         ),
         reads=True,
         doc="Follows changes; the kind Event includes the scheduler's events. To resume after a break, pass the last "
-        "resource_version seen and the epoch. The error is `gone` if that is too long ago, or of another history "
-        "than this daemon's: list again. A stream that falls too far behind ends with `too_slow`.",
+        "resource_version seen and the epoch. The error is `gone` if the version is too old, or belongs to "
+        "another history than this daemon's: list again. A stream that falls too far behind ends with `too_slow`.",
         answer=WatchAnswer,
         item=WatchItem,
     )
@@ -166,7 +166,7 @@ def _metadata(raw: Raw) -> Raw:
 
 
 def _shown(metadata_only: bool, fields: Sequence[str] | None, managers: bool = False) -> Callable[[Raw], Raw]:
-    """Return a function that selects the sent part of an object; managedFields are included only on request."""
+    """Return a function that selects the part of an object to send; managedFields are included only on request."""
     known = with_resolved_entries if managers else without_entries
     if fields is None and not metadata_only:
         return known

@@ -1,4 +1,4 @@
-"""Methods that write objects. They build requests and shape answers; the store does the work."""
+"""Methods that write objects. The methods build requests and format answers; the store performs the requests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -88,9 +88,9 @@ class WritingMethods(Methods):
             Param("force_conflicts", "boolean", False, False, "`server_side`: take over fields of other managers"),
         ),
         doc="Creates or changes objects, like `kubectl apply`. An invalid manifest does not affect the others, unless "
-        "`atomic`. Lists and multiple documents are accepted. With `server_side` an object gets the fields that "
-        "its `field_manager` states, and loses fields that only this manager stated before; a field that another "
-        "manager owns with another value is a `conflict`.",
+        "`atomic`. Lists and multiple documents are accepted. With `server_side` an object gets the fields in the"
+        " manifest of its `field_manager`, and loses fields that only this manager set before. A field that "
+        "another manager owns with another value is a `conflict`.",
         answer=ApplyAnswer,
     )
     async def apply(self, call: Call) -> Any:
@@ -167,7 +167,7 @@ class WritingMethods(Methods):
         return await self._written(call, "update", "default", options)
 
     async def _written(self, call: Call, verb: Verb, namespace: str, options: WriteOptions) -> Any:
-        """Write the object of a manifest, in this namespace if it names none."""
+        """Write the object of a manifest, in this namespace if the manifest has none."""
         raw = call["manifest"]
         request = Request(verb, namespace=namespace_for(raw, namespace), body=raw, options=options)
         executor = Executor.of(self._cluster, call)
@@ -233,8 +233,8 @@ class WritingMethods(Methods):
         ),
         doc="Changes fields of one object. A `strategic` patch (the default, as in kubectl) merges maps, and lists of "
         "named items by their keys; it supports `$patch`, `$setElementOrder/…`, `$deleteFromPrimitiveList/…` and "
-        "`$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is RFC 6902. Custom resources accept only "
-        "the latter two.",
+        "`$retainKeys`. `merge` is RFC 7386: lists are replaced. `json` is RFC 6902. Custom resources accept only"
+        " `merge` and `json`.",
         answer=ChangeAnswer,
     )
     async def patch(self, call: Call) -> Any:

@@ -1,1 +1,1 @@
-"""The effects of requests on objects: one function per operation, on a store, without waiting."""
+"""Operations on objects: one function per operation, which runs on a store without waiting."""

@@ -1,6 +1,6 @@
-"""The binding subresource: it gives a pod its node, and the annotations of the Binding.
+"""The binding subresource, which sets a pod's node and the annotations of the Binding.
 
-Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST).
+Source: Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST).
 Raises: ApiError.
 """
 
@@ -41,7 +41,7 @@ def bind(store: ClusterWriter, request: Request, warnings: list[str]) -> Respons
 
 
 def _target(target: Mapping[str, Any]) -> str:
-    """Return the name of the node that the pod gets. Raises Refused."""
+    """Return the name of the node in the Binding. Raises Refused."""
     faults: list[FieldError] = []
     if target.get("kind") not in (None, "", "Node"):
         why = f'Unsupported value: "{target["kind"]}": supported values: "Node", "<empty>"'
@@ -55,7 +55,7 @@ def _target(target: Mapping[str, Any]) -> str:
 
 
 def named_as_path(request: Request, raw: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    """Return the metadata of a Binding or an Eviction, whose name and namespace must be those of the path."""
+    """Return the metadata of a Binding or an Eviction. Its name and namespace must equal those of the path."""
     meta = raw.get("metadata") or {}
     if not isinstance(meta, Mapping):
         raise BadRequest(kind, request.name, f"metadata of the {kind} is no mapping")

@@ -1,8 +1,8 @@
 """The operations that read objects: get and list, at the latest or an earlier version, and in pages.
 
-An earlier version is computed from the current objects and the log of writes, which has each object before its change.
-Lists are sorted and selected in slices. Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go,
-apiserver/pkg/storage/cacher. Raises: ApiError, FieldLabelError.
+An earlier version is computed from the current objects and the log of writes, which contains each object before its
+change. Lists are sorted and selected in slices. Source: Source: Kubernetes v1.34,
+apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher. Raises: ApiError, FieldLabelError.
 """
 
 from bisect import bisect_right
@@ -24,13 +24,13 @@ from kschedd.store.objects.listing import by_namespace, in_order
 from kschedd.store.objects.log import WatchEvent
 from kschedd.values import run_steps
 
-FEW: Final = 256  # number of objects that are sorted without yielding
+FEW: Final = 256  # maximum number of objects that are sorted without yielding
 _LOOKED_AT: Final = 200
 
 
 @attrs.frozen(eq=False)
 class ListPage:
-    """Objects in order at `version`; `more` is the key of the last one if others follow."""
+    """Objects in order at `version`. If more objects follow, `more` is the key of the last object."""
 
     objects: Sequence[Object]
     version: int
@@ -57,7 +57,7 @@ async def get(cluster: ClusterBackend, request: Request) -> Object:
 
 
 async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> ListPage:
-    """Return the objects that the request selects. Raises Gone if the log does not reach back to the version."""
+    """Return the objects that the request selects. Raises Gone if the log no longer contains the version."""
     options = request.reading
     if options.selected_in is not None:
         check_field_selector(options.selected_in, options.fields)
@@ -108,7 +108,7 @@ def _selects_name(options: ReadOptions) -> bool:
 def _undone(
     present: Sequence[Sequence[Object]], events: Sequence[WatchEvent], namespace: str | None
 ) -> Generator[None, None, Sequence[Sequence[Object]]]:
-    """Yield steps and return the objects before these events."""
+    """Yield steps and return the objects as they were before these events."""
     there = {obj.key: obj for space in present for obj in space}
     yield
     for number, event in enumerate(reversed(events)):
@@ -123,7 +123,7 @@ def _undone(
 
 
 def _page(found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]]) -> ListPage:
-    """Return a page of the objects found. `others` are the objects from which a selector chose.
+    """Return a page of the objects found. `others` are the objects from which the selector chose.
 
     A full page reports that more may follow if any of `others` does, as in kube-apiserver.
     """

@@ -1,4 +1,4 @@
-"""The scheduler's events as objects: they are in memory, and listed among the stored objects of kind Event."""
+"""The scheduler's events as objects. They are kept in memory, and listed among the stored objects of kind Event."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ EVENT = "Event"
 async def with_recorded_events(
     cluster: ClusterBackend, stored: Iterable[Sequence[Object]], namespace: str | None
 ) -> list[Sequence[Object]]:
-    """Return the stored events and the scheduler's, by namespace like `ClusterReader.present`."""
+    """Return the stored events and the scheduler's events, by namespace like `ClusterReader.present`."""
     return by_namespace((*stored, await recorded_events(cluster, namespace)))
 
 
@@ -38,13 +38,13 @@ async def recorded_events(cluster: ClusterBackend, namespace: str | None) -> lis
 
 
 def _uids(store: ClusterReader, pods: Sequence[tuple[str, str]]) -> list[str]:
-    """Return the uid of each of these pods; "" for a deleted one."""
+    """Return the uid of each of these pods; "" for a deleted pod."""
     found = (store.find("Pod", namespace, name) for namespace, name in pods)
     return ["" if pod is None else pod.uid for pod in found]
 
 
 def as_object(series: EventSeries) -> dict[str, Any]:
-    """Return an event of the scheduler as the Event object that kube-scheduler would have written."""
+    """Convert an event of the scheduler to the Event object that kube-scheduler would have written."""
     first = series.first
     return {
         "apiVersion": "v1",

@@ -1,7 +1,7 @@
 """The scale subresource: the desired and current number of pods of a workload or a custom resource.
 
-Source: Kubernetes v1.34, pkg/registry/apps/*/storage; apiextensions-apiserver/pkg/registry/customresource/etcd.go.
-Raises: ApiError.
+Source: Source: Kubernetes v1.34, pkg/registry/apps/*/storage;
+apiextensions-apiserver/pkg/registry/customresource/etcd.go. Raises: ApiError.
 """
 
 from collections.abc import Mapping
@@ -33,7 +33,10 @@ _NOT_SET: Final = -(2**31)  # replicas that a patch leaves unset
 
 
 def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScalePaths:
-    """Return the paths of an object's scale. Raises NoScale if its kind, or its definition, has none."""
+    """Return the paths of an object's scale.
+
+    Raises NoScale if the kind, or its definition, has no scale subresource.
+    """
     if store.kind_of(obj.raw).known:
         if obj.kind not in SCALABLE:
             raise NoScale(obj.kind)
@@ -116,7 +119,7 @@ def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, 
 
 
 def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
-    """Apply a Scale server-side: its manager owns the workload's `spec.replicas`, by this subresource."""
+    """Apply a Scale server-side: its manager then owns the workload's `spec.replicas`, through this subresource."""
     options = request.options
     check_patch_options(options.manager, options.force, applied=True)
     config = placed(store, request, request.body, warnings)
@@ -146,7 +149,10 @@ def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
 
 
 def _check_replicas(name: str, replicas: int, paths: ScalePaths) -> None:
-    """Raise InvalidScale for a negative number; a custom resource is checked by the validation of the object."""
+    """Raise InvalidScale for a negative number.
+
+    For a custom resource the validation of the object checks the number.
+    """
     if replicas < 0 and paths is BUILT_IN:
         raise InvalidScale(name, (_below_zero(replicas),))
 

@@ -1,6 +1,6 @@
-"""Dispatch of a write to its operation for its user, with all resulting warnings.
+"""Dispatch of a write to its operation, on behalf of a user, with all resulting warnings.
 
-All writes of clients go through `serve`: over HTTP or the socket, in the daemon's cluster, a fork or a cluster in
+All writes of clients go through `serve`: over HTTP or the socket, and in the daemon's cluster, a fork or a cluster in
 virtual time.
 """
 

@@ -3,7 +3,7 @@
 An Event belongs to the core group or to events.k8s.io. An autoscaler has the version v1 or v2. Objects are stored in
 the version in which they were written, and converted for requests in another version.
 
-Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
+Source: Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
 """
 
 from typing import Any, Final
@@ -54,7 +54,7 @@ _SELECTED: Final[dict[str, str]] = {
 
 
 def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSelector | None:
-    """Return a field selector of this version with the fields of the stored version. Raises FieldLabelError."""
+    """Convert a field selector of this version to the fields of the stored version. Raises FieldLabelError."""
     if selector is None or not api_version.startswith("events.k8s.io/"):
         return selector
     for each in selector.requirements:
@@ -65,7 +65,10 @@ def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSe
 
 
 def converted(raw: Raw, api_version: str) -> Raw:
-    """Return the object in this version, with all its managed fields; the same object if no conversion is needed."""
+    """Return the object in this version, with all its managed fields.
+
+    If no conversion is needed, return the given object.
+    """
     raw = with_resolved_entries(raw)
     kind = raw.get("kind")
     if kind == "Event":
@@ -94,7 +97,7 @@ def _event(raw: Raw, api_version: str) -> dict[str, Any]:
 
 
 def _without_zero(raw: Raw) -> Raw:
-    """Return an autoscaler of v2 without a zero `currentReplicas`; v1 keeps it."""
+    """Return an autoscaler of v2 without a zero `currentReplicas`; v1 keeps the zero."""
     status = raw.get("status") or {}
     if raw["apiVersion"] == "autoscaling/v1" or status.get("currentReplicas", 1) != 0:
         return raw

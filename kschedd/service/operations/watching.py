@@ -36,7 +36,7 @@ class Watching:
     after: int = 0  # events up to this version are not part of the watch
 
     def change(self, event: WatchEvent) -> Change | None:
-        """Return the change of the selection that the event causes; None if there is none."""
+        """Return the change of the selection that the event causes, or None if the event causes no change."""
         new = event.new
         if event.version <= self.after or (self.request.namespace and new.namespace != self.request.namespace):
             return None

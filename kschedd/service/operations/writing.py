@@ -1,6 +1,6 @@
 """The operations that write an object: create, update, patch and server-side apply.
 
-Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go).
+Source: Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go).
 Raises: ApiError.
 """
 
@@ -18,7 +18,7 @@ from kschedd.store.errors import BadRequest, DefinitionTerminating, Refused
 from kschedd.store.field_validation import known_fields, submitted
 from kschedd.store.patches.patching import check_patch_options
 
-#: Kinds for which an update creates a missing object.
+#: Kinds that an update creates if the object is missing.
 _MADE_BY_UPDATE: Final = frozenset(
     "Lease Endpoints Event LimitRange Service Role RoleBinding ClusterRole ClusterRoleBinding".split()
 )
@@ -126,7 +126,7 @@ def placed(store: ClusterWriter, request: Request, raw: dict[str, Any], warnings
     """Return the object in the request's namespace. Raises BadRequest if it has another namespace or name."""
     given = raw.get("metadata") or {}
     if not isinstance(given, Mapping):
-        return raw  # reported by the validation of the object
+        return raw  # the validation of the object reports this fault
     if not (request.namespace or request.name or given.get("ownerReferences")):
         return raw
     meta = dict(given)
@@ -145,7 +145,7 @@ def placed(store: ClusterWriter, request: Request, raw: dict[str, Any], warnings
 
 
 def check_name(meta: Raw, kind: str, name: str) -> None:
-    """Raise BadRequest if the metadata of an object does not have the name that the request is for."""
+    """Raise BadRequest if the metadata of an object does not have the name in the request."""
     if not meta.get("name"):
         why = f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
         raise BadRequest(kind, name, why)
@@ -161,7 +161,7 @@ def _drop_repeated(meta: dict[str, Any], owners: Sequence[Any], warnings: list[s
     repeated = []
     for owner in owners:
         if not isinstance(owner or {}, Mapping):
-            return  # reported by the validation of the object
+            return  # the validation of the object reports this fault
         uid = str((owner or {}).get("uid"))
         if uid in kept:
             repeated.append(uid)

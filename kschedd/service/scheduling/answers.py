@@ -1,4 +1,4 @@
-"""Answers of the methods over the scheduler, besides explanations."""
+"""Answers of the methods on the scheduler, except explanations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any

@@ -88,8 +88,10 @@ class DebugMethods(Methods):
     @method(
         "debug.watch",
         reads=True,
-        doc="Sends the debugger's state now, and at each change. There is no position to resume from: each item is "
-        "the whole state, so call it again after a break.",
+        doc=(
+            "Sends the debugger's state now, and at each change. There is no position to resume from: each item is "
+            "the whole state, so call this method again after a break."
+        ),
         answer=StreamAnswer,
         item=DebuggerState,
     )
@@ -116,8 +118,10 @@ class DebugMethods(Methods):
                 "keep", "boolean", False, doc="keep this client's settings after its connection ends; null: unchanged"
             ),
         ),
-        doc="Gives this client control of the debugger. Every method that controls the debugger does so as well, if "
-        "no client holds it.",
+        doc=(
+            "Gives this client control of the debugger. Every method that controls the debugger also does this if no "
+            "client holds the debugger."
+        ),
         answer=DebuggerState,
     )
     async def attach(self, call: Call) -> Any:
@@ -164,7 +168,7 @@ class DebugMethods(Methods):
     @method(
         "debug.step",
         (Param("attempts", "integer", False, 1, "number of attempts", minimum=1),),
-        doc="Runs a number of attempts, and stops before the next. A stopped attempt counts.",
+        doc="Runs a number of attempts, and stops before the next attempt. A stopped attempt counts as one of them.",
         answer=DebuggerState,
     )
     async def step(self, call: Call) -> Any:
@@ -198,7 +202,10 @@ class DebugMethods(Methods):
         return await self._stopped_soon(call, run)
 
     async def _stopped_soon(self, call: Call, run: Callable[[SchedulingDriver], int]) -> Any:
-        """Run scheduling; answer when it is stopped, or no work is left now, or after a time limit."""
+        """Run scheduling.
+
+        Answer when it is stopped, when no work is left at the current time, or after a time limit.
+        """
         before = await self._control(call, run)
         await self._cluster.stops.wait_stopped_or_idle(before, self._cluster.time.until_idle, _SOON_S)
         return await self.state(call)
@@ -206,8 +213,10 @@ class DebugMethods(Methods):
     @method(
         "debug.until",
         _GOALS,
-        doc="Runs scheduling, and stops it when the first of these conditions is met. It does not move virtual time; "
-        "`debug.wait` does, and accepts the same parameters.",
+        doc=(
+            "Runs scheduling, and stops it when the first of these conditions is met. The method does not advance "
+            "virtual time; `debug.wait` does, and accepts the same parameters."
+        ),
         answer=DebuggerState,
     )
     async def until(self, call: Call) -> Any:
@@ -296,8 +305,10 @@ class DebugMethods(Methods):
             Param("ignore", "integer", False, 0, "number of hits before it stops", minimum=0),
             Param("once", "boolean", False, False, "delete it after it has stopped scheduling"),
         ),
-        doc="Sets a breakpoint: scheduling stops where all given criteria match. Without a plugin it stops once for "
-        "each extension point, without an extension point once for each attempt.",
+        doc=(
+            "Sets a breakpoint: scheduling stops where all given criteria match. Without a plugin the breakpoint "
+            "stops once for each extension point, without an extension point once for each attempt."
+        ),
         answer=BreakpointAnswer,
     )
     async def break_add(self, call: Call) -> Any:
@@ -405,12 +416,12 @@ class DebugMethods(Methods):
 
 
 def _goals(call: Call) -> bool:
-    """Return whether the call has any condition that ends a run."""
+    """Return whether the call has a condition that ends a run."""
     return any(call[each.name] is not None for each in _GOALS)
 
 
 async def _nothing() -> None:
-    """Do nothing after a move of time."""
+    """Do nothing after an advance of time."""
 
 
 def _leave(client: str, driver: SchedulingDriver) -> Any:

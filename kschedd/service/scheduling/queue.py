@@ -1,4 +1,4 @@
-"""Methods over the scheduling queue, and over the pods that wait at Permit."""
+"""Methods on the scheduling queue, and on the pods that wait at Permit."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -33,9 +33,9 @@ PLACES = tuple(place.value for place in SubQueue if place is not SubQueue.OUTSID
 MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE.value)
 
 _ENTRY_BYTES = 1_500  # of memory, per entry
-_SHOWN = 200  # entries encoded before other tasks run
+_SHOWN = 200  # maximum number of entries encoded before other tasks run
 _POD = Param("pod", "string", doc="`namespace/name`")
-_PLUGIN = Param("plugin", "string", False, doc="null: all plugins it waits for")
+_PLUGIN = Param("plugin", "string", False, doc="null: all plugins that the pod waits for")
 
 
 @attrs.frozen(eq=False)
@@ -68,7 +68,7 @@ class QueueMethods(Methods):
             return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
 
         def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[QueuedAnswer]:
-            # A pod that has left the queue meanwhile is left out.
+            # Pods that have left the queue since are omitted.
             return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
 
         nominated = await self._nominated()

@@ -1,4 +1,4 @@
-"""Methods over the scheduler: its status, configuration and decisions, and explanations."""
+"""Methods on the scheduler: status, configuration, decisions and explanations."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
@@ -61,8 +61,10 @@ class SchedulerMethods(Methods):
         "scheduler.watch",
         (Param("interval_s", "number", False, 0.5, f"interval, at least {_SHORTEST_S}", (), 0, _LONGEST_S),),
         reads=True,
-        doc="Sends the status whenever it has changed. There is no position to resume from: each item is the whole "
-        "status, so call it again after a break.",
+        doc=(
+            "Sends the status at each change. There is no position to resume from: each item is the whole status, so "
+            "call this method again after a break."
+        ),
         answer=StreamAnswer,
         item=StatusAnswer,
     )
@@ -129,8 +131,8 @@ class SchedulerMethods(Methods):
         ),
         reads=True,
         doc="Explains why a pod has its node or none, by node and plugin, in the current state or at the time of an "
-        "attempt; for a deleted pod, its last attempt. Nothing is changed. A manifest is judged like a newly "
-        "created pod, next to an existing pod with its name.",
+        "attempt; for a deleted pod, its last attempt. Nothing is changed. A manifest is evaluated like a newly "
+        "created pod. An existing pod with the same name stays in the cluster.",
         answer=Explanation,
     )
     async def explain(self, call: Call) -> Any:
@@ -206,7 +208,7 @@ def _no_attempt(key: str, number: int | None, mine: Sequence[AttemptRecord], kep
 
 
 def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
-    """Return the pod as it would be stored. Raises the exceptions of its creation."""
+    """Return the pod as it would be stored. Raises the exceptions that creating the pod would raise."""
     if raw.get("kind", "Pod") != "Pod":
         raise RpcError("invalid", f"pod: a {raw['kind']} is not a Pod; a name or a Pod's manifest is expected")
     meta = raw.get("metadata")

@@ -1,4 +1,4 @@
-"""Methods of the cluster's time: reading it, its speed, and moving virtual time."""
+"""Methods on the cluster's time: read the time, set its speed, and advance virtual time."""
 
 from typing import Any
 
@@ -49,8 +49,8 @@ class TimeMethods(Methods):
             Param("until_s", "number", False, doc="target time, in seconds since the epoch"),
         ),
         doc="Moves virtual time from one due event to the next; each is processed before time moves on. Ends early if "
-        "the debugger stops scheduling. If the stream is cancelled or disconnected, time stays where it is; "
-        "`time.get` returns it.",
+        "the debugger stops scheduling. If the stream is cancelled or disconnected, time stops at its current "
+        "value, which `time.get` returns.",
         answer=StreamAnswer,
         item=MovedTime,
         items="one item after each move",

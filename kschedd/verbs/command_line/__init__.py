@@ -1,1 +1,1 @@
-"""The grammar of verbs, the targets they name, and the session they run in."""
+"""The grammar of verbs, the objects that verbs name, and the session in which verbs run."""

@@ -12,7 +12,10 @@ FORMS: Final = ("table", "json", "yaml")
 
 
 def write_listing(session: VerbSession, output: str, answer: Any, table: Callable[[Any], Table], nothing: str) -> int:
-    """Write the answer in the format of -o, by default a table; an empty answer writes `nothing` to standard error."""
+    """Write the answer in the format of -o (default: a table).
+
+    For an empty answer write `nothing` to standard error.
+    """
     if write_answer(session, output, answer):
         return 0
     if answer:

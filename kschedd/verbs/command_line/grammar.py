@@ -97,7 +97,7 @@ class VerbParser(NotingParser):
         return options
 
     def switched(self, words: Sequence[str], *, leading: bool = False) -> list[str]:
-        """Replace `--flag=true` and `--flag=false` of flags without a value, as kubectl does; the last one counts.
+        """Replace `--flag=true` and `--flag=false` of flags without a value, as kubectl does.
 
         `leading`: consider only flags before the first word that is not a flag.
         """
@@ -118,7 +118,7 @@ class VerbParser(NotingParser):
         return switched
 
     def flags(self) -> list[str]:
-        """Every flag, long ones first."""
+        """Every flag, long flags first."""
         return sorted((name for flag in self.noted for name in flag.names), key=lambda name: (-len(name), name))
 
     def takes_value(self, name: str) -> bool:
@@ -333,7 +333,7 @@ _DECLARED: Final[dict[Any, Verb]] = {}  # verbs by the function that runs them
 def verb(
     name: str, summary: str, words: Callable[[VerbParser], None] = lambda words: None, **more: Any
 ) -> Callable[[R], R]:
-    """Declare the function that runs a verb; `more` are further fields of `Verb`."""
+    """Declare the function that runs a verb. `more` are further fields of `Verb`."""
 
     def declare(run: R) -> R:
         _DECLARED[run] = Verb(name, summary, run, words, **more)

@@ -60,7 +60,7 @@ def brief(summary: str) -> str:
 
 
 def listing(entries: Iterable[tuple[str, str]], columns: int, width: int = 0) -> str:
-    """Return a line for each name with its meaning, without a full stop.
+    """Return one line for each name with its description, without a full stop.
 
     `columns` is the width of the terminal, 0 without a terminal (no wrapping). `width` is the least width of the names.
     """

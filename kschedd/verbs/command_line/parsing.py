@@ -50,7 +50,7 @@ class Flag:
 
 
 class NotingParser(argparse.ArgumentParser):
-    """ArgumentParser that records every argument in `noted`, in the order in which it was added."""
+    """ArgumentParser that records every argument in `noted`, in the order of the calls to `add_argument`."""
 
     def __init__(self, **options: Any) -> None:
         self.noted: list[Flag] = []

@@ -1,7 +1,8 @@
 """The environment of a verb: daemon connection, output streams, terminal style, and the user's settings.
 
-The command line makes one session for its one verb; the REPL makes one for all its commands. Verbs are synchronous
-functions that block in `DaemonClient.call`; the caller chooses how that call waits (a blocking socket, or a Trio task).
+The command line creates one session for its one verb. The REPL creates one session for all its commands. Verbs are
+synchronous functions that block in `DaemonClient.call`. The caller chooses how this call waits (a blocking socket, or a
+Trio task).
 """
 
 import time
@@ -35,7 +36,7 @@ class DaemonClient(Protocol):
 
 @attrs.define(eq=False)
 class VerbSession:
-    """`write` and `write_error` take text with its line ends and escape control characters for a terminal."""
+    """`write` and `write_error` take text with line ends. They escape control characters for a terminal."""
 
     connect: Callable[[], DaemonClient]
     _write: Callable[[str], None]

@@ -353,7 +353,7 @@ class _Drain:
             self._session.sleep(min(POLL_S, deadline - self._session.now()))
 
     def _gone(self, waiting: Sequence[_Leaving]) -> Iterator[_Leaving]:
-        """Yield the pods that no longer exist, or that need not be waited for."""
+        """Yield the pods that no longer exist, or that the drain need not wait for."""
         if not waiting:
             return
         there = {pod["metadata"]["uid"]: pod for pod in self._pods()}
@@ -401,7 +401,7 @@ def _evict_words(words: VerbParser) -> None:
     live=LiveState.BOUND,
 )
 def evict(session: VerbSession, options: argparse.Namespace) -> int:
-    """Evict pods by name: each is deleted if its disruption budget allows that now."""
+    """Evict pods by name: each pod is deleted if its disruption budget currently allows the eviction."""
     names = options.what[1:] if options.what and lookup(options.what[0]) == POD else options.what
     if not names:
         raise UsageError("a pod name is required, such as: evict web-1", "evict")

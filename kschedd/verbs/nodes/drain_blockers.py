@@ -15,7 +15,7 @@ _LONGEST: Final = 160
 
 
 def blockers(daemon: DaemonClient, namespace: str, refusal: Any) -> list[str]:
-    """Return lines with the reason why the budget blocks; `refusal`: the data of the eviction's error."""
+    """Return lines with the reason why the budget blocks. `refusal` is the data of the eviction's error."""
     if not isinstance(refusal, Mapping):
         return []
     if refusal.get("budgets"):

@@ -117,7 +117,7 @@ def taint(session: VerbSession, options: argparse.Namespace) -> int:
     taints = [word for word in options.what if _is_taint(word)]
     names = [word for word in options.what if not _is_taint(word)]
     if not taints:
-        raise UsageError("a taint is required: KEY=VALUE:EFFECT sets one, KEY:EFFECT- or KEY- removes one")
+        raise UsageError("a taint is required: KEY=VALUE:EFFECT sets a taint, KEY:EFFECT- or KEY- removes taints")
     for word in taints:
         _check(word)
     setting = [word for word in taints if not word.endswith("-")]

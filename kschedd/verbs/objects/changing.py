@@ -47,7 +47,7 @@ def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping
 
 
 def _changed(answer: Mapping[str, Any]) -> str:
-    """Return the names of the changed fields; "" if there are none."""
+    """Return the names of the changed fields; "" if nothing changed."""
     return ", ".join(answer["changed"])
 
 
@@ -181,7 +181,10 @@ _WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")
 
 
 def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | None) -> str:
-    """Return the confirmation question for several objects, or for objects with dependents; "" for none."""
+    """Return the confirmation question, or "" if none is needed.
+
+    Several objects, or an object with dependents, need one.
+    """
     parts = []
     for kind, name, params in calls:
         within = f" in {f'namespace {namespace}' if namespace else 'every namespace'}" if kind.namespaced else ""
@@ -293,7 +296,7 @@ def _patch_given(session: VerbSession, options: argparse.Namespace) -> Any:
 def _call(
     session: VerbSession, method: str, params: dict[str, Any], kind: Kind, name: str, namespace: str | None
 ) -> dict[str, Any] | None:
-    """Return the result of the call; None if it failed, after writing the error to standard error."""
+    """Return the result of the call. If the call failed, write the error to standard error and return None."""
     try:
         answer: dict[str, Any] = session.daemon.call(method, **params)
         return answer
@@ -303,7 +306,7 @@ def _call(
 
 
 def _request_error(text: str) -> str:
-    """Return kubectl's message for an invalid request (not an invalid object), without the object's text."""
+    """Return kubectl's message for an invalid request (as opposed to an invalid object), without the object's text."""
     if not text.startswith(' "" is invalid: '):
         return text
     bare = text.removeprefix(' "" is invalid: ')

@@ -86,7 +86,7 @@ def fork_diff(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iterator[str]:
-    """Yield the lines of the diff of one object; none if it stays unchanged."""
+    """Yield the lines of the diff of one object; no lines if the object is unchanged."""
     after: Raw = result["object"]
     if result["action"] == "unchanged":
         return

@@ -39,7 +39,7 @@ _LEAVES: Final = {
 
 
 def kind_of_path(text: str) -> Kind | None:
-    """Return the built-in kind that a path such as `pod` or `pods.spec.containers` begins with, if any."""
+    """Return the built-in kind at the start of a path such as `pod` or `pods.spec.containers`, or None."""
     kind = lookup(text.split("/")[0].partition(".")[0])
     return kind if kind.known and "/" not in text and kind.api_versions else None
 
@@ -76,7 +76,7 @@ def _lines(fields: Fields, recursive: bool, indent: str, above: tuple[str, ...])
 
 
 def _inner(schema: Any) -> Any:
-    """Return the type of the items if the schema is a list or a map, else the schema."""
+    """Return the type of the items if the schema is a list or a map, else the schema itself."""
     while isinstance(schema, ListOf | MapOf):
         schema = schema.item
     return schema

@@ -19,7 +19,7 @@ _RETRY_S: Final = 0.3
 
 @attrs.frozen
 class Place:
-    """Position from which a stream resumes: a number within one history; None if it is unknown.
+    """Position from which a stream resumes: a number within one history; None if the number is unknown.
 
     `number_field` and `history_field` name the fields of the number and the history in answers; `number_field` also in
     items.

@@ -3,7 +3,7 @@
 Each function of `GENERATORS` takes the arguments of the verb and returns a manifest without namespace.
 Raises UsageError.
 
-Source: Kubernetes v1.34, kubectl pkg/cmd/create and pkg/cmd/run.
+Source: Source: Kubernetes v1.34, kubectl pkg/cmd/create and pkg/cmd/run.
 """
 
 import argparse

@@ -127,7 +127,10 @@ def _manager(options: argparse.Namespace) -> str:
     examples=("apply -f cluster.yaml", "apply -f manifests/ --dry-run", "apply -f - --atomic"),
 )
 def apply(session: VerbSession, options: argparse.Namespace) -> int:
-    """Apply every object. Unless --atomic, the valid objects of a file are applied even if others are invalid."""
+    """Apply every object.
+
+    Unless --atomic is set, the valid objects of a file are applied even if others are invalid.
+    """
     output = output_of(options.output, _FORMS)
     sources, unreadable = sources_of(session, options.filename)
     if unreadable and options.atomic:
@@ -228,7 +231,10 @@ def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
 
 
 def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
-    """Return the maximum request size in bytes. Queries the daemon only if the sources are large enough to matter."""
+    """Return the maximum request size in bytes.
+
+    Calls the daemon only if the sources are large enough to exceed a limit.
+    """
     if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
     return int(session.daemon.call("rpc.ping").get("max_request_body_bytes") or MAX_REQUEST_BYTES)
@@ -261,7 +267,7 @@ class _Joined:
         return len(self.text.encode("utf-8", "replace"))
 
     def portions(self, most: int) -> "Iterator[_Joined]":
-        """Yield the text, split between documents into parts of at most `most` bytes."""
+        """Yield the text in parts of at most `most` bytes, split between documents."""
         if len(self._sources) > 1 or self.size <= most:
             yield self
             return
@@ -281,7 +287,7 @@ class _Joined:
 def _apply_each(
     session: VerbSession, joined: _Joined, flags: dict[str, Any], limit: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply a List that is too large for one request: parse it here and send its objects one by one.
+    """Apply a List that is too large for one request: parse the List here and send its objects one by one.
 
     Returns the results, and the errors with the lines that they belong to."""
     import msgpack

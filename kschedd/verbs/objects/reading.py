@@ -178,7 +178,7 @@ def _fetch(
     *,
     managers: bool = False,
 ) -> tuple[list[_Group], int]:
-    """Fetch the targets; return the objects by kind, and the number of targets that could not be fetched."""
+    """Fetch the targets. Return the objects by kind, and the number of targets that could not be fetched."""
     groups: dict[str, _Group] = {}
     failed = 0
     for target in targets:

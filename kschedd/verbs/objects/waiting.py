@@ -52,7 +52,7 @@ class Patience:
 
 
 def seconds_to_wait(text: str, *, zero: float = 0.0) -> float:
-    """Return the value of --timeout; a negative one means a week, and 0 means `zero`. Raises UsageError."""
+    """Return the value of --timeout. A negative value means a week, and 0 means `zero`. Raises UsageError."""
     try:
         limit = parse_duration(text.removeprefix("="))
     except DurationError as fault:
@@ -212,7 +212,7 @@ def _has_condition(raw: Raw, name: str, value: str) -> bool:
 def _field_condition(text: str) -> Met:
     from kschedd.printing.templates.jsonpath import JsonPathError, compile_path, values_at
 
-    # The path may hold a filter with "=", so the value begins after its last brace.
+    # The path may contain a filter with "=", so the value begins after the last brace.
     path, brace, rest = text.strip("'\"").rpartition("}")
     path = path + brace if brace else text
     value = rest.strip("'\"").removeprefix("=").strip("'\"") if brace else ""

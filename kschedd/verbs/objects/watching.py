@@ -1,4 +1,4 @@
-"""watch: another verb, repeated. The caller passes the functions that find and run that verb."""
+"""watch: another verb, repeated. The caller passes the functions that find and run the repeated verb."""
 
 import argparse
 import re

@@ -1,4 +1,7 @@
-"""capacity, nodes-needed, compare: counts of pods and nodes that fit, and comparisons. None changes the cluster."""
+"""capacity, nodes-needed, compare: counts of pods and nodes that fit, and comparisons.
+
+These verbs do not change the cluster.
+"""
 
 import argparse
 from collections.abc import Sequence
@@ -286,7 +289,10 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _compared_versions(options: argparse.Namespace) -> list[str]:
-    """Return the two versions of --kube-version, none without it. Raises UsageError if flags exclude each other."""
+    """Return the two versions of --kube-version, or none if the flag is not given.
+
+    Raises UsageError if flags exclude each other.
+    """
     if options.kube_version is None:
         if options.scenario is not None:
             raise UsageError("--scenario requires --kube-version", "compare")

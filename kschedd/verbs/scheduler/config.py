@@ -177,7 +177,7 @@ def _profile_of(path: str) -> str:
 
 
 def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Return "added" or "removed" by profile."""
+    """Return "added" or "removed" for each profile that was added or removed."""
     by_profile: dict[str, list[Mapping[str, Any]]] = {}
     for one in values:
         by_profile.setdefault(_profile_of(one["path"]), []).append(one)
@@ -299,7 +299,7 @@ def _on_or_off(word: str) -> str:
 
 
 def _seconds(word: str) -> int:
-    """Return the seconds of a duration. Raises UsageError unless it is a whole number of seconds."""
+    """Return the seconds of a duration. Raises UsageError unless the value is a whole number of seconds."""
     try:
         seconds = parse_duration(word)
     except DurationError:

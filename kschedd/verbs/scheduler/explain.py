@@ -220,7 +220,7 @@ def _explain_pending(session: VerbSession, options: argparse.Namespace, form: st
 
 
 def _group_named(words: list[str]) -> str:
-    """Return the PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" for other words."""
+    """Return the PodGroup named by `podgroup NAME` or `podgroup/NAME`; "" for other words."""
     kind, slash, name = words[0].partition("/") if words else ("", "", "")
     if kind.partition(".")[0].lower() not in ("podgroup", "podgroups"):
         return ""

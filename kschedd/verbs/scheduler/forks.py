@@ -1,7 +1,7 @@
 """fork create, list, run, discard, export: what-if on a copy of the whole cluster. `fork diff` is in `diffing`.
 
-`fork run NAME VERB ...` runs any verb in a fork: the same verb, with a client that calls the fork. A fork's time only
-advances on request (`fork run NAME advance 5m`, `fork run NAME rest`), and while a verb such as drain waits.
+`fork run NAME VERB ...` runs any verb in a fork, with a client that calls the fork. A fork's time advances only on
+request (`fork run NAME advance 5m`, `fork run NAME rest`), and while a verb such as drain waits.
 """
 
 import argparse
@@ -40,7 +40,7 @@ class ForkClient:
 
 
 def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT_S) -> VerbSession:
-    """Return a session whose verbs act in the fork. A verb that waits advances its time by at most `waits_s`."""
+    """Return a session whose verbs act in the fork. A verb that waits advances the fork's time by at most `waits_s`."""
     daemon = session.daemon
     now = daemon.call("fork.advance", fork=fork, seconds=0)["now_s"]
     waited = 0.0
@@ -140,7 +140,7 @@ def _export_words(words: VerbParser) -> None:
 
 
 def export(session: VerbSession, options: argparse.Namespace) -> int:
-    """Print the changes as manifests; print changes that cannot be applied as comments."""
+    """Print the changes as manifests. Print changes that cannot be applied as comments."""
     found = session.daemon.call("fork.export", fork=options.name)
     for change in found["config"]:
         session.write(f"# configuration: {change}\n")

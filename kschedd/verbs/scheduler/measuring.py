@@ -1,4 +1,4 @@
-"""Verb on metrics: metrics."""
+"""metrics: the scheduler's metrics."""
 
 import argparse
 

@@ -1,9 +1,9 @@
-"""plan: dry-run of a verb on a fork: the placement of each pod, and the reason if there is none.
+"""plan: dry-run of a verb on a fork: the node of each pod, or the reason why the pod has none.
 
 `plan` creates a fork, runs the verb in it, advances the fork's time until no work is pending, and prints the
 difference. `plan` then discards the fork, unless --keep gives it a name.
 
-Exit status: 0 if the verb succeeds and each pod that it affects has a node; 1 if it fails, or pods have none; 2 after
+Exit status: 0 if the verb succeeds and each affected pod has a node; 1 if the verb fails or pods have no node; 2 after
 an error. With --detailed-exitcode, 3 means that something would change and everything fits.
 """
 

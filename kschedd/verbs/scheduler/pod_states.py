@@ -67,7 +67,7 @@ def _evicted(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
 
 
 def _reasons(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
-    """Return the pod's own message about its state."""
+    """Return the messages about the state in the pod's status."""
     if state.endswith("evicted"):
         condition = _condition(pod, "DisruptionTarget")
         messages = [condition.get("reason"), condition.get("message")]
@@ -215,5 +215,5 @@ def _by_name(raws: Sequence[Raw]) -> dict[str, Raw]:
 
 
 def quoted(text: str) -> str:
-    """Quote the text as one word of a command line, with the quotes that need no escapes."""
+    """Quote the text as one word of a command line, with quotes that need no escapes."""
     return f'"{text}"' if "'" in text and not set(text) & set('"\\$`') else shlex.quote(text)

@@ -1,4 +1,4 @@
-"""record: record the run of the daemon into a file."""
+"""record: record the run of the daemon to a file."""
 
 import argparse
 

@@ -15,7 +15,7 @@ from kschedd.verbs.command_line.session import VerbSession
 
 
 def speed_of(text: str) -> float:
-    """Parse a speed of time: `real`, `virtual` or `10x`. Raises UsageError."""
+    """Parse a speed of time: Parse a speed: `real`, `virtual` or `10x`. Raises UsageError."""
     named = {"real": 1.0, "virtual": 0.0}.get(text)
     if named is not None:
         return named
