@@ -1,4 +1,4 @@
-"""In-tree plugins: those of kube-scheduler in the order of the default profile, and those of older releases.
+"""In-tree plugins: kube-scheduler's plugins in the order of the default profile, and plugins of older releases.
 
 A plugin's module has its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name. The class
 is imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension
@@ -6,7 +6,7 @@ point by implementing its methods. Adding a plugin takes its module, its test, a
 
 Plugins of older releases are only in the default profiles of these releases; any profile may enable them.
 
-An addition of a release after 1.34 needs a rule: `_BY_RULE` here, and `rule_of_point` of a plugin's class.
+A plugin added by a release after 1.34 needs a rule: `_BY_RULE` here, and `rule_of_point` of a plugin's class.
 
 Source: Kubernetes v1.34 and v1.36, framework/plugins/registry.go and apis/config/v1/default_plugins.go; v1.22 for the
 older ones.

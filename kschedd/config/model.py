@@ -95,7 +95,7 @@ class ExtenderTLS:
 
 @attrs.frozen
 class Extender:
-    """An HTTP extender; an empty verb means that the extender does not implement it."""
+    """An HTTP extender. An empty verb means that the extender does not implement the verb."""
 
     url_prefix: str
     filter_verb: str = ""

@@ -1,1 +1,1 @@
-"""Why here, why not there, and what would make it fit."""
+"""Explanations of a pod's placement, and of changes that would make a pod fit."""

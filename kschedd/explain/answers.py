@@ -17,12 +17,13 @@ Total = Annotated[int, "total"]
 class DecisionAnswer:
     """A scheduling attempt.
 
-    * `time`: of the attempt, in UTC, such as 2025-01-01T00:00:00Z. `pod`: namespace/name.
-    * `attempt`: its number among the attempts for this pod, from 1.
-    * `feasible`: the nodes that passed all filters; `ties`: those of them with the highest total score, `score`.
-    * `message`: why it got no node; "" if it got one.
-    * `nominated_node`: the node that preemption frees for it; "" if none.
-    * `took_us`: microseconds; 0 in virtual time.
+    * `time` is the time of the attempt, in UTC, such as 2025-01-01T00:00:00Z. `pod`: namespace/name.
+    * `attempt` is the number of the attempt among the pod's attempts, from 1.
+    * `feasible` are the nodes that passed all filters. `ties` are the feasible nodes with the highest total score,
+      `score`.
+    * `message` is the reason why the pod got no node; "" if it got one.
+    * `nominated_node` is the node that preemption frees for the pod; "" if there is none.
+    * `took_us` is in microseconds; 0 in virtual time.
     """
 
     time: str
@@ -138,7 +139,7 @@ class Took:
 
 @attrs.define(kw_only=True)
 class Explanation:
-    """Why a pod is where it is, or nowhere."""
+    """Explanation of the reason why a pod has its node or none."""
 
     pod: str
     node: Annotated[str | None, "the node it has, or null"]

@@ -5,12 +5,13 @@ and no event for it is in transit, a wake-up was missed: no plugin registered fo
 returned QueueSkip. The report has the events since the pod's last attempt began, and for each the hints of the plugins
 that rejected the pod. The counterpart, unnecessary wake-ups, is counted from the queue's moves.
 
-Call it when the queue has received all events of the cluster's changes. One pod represents all pods with its signature.
-If nothing has changed since the last audit, only new signatures are tried, so a simulation may call it at every moment.
-Pods rejected by Reserve, Permit or an extender are omitted (`undecided`), because filters do not decide about them.
+Call it when the queue has received all events of the cluster's changes. One pod represents all pods with the same
+signature. If nothing has changed since the last audit, only new signatures are tried, so a simulation may call it at
+every moment. Pods rejected by Reserve, Permit or an extender are omitted (`undecided`), because filters do not decide
+about them.
 
-Reads queue and driver. Owns schedulers of its own (same plugins, same cluster) and the recorded events. Attached to a
-queue as event listener and recorder; ends with it.
+Reads queue and driver. Owns schedulers of its own (same plugins, same cluster) and the recorded events. The auditor is
+attached to a queue as event listener and recorder, and ends with the queue.
 """
 
 from collections import deque
@@ -58,8 +59,8 @@ class MissedWakeUp:
     attempts: int
     rejected_by: tuple[str, ...]
     events: tuple[HintAnswers, ...]  # since its last attempt began, oldest first; the last ones if there were many
-    events_missing: bool  # there were more than are kept
-    upstream_gap: str = ""  # why kube-scheduler misses it as well, where that is known
+    events_missing: bool  # there were more events than are kept
+    upstream_gap: str = ""  # reason why kube-scheduler misses the event as well, if known
     version: str = ""  # of kube-scheduler
 
     def __str__(self) -> str:
@@ -105,7 +106,11 @@ class _Event:
 
 
 class Auditor:
-    """See the module. `wakeups` counts what wake-ups came to; `missed` keeps every report, one for a pod's sleep."""
+    """See the module.
+
+    `wakeups` counts wake-ups by result. `missed` keeps every report, at most one for each stay of a pod in the
+    unschedulable set.
+    """
 
     def __init__(self, queue: SchedulingQueue, driver: SchedulingDriver) -> None:
         self.queue = queue
@@ -113,7 +118,7 @@ class Auditor:
         self.machine = driver.machine
         self.wakeups = RequeueStats()
         self.missed: list[MissedWakeUp] = []
-        self.undecided = 0  # kinds of pods the last audit could not judge
+        self.undecided = 0  # kinds of pods that the last audit could not evaluate
         self.tried = 0  # dry runs made so far
         self._events: deque[_Event] = deque(maxlen=_EVENTS_KEPT)
         self._heard = 0
@@ -166,7 +171,7 @@ class Auditor:
         return found
 
     def _state(self) -> Hashable:
-        """All that a filter's verdict depends on; equal states give equal verdicts."""
+        """Return all state that a filter's verdict depends on; equal states give equal verdicts."""
         schedulers = tuple(map(id, self.machine.schedulers.values()))
         versions = self.machine.cluster.versions
         # In-tree filters do not read the fields in which versions of a pod with equal signatures differ.
@@ -174,14 +179,17 @@ class Auditor:
         return versions.last, updates, self.nominator.version, schedulers
 
     def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
-        """Yield lists of pods with one signature, whose first is tried for all; with the signature if complete."""
+        """Yield lists of pods with the same signature.
+
+        The first pod is tried for all; the signature is included if it is complete.
+        """
         one = next(iter(pods))
         scheduler = self._scheduler(one.pod.scheduler_name)
         if scheduler is None or not self._judged_by_filters(scheduler, one):
             self.undecided += 1
             return
         spec = one.pod.pod_spec
-        alone = bool(spec.volumes or spec.resource_claims)  # claims may be named after the pod
+        alone = bool(spec.volumes or spec.resource_claims)  # the names of claims may be derived from the pod
         nominator = self.nominator
         kind = (one.pod.signature.id, one.unschedulable_plugins, one.pending_plugins)
         if not alone and not nominator and kind in self._fits_nowhere:
@@ -190,7 +198,7 @@ class Auditor:
         for entry in pods:
             if self.machine.skips(entry.pod):
                 continue
-            # Its own nomination does not count against a pod, as those of others of its signature do.
+            # A pod's own nomination does not count against it, but nominations of other pods with its signature do.
             if alone or nominator.node_of(entry.uid):
                 yield [entry], None
             else:

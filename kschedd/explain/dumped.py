@@ -20,9 +20,9 @@ _LONGEST_ATTEMPT_S: Final = 60.0  # between the latest time in a dump and a cond
 def dumped_message(
     pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, version: KubernetesVersion
 ) -> Dumped | None:
-    """Return the dump's message and the comparison; None if the pod comes from no dump, or was not pending in it.
+    """Return the dump's message and the comparison; None if the pod is not from a dump, or was not pending in it.
 
-    `message`: the explanation's own, regardless of scheduling gates.
+    `message` is the explanation's own message, regardless of scheduling gates.
     """
     condition = dumped_condition(pod)
     if condition is None:
@@ -66,14 +66,14 @@ def _why(
 
 
 def of_nodes(message: str) -> str:
-    """Return the message without its part on preemption."""
+    """Return the message without the part about preemption."""
     return _PREEMPTION.sub("", message).rstrip(". ")
 
 
 def _release(node: Node) -> str:
     info = node.status.get("nodeInfo")
     text = str(info.get("kubeletVersion") or "") if isinstance(info, dict) else ""
-    return re.split("[-+]", text)[0]  # without a vendor's suffix
+    return re.split("[-+]", text)[0]  # the version without a vendor's suffix
 
 
 def _stamp(moment: float | None) -> str | None:

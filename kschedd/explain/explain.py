@@ -1,12 +1,12 @@
-"""Explanation of a pod's placement, or of why it has none. Remedies are in `kschedd.causes`.
+"""Explanation of a pod's node, or of the reason why the pod has none. Remedies are in `kschedd.causes`.
 
 `explain` evaluates every node with every plugin of the pod's profile in the present state, and returns an
-`Explanation`. A pod that has a node is evaluated as if it were not there. Other changes since its attempt are not
-undone, so nodes may be fuller or emptier than they were then. The record of its real attempt is included.
+`Explanation`. A pod that has a node is evaluated as if it were not on that node. Other changes since the pod's attempt
+are not undone, so nodes may be fuller or emptier than they were then. The record of the pod's real attempt is included.
 
 The cluster is not changed: the work is done on a fork (`explain.fork`), with its own plugins and search start, and ties
-are listed instead of broken. The owner of the machine calls `begin` between two attempts; `finish`, the longer part,
-runs in any thread. `explain` calls both.
+are listed instead of broken. The owner of the state machine calls `begin` between two attempts; `finish`, the longer
+part, runs in any thread. `explain` calls both.
 """
 
 from collections.abc import Callable
@@ -50,7 +50,7 @@ from kschedd.scheduling.records import AttemptRecord
 
 @attrs.define(eq=False)
 class NoProfile(KscheddError):
-    """A pod whose scheduler is not configured here."""
+    """The pod's scheduler is not configured in this cluster."""
 
     pod: str
     scheduler_name: str
@@ -152,7 +152,7 @@ def finish(
 
 
 def _placed(fork: Fork) -> str:
-    """Return the place of a pod that counts on a node."""
+    """Return the node of a pod that counts as placed."""
     assert fork.known is not None, "a pod on a node is expected"
     if fork.pod.node_name:
         return f"is on {fork.pod.node_name}"
@@ -182,7 +182,7 @@ _WITHOUT_PODS: Final = (
 
 
 class _Explaining:
-    """One explanation in the making, on a scheduler of its own."""
+    """An explanation in progress, on its own scheduler."""
 
     def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None) -> None:
         self._scheduler = scheduler

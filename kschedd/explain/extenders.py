@@ -27,14 +27,17 @@ UNSAID = "the extender did not answer with this node"
 
 
 class CalledExtenders:
-    """See the module; an attempt is driven through `attempt`."""
+    """An attempt is run through `attempt`, which records the extender calls."""
 
     def __init__(self, extenders: Sequence[HTTPExtender], pod: Pod) -> None:
         self._extenders = [extender for extender in extenders if extender.is_interested(pod)]
         self._answers: dict[tuple[str, str], Any] = {}  # by URL and verb: the last answer
 
     def attempt(self, work: Work[T]) -> T:
-        """Run an attempt to its end. Extenders that it calls together are called at the same time, as by the daemon."""
+        """Run an attempt to its end.
+
+        Extenders that the attempt calls together are called concurrently, as in the daemon.
+        """
         return drive(self._together(work), self._answer)
 
     def _together(self, work: Work[T]) -> Work[T]:

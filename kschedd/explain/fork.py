@@ -1,6 +1,6 @@
 """The input of an explanation: a fork of the present cluster, with the pod as if it had no node.
 
-The owner of the cluster calls `fork_for` between two attempts. It copies columns and lists, which takes a few
+The owner of the cluster calls `fork_for` between two attempts. `fork_for` copies columns and lists, which takes a few
 milliseconds. `scheduler_on` and everything after it may run in another thread while the cluster continues, because the
 two share no mutable state.
 
@@ -32,7 +32,10 @@ from kschedd.scheduling.profiles.profile import build_profile
 
 @attrs.frozen(eq=False)
 class Fork:
-    """`known`: the pod as counted on its node, if any. `permit_plugins`: the plugins for which it waits at Permit."""
+    """`known` is the pod as counted on its node, if any.
+
+    `permit_plugins` are the plugins that the pod waits for at Permit.
+    """
 
     pod: Pod
     judged: Pod
@@ -44,7 +47,7 @@ class Fork:
     start: int  # the row where the next search begins
     nominated: Nominated
     permit_plugins: tuple[str, ...] = ()
-    past: Past | None = None  # the attempt whose cluster is restored, instead of the present one
+    past: Past | None = None  # the attempt whose cluster is restored; None: the present cluster
     observed: int = 0  # the version of the store up to which the cluster has seen all writes
 
 
@@ -54,7 +57,7 @@ def without_node(pod: Pod) -> Pod:
 
 
 def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
-    """Return a fork for a pod whose profile exists. The owner of the machine calls it between two attempts."""
+    """Return a fork for a pod whose profile exists. The owner of the state machine calls it between two attempts."""
     judged = without_node(pod)
     cluster = machine.cluster.fork()
     handle = machine.handle.fork(cluster)
@@ -62,7 +65,7 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     promised = {node: tuple(pods) for node, pods in nominated.items()}
     handle.nominated_pods = lambda node_name: promised.get(node_name, ())
     handle.evicting = lambda uid: evicting and uid == pod.uid
-    # Plugins that look up the stored pod of this name meet this one, stored or not.
+    # Plugins that look up the stored pod of this name get the evaluated pod instead, stored or not.
     handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
     known = cluster.pod(pod.uid) if pod.uid else None
     start = machine.schedulers[pod.scheduler_name].start.index

@@ -1,7 +1,8 @@
 """The verdict of every filter on every node, not only of the first filter that rejects it.
 
-The scheduler stops at the first rejection of a node. An explanation needs all of them, to list what the pod needs to
-fit. Plugins are called without any cache. A plugin that raises has the status Error, as in an attempt.
+The scheduler stops at the first rejection of a node. An explanation needs all rejections, to list every requirement
+that the pod does not meet. Plugins are called without any cache. A plugin that raises has the status Error, as in an
+attempt.
 
 Nodes with nominated pods are evaluated as upstream does: first with the nominated pods, then, if the pod fits, without.
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
@@ -26,7 +27,10 @@ Tick = Callable[[str, str], None]
 
 @attrs.define(eq=False)
 class NodeVerdict:
-    """All rejections of one node in the profile's order; none: the pod fits. Nodes with the same ones share them."""
+    """All rejections of one node in the profile's order; empty if the pod fits.
+
+    Nodes with equal rejections share the object.
+    """
 
     row: int
     rejections: tuple[Status, ...] = ()
@@ -68,7 +72,7 @@ def any_passes(filters: Filters, state: CycleState, pod: Pod, rows: Rows) -> boo
             continue
         try:
             codes = filter_.vector.filter_rows(state, pod, table, rows)
-        except Exception:  # a plugin's fault is an error on every node
+        except Exception:  # a plugin's exception is an error on every node
             return False
         if codes is not None:
             rows = rows[codes == 0]
@@ -92,7 +96,7 @@ def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status
 def _call_filter(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
 ) -> Sequence[Status | None] | None:
-    """Return the filter's verdict on each row; None if it rejects none."""
+    """Return the filter's verdict on each row; None if the filter rejects no row."""
     if filter_.style is EvaluationStyle.PER_NODE:
         return plain_shard(filter_, state, pod, table, rows.tolist())()
     try:
@@ -106,14 +110,14 @@ def _call_filter(
             if code:
                 words[code] = filter_.vector.code_status(state, pod, code).by(filter_.name)
         return [words[code] for code in listed] if len(words) > 1 else None
-    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+    except Exception as fault:  # a plugin's exception ends here, not in the daemon
         return [error(fault_text(fault)).by(filter_.name)] * len(rows)
 
 
 def _with_nominated(
     filters: Filters, state: CycleState, pod: Pod, row: int, nominated: tuple[Pod, ...]
 ) -> tuple[Status, ...]:
-    """Return the filters' verdict on a row, with the pods nominated to it present."""
+    """Return the filters' verdict on a row, with the pods nominated to the row's node present."""
     copy = filters.cluster.table.copy_rows([row])
     own = state.clone()
     notified = filters.pre_filter_extensions(own)
@@ -121,7 +125,7 @@ def _with_nominated(
         for other in nominated:
             copy.add_pod(0, other)
             filters.notify("add_pod", notified, own, pod, other, copy, 0)
-    except Exception as fault:  # a plugin's fault ends here, not in the daemon
+    except Exception as fault:  # a plugin's exception ends here, not in the daemon
         return (error(fault_text(fault)),)
     only = np.zeros(1, dtype=np.int64)
     called = [f for f in filters.profile.filters if f.name not in own.skip_filter]

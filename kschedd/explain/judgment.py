@@ -1,4 +1,4 @@
-"""Judgment: what filters, extenders and preemption make of one pod on a fork; each part is computed when it is read."""
+"""Results of filters, extenders and preemption for one pod on a fork. Each part is computed on first access."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -31,7 +31,7 @@ _UNTIMED: Final[Tick] = lambda point, plugin: None  # noqa: E731
 
 
 class Judgment:
-    """See the module. It uses up the fork; `scheduler` is on it."""
+    """See the module. A judgment uses up the fork; `scheduler` works on the fork."""
 
     def __init__(self, fork: Fork, scheduler: Scheduler | None = None, tick: Tick = _UNTIMED) -> None:
         self._fork = fork
@@ -48,7 +48,7 @@ class Judgment:
 
     @property
     def counts(self) -> PodCounts:
-        """The counts of the fork's pods, some of which the filters have requested already."""
+        """The counts of the fork's pods; the filters may have requested some already."""
         return self._scheduler.cluster.counts
 
     # -- the attempt ----------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ class Judgment:
         for plugin in self._profile.at(PRE_ENQUEUE):
             try:
                 status: Status | None = plugin.pre_enqueue(self._pod)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            except Exception as fault:  # a plugin's exception ends here, not in the daemon
                 status = error(fault_text(fault))
             if status is not None and status.code != Code.SUCCESS:
                 return status.by(plugin.name)
@@ -94,12 +94,15 @@ class Judgment:
 
     @property
     def pod_group(self) -> str:
-        """`namespace/name` of the pod's group; "" if it has none, or this version schedules no groups."""
+        """`namespace/name` of the pod's group; "" if the pod has no group, or this version does not schedule groups."""
         return self._pod.pod_group if self._profile.rules.pod_groups else ""
 
     @cached_property
     def state(self) -> CycleState:
-        """The state that the filters share. With extenders the attempt comes first: its answers may change it."""
+        """The cycle state that the filters share.
+
+        With extenders the attempt runs first, because their answers may change the state.
+        """
         if self._scheduler.extenders:
             assert self.outcome is not None
         return CycleState(scores_without_pods=self.extenders.lose_pods)
@@ -123,7 +126,7 @@ class Judgment:
 
     @cached_property
     def alike(self) -> Sequence[tuple[Reasons, Sequence[str]]]:
-        """The nodes grouped by equal rejections; the first plugin is the one that the scheduler names."""
+        """The nodes grouped by equal rejections. The first plugin of a group is the plugin that the scheduler names."""
         groups: dict[tuple[Status, ...], list[str]] = {}
         names = self._table.names
         last: tuple[Status, ...] | None = None
@@ -138,7 +141,7 @@ class Judgment:
     @cached_property
     def fits(self) -> bool:
         """Return whether the pod would get a node."""
-        if self._scheduler.extenders:  # the last of which may reject the last node
+        if self._scheduler.extenders:  # the last extender may reject the last node
             return not self.message
         if "verdicts" in vars(self):
             return any(not verdict.rejections for verdict in self.verdicts)
@@ -156,7 +159,7 @@ class Judgment:
             return [NodeVerdict(row, everywhere) for row in order.tolist()]
         requested = order
         if narrowed is not None:
-            # The nominated node is looked at anyway.
+            # The nominated node is always evaluated.
             wished = {*narrowed.node_names, self._pod.nominated_node_name}
             requested = order[np.array([self._table.names[row] in wished for row in order.tolist()], dtype=bool)]
         counted = NominatedPods(self._table, self._pod, self._nominated).everywhere

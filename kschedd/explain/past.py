@@ -1,8 +1,8 @@
 """Restoration of the cluster as an earlier attempt saw it, by undoing the later writes in a fork.
 
-Only attempt records are stored for this: each has the store version that the scheduler had seen, and the pod. The
-store's log has the later writes, as far back as it reaches. Pods that were assumed at that time and bound by a later
-write are found in the records of earlier attempts.
+Only attempt records are stored for this purpose. Each record has the pod and the store version that the scheduler had
+processed. The store's log has the later writes, as far back as the log reaches. Pods that were assumed at that time and
+bound by a later write are found in the records of earlier attempts.
 
 The owner of records and log creates a `Past`; `rewind` works on a fork, in any thread. The configuration of that time,
 the visiting order of nodes and the state of out-of-tree plugins are not restored.
@@ -21,7 +21,10 @@ from kschedd.store.objects.log import WatchEvent
 
 @attrs.frozen(eq=False)
 class Past:
-    """`before`: the records up to the attempt, oldest first. `since`: the writes after the version that it had seen."""
+    """`before`: the records up to the attempt, oldest first.
+
+    `since` are the writes after the version that the attempt had processed.
+    """
 
     record: AttemptRecord
     before: Sequence[AttemptRecord]
@@ -47,7 +50,7 @@ class Past:
                 cluster.assume(pod, node_name)
 
     def nominated(self, now: Nominated) -> Nominated:
-        """Return the nominations at the time of the attempt, computed from the present ones."""
+        """Return the nominations at the time of the attempt, computed from the present nominations."""
         by_uid = {pod.uid: pod for pods in now.values() for pod in pods}
         for event in reversed(self.since):
             if not isinstance(event.new, Pod):

@@ -1,4 +1,4 @@
-"""Why the pods of a PodGroup are where they are, or nowhere: the group's cycle on a fork."""
+"""Explanation of the placement of a PodGroup's pods, from a run of the group's cycle on a fork."""
 
 import attrs
 
@@ -38,7 +38,7 @@ class GroupFork:
 
 
 def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> GroupFork | None:
-    """Return a fork for the group; None if neither it nor a pod of it exists.
+    """Return a fork for the group; None if neither the group nor a pod of the group exists.
 
     The owner of the machine calls it between two attempts.
     """
@@ -53,7 +53,7 @@ def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> G
 
 
 def explain_group(fork: GroupFork) -> GroupExplanation:
-    """Return the explanation of a PodGroup; see the module."""
+    """Return the explanation of a PodGroup."""
     fork.cluster.recount()
     machine = SchedulingMachine(
         fork.config,
@@ -67,7 +67,7 @@ def explain_group(fork: GroupFork) -> GroupExplanation:
 
 
 class _Explaining:
-    """One explanation in the making, on a machine of its own."""
+    """An explanation in progress, on its own state machine."""
 
     def __init__(self, machine: SchedulingMachine, nominator: Nominator, key: str) -> None:
         self._machine, self._nominator, self._key = machine, nominator, key
@@ -109,7 +109,7 @@ class _Explaining:
         return min_count(group) if self._machine.handle.rules.gang_scheduling else 0
 
     def _left_out(self, tried: TriedGroup) -> list[Pod]:
-        """Return the pods that an error kept from being tried."""
+        """Return the pods that were not tried because of an error."""
         seen = {member.entry.uid for member in tried.members}
         waiting = self._groups.waiting_for_node(self._key)
         return [pod for pod in waiting if pod.uid not in seen and self._gate(pod) is None]
@@ -121,7 +121,7 @@ class _Explaining:
         for plugin in scheduler.profile.at(PRE_ENQUEUE):
             try:
                 status: Status | None = plugin.pre_enqueue(pod)
-            except Exception as fault:  # a plugin's fault ends here, not in the daemon
+            except Exception as fault:  # a plugin's exception ends here, not in the daemon
                 status = error(fault_text(fault))
             if status is not None and status.code is not Code.SUCCESS:
                 return status.by(plugin.name)

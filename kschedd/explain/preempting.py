@@ -1,4 +1,4 @@
-"""Who would make way, and why these: the candidates of a preemption, and the criterion that chose among them.
+"""The victims of a preemption, and the criterion that chose them: the candidates, compared with each other.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
 """
@@ -24,7 +24,10 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 
 
 def preemption_answer(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
-    """Return the description of a preemption on this node; None for an out-of-tree plugin's, without reasons."""
+    """Return the description of a preemption on this node.
+
+    Return None for an out-of-tree plugin, which gives no reasons.
+    """
     candidates: Sequence[Candidate] = () if details is None else details.candidates
     valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]
     ranked = sorted(valued, key=lambda pair: (pair[0], pair[1].node_name))

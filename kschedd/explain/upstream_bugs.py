@@ -1,4 +1,4 @@
-"""Bugs of kube-scheduler that kschedd repeats: `explain` names them for a pod that they affect.
+"""Bugs of kube-scheduler that kschedd repeats: `explain` names these bugs for a pod that they affect.
 
 Sources: the issues named, and the modules that follow upstream there (InterPodAffinity, the allocator, quantities).
 """
@@ -22,9 +22,10 @@ from kschedd.storage.claims import claims_used
 def notes(
     pod: Pod, cluster: SchedulerCache, rules: Rules = DEFAULT.default_rules, balanced: Collection[str] = ()
 ) -> list[str]:
-    """Sentences about upstream bugs that concern this pod; most pods have none.
+    """Return sentences about upstream bugs that affect this pod; most pods have none.
 
-    `rules`: those of the version in use. `balanced`: the resources that NodeResourcesBalancedAllocation scores.
+    `rules` are the rules of the version in use. `balanced` are the resources that NodeResourcesBalancedAllocation
+    scores.
     """
     found = [*_overflows(pod)]
     if not rules.namespace_selector_kept:

@@ -2,7 +2,8 @@
 
 kschedd reacts to events exactly as kube-scheduler does, so the auditor finds kube-scheduler's gaps as well. Each gap is
 an event that may make a pod fit although the plugin that rejected the pod does not react to it. The pod then waits for
-another event or for the timeout. A missed wake-up that no gap explains is a bug of kschedd. Newer releases close some.
+another event or for the timeout. A missed wake-up that no gap explains is a bug of kschedd. Newer releases close some
+of the gaps.
 
 Rules: affinity_wakes_more, any_anti_affinity_wakes, namespace_selector_kept.
 Sources: the issues named; the hints of the plugins as of Kubernetes v1.34 to v1.37 (isSchedulableAfter…).
@@ -26,7 +27,7 @@ from kschedd.queue.entry import QueuedPod
 
 @attrs.frozen(eq=False)
 class MissedEvent:
-    """One event, for one pod that slept through it."""
+    """An event that did not wake a pod."""
 
     pod: Pod
     event: ClusterEvent
@@ -40,7 +41,7 @@ class MissedEvent:
         return {} if found is None else found.labels
 
     def all_match(self, terms: Iterable[PodAffinityTerm], pod: Pod) -> bool:
-        """Return whether all of these terms of the pod select the other one."""
+        """Return whether all of these terms of the pod select the other pod."""
         wanted = list(map(evaluated_by(self.rules), terms))
         labels = self.namespace_labels(pod.namespace)
         return bool(wanted) and all(term.matches(pod.namespace, pod.labels, labels) for term in wanted)
@@ -117,7 +118,7 @@ def _node_left_a_domain(change: MissedEvent) -> bool:
     if not isinstance(change.old, Node):
         return False
     if change.new is None:
-        return True  # the pods in that place are no longer known
+        return True  # the pods in that topology domain are no longer known
     keys = {term.topology_key for term in change.pod.signature.required_affinity if change.suits_itself}
     for other in change.pods_on(change.old):
         if change.kept_away_by(other):

@@ -1,1 +1,1 @@
-"""A report of a run: one HTML page that needs nothing else, made from what an observer noted while the cluster ran."""
+"""A report of a run: one self-contained HTML page, made from data that an observer recorded while the cluster ran."""

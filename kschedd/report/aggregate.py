@@ -68,7 +68,10 @@ def report_of(
     virtual: bool = True,
     notes: Sequence[str] = (),
 ) -> Report:
-    """Return the run's report; the engine is at rest, or where it was stopped. `methods`: those of a fork."""
+    """Return the run's report.
+
+    The engine is idle, or stopped in the middle of the run. `methods` are the methods of a fork.
+    """
     collected.idle()
     return _Aggregation(collected, virtual, methods).report(title, facts, checked, notes)
 
@@ -89,7 +92,7 @@ class _Aggregation:
         seconds[-1] = until - (count - 1) * width
         self._seconds = seconds
         self._waiting = pending_pods(collected.engine)
-        self._still: dict[str, list[str]] = {}  # by reason: the first few pods that are pending at the end
+        self._still: dict[str, list[str]] = {}  # the first few pods that are pending at the end, by reason
         for pod in self._waiting:
             still = self._still.setdefault(collected.reason_of(pod.uid), [])
             if len(still) < _MOST_PODS:
@@ -347,7 +350,7 @@ def _named(obj: ObjectNamed) -> str:
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
-    """`node-2` before `node-10`."""
+    """Return a sort key that orders `node-2` before `node-10`."""
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in _NUMBERS.split(name)]
 
 

@@ -1,7 +1,7 @@
 """Time axis with columns of equal width, in memory that does not grow with the length of a run.
 
-A run begins with columns of one second. When all are used, neighboring columns are merged into wider ones, whose width
-is the next of `WIDTHS_S`. Data by column registers with the axis, to be merged with it.
+A run begins with columns of one second each. When all are used, neighboring columns are merged into wider ones, whose
+width is the next of `WIDTHS_S`. Data by column registers with the axis, so that the axis can merge its columns.
 
 `Levels` keeps amounts with a duration (a node's utilization, the number of pending pods): for each column the amount
 times its seconds, so a mean is weighted by time. `Counts` keeps numbers of occurrences, `Examples` the first few.
@@ -22,7 +22,7 @@ N = TypeVar("N", np.float64, np.int64)
 Floats = npt.NDArray[np.float64]
 
 MOST_COLUMNS: Final = 300
-#: each a multiple of the one before
+#: widths in seconds; each is a multiple of the previous width
 WIDTHS_S: Final = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800, 2_419_200)
 
 
@@ -47,7 +47,7 @@ class TimeAxis:
 
 
 def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
-    """Return sums of this many neighboring columns each, in an array as wide as before."""
+    """Return an array of the same width, with sums of this many neighboring columns each."""
     things, count = columns.shape
     full = -(-count // number)
     padded = np.zeros((things, full * number), dtype=columns.dtype)
@@ -58,7 +58,7 @@ def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
 
 
 class Levels:
-    """See the module. Series are numbered from 0; one that was never set is 0 throughout."""
+    """See the module. Series are numbered from 0. A series that was never set is 0 throughout."""
 
     def __init__(self, axis: TimeAxis) -> None:
         self._axis = axis
@@ -68,7 +68,7 @@ class Levels:
         axis.on_merge(self._merge)
 
     def set(self, things: Iterable[int], values: Iterable[float], now_s: float) -> None:
-        """Set these items to these amounts from now on. Few change at a time, so that numpy would not help."""
+        """Set these items to these amounts from now on. Few items change at a time, so numpy would not be faster."""
         for thing, value in zip(things, values, strict=True):
             self.set_one(thing, value, now_s)
 
@@ -88,7 +88,7 @@ class Levels:
         return self._sums[:count]
 
     def _hold(self, thing: int, now_s: float) -> None:
-        """Add up what this thing amounted to until now."""
+        """Add the item's amount times the seconds since its last change."""
         value, since = self._values[thing], self._since[thing]
         self._since[thing] = now_s
         if not value or since >= now_s:
@@ -118,7 +118,7 @@ class Levels:
 
 
 class Counts:
-    """How often each of some things happened in each column."""
+    """Number of occurrences of each item in each column."""
 
     def __init__(self, axis: TimeAxis, names: Sequence[str]) -> None:
         self._axis = axis
@@ -139,7 +139,7 @@ class Counts:
 
 
 class Examples(Generic[T]):
-    """The first few of each column."""
+    """The first few items of each column."""
 
     def __init__(self, axis: TimeAxis, most: int) -> None:
         self._axis = axis
@@ -148,7 +148,7 @@ class Examples(Generic[T]):
         axis.on_merge(self._merge)
 
     def wants(self, time_s: float) -> bool:
-        """Return whether one more would be kept."""
+        """Return whether the column has room for one more item."""
         return len(self._kept.get(self._axis.column(time_s), ())) < self._most
 
     def add(self, time_s: float, example: T) -> None:

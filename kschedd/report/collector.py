@@ -6,8 +6,9 @@ bounded by the number of nodes and of kinds of reasons. It does not depend on th
 * amounts with a duration (utilization of each node, pending pods by reason, pods by zone) as sums by column of time;
 * attempts as counts by column, with details of a few: the first of each column, the first of each kind of reason, those
   whose pods waited longest, and a sample;
-* the scores of that sample. They are computed once more, since a search keeps totals only: first for each attempt,
-  then for each second, each fourth, and so on. Out-of-tree plugins are omitted, because they are not called twice.
+* the scores of that sample. The scores are computed again, because a search keeps only totals: at first for each
+  attempt, then for each second, each fourth, and so on. Out-of-tree plugins are omitted, because they must not be
+  called twice.
 """
 
 from collections.abc import Sequence
@@ -47,7 +48,10 @@ _TRIED_LATER: Final = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHE
 
 @attrs.define(eq=False)
 class PendingReason:
-    """A kind of reason. `failures`: attempts that ended with it; `pods`: the first few pods."""
+    """A kind of reason.
+
+    `failures` is the number of attempts that ended with the reason; `pods` are the first few pods.
+    """
 
     text: str
     number: int
@@ -57,7 +61,7 @@ class PendingReason:
 
 
 class ScoreSums:
-    """Weighted sums of the scores that each plugin gave each node, of sampled attempts."""
+    """Weighted sums of the scores of sampled attempts, by plugin and node."""
 
     def __init__(self) -> None:
         self.plugins: dict[str, int] = {}
@@ -86,7 +90,7 @@ class ReportCollector:
         self.axis = TimeAxis()
         self.counts = Counts(self.axis, (ATTEMPTS, PLACED, FAILED, PREEMPTED))
         self.slots: dict[str, int] = {}  # by the name of a present or former node
-        self.use: dict[str, Levels] = {}  # by resource: of each node
+        self.use: dict[str, Levels] = {}  # utilization of each node, by resource
         self.fullest = Levels(self.axis)  # for each node the utilization of its scarcest resource
         self.totals = Levels(self.axis)  # of the whole cluster, by resource
         self.resources: dict[str, int] = {"pods": 0}
@@ -104,9 +108,9 @@ class ReportCollector:
         self._attempts = 0
         self._stride, self._at_stride, self._scored = 1, 0, 0
         self._counted: dict[str, int] = {}  # uid -> reason number
-        self._failed: dict[str, PendingReason] = {}  # uid -> why its last attempt failed
+        self._failed: dict[str, PendingReason] = {}  # the reason of the last failure, by uid
         self._numbers: list[int] = []  # pods by reason number
-        self._first_active: dict[str, float] = {}  # by uid, of pods that no node was found for yet
+        self._first_active: dict[str, float] = {}  # start of the wait by uid, for pods without a node so far
 
     @classmethod
     def observing(cls, engine: Engine) -> Self:
@@ -241,7 +245,7 @@ class ReportCollector:
             reason.pods.append(key)
 
     def reason_of(self, uid: str) -> str:
-        """Why the pod's last attempt failed; "" if it did not."""
+        """Return the reason why the pod's last attempt failed; "" if it did not fail."""
         found = self._failed.get(uid)
         return "" if found is None else found.text
 
@@ -268,7 +272,7 @@ class ReportCollector:
                 self.sampled.append(decision)
 
     def recorded(self, record: AttemptRecord) -> None:
-        """Add an attempt that only has its record."""
+        """Add an attempt of which only the record exists."""
         now = self.now_s
         reason = None
         if not record.of_binding:
@@ -352,7 +356,7 @@ class ReportCollector:
         )
 
     def _sampled_scores(self, entry: QueuedPod, result: ScheduleResult | FitError) -> Scores | None:
-        """Each plugin's scores, if this attempt is one of the sample."""
+        """Return each plugin's scores if this attempt is in the sample, else None."""
         if isinstance(result, FitError) or result.totals is None:
             return None
         self._scored += 1
@@ -369,7 +373,7 @@ class ReportCollector:
         try:
             scores: Scores = drive(Ranking(own, cluster, None).details(result.state, entry.pod, result.feasible))
         except PluginFault:
-            return None  # its scores are out of range, which the attempt itself reports
+            return None  # the scores are out of range, which the attempt itself reports
         names = cluster.table.names
         slots = np.array(
             [self.slots.setdefault(names[row], len(self.slots)) for row in result.feasible.tolist()], dtype=np.int64
@@ -389,7 +393,7 @@ class ReportCollector:
                 if uid in self._counted and before is not reason:
                     queued = self.engine.queue.entry(entry.pod)
                     if queued is not None and queued.uid == uid and queued.place in _TRIED_LATER:
-                        self._count(uid, reason, entry.pod)  # a binding that failed after its attempt had not
+                        self._count(uid, reason, entry.pod)  # the binding failed after a successful attempt
 
     def preempted(self) -> None:
         """Count a pod that was preempted."""

@@ -1,4 +1,4 @@
-"""One attempt as shown in the report: the funnel of its nodes, and the scores of the best of them."""
+"""One attempt as shown in the report: the funnel of its nodes, and the scores of the best nodes."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,15 @@ _MOST_NODES = 8
 
 @attrs.frozen
 class FunnelStep:
-    """What takes nodes away: a plugin, or the search that had found enough. `left`: after it."""
+    """A step that removes nodes: a plugin, or the end of the search because enough nodes were found.
+
+    `left`: after it.
+    """
 
     what: str
     lost: int
     left: int
-    reasons: tuple[tuple[int, str], ...] = ()  # (nodes, why), most nodes first
+    reasons: tuple[tuple[int, str], ...] = ()  # (number of nodes, reason), largest number first
 
 
 @attrs.frozen
@@ -37,7 +40,7 @@ class Funnel:
 
 @attrs.frozen
 class NodeScore:
-    """A node's weighted scores by plugin, in the order of the plugins of the attempt."""
+    """A node's weighted scores by plugin, in the order in which the attempt called the plugins."""
 
     node: str
     total: int
@@ -48,11 +51,11 @@ class NodeScore:
 class Decision:
     """One scheduling decision of the report.
 
-    `waited_s`: since the pod first entered the active queue, None if that is not known. `took_s` is measured; it is
-    None in virtual time, where an attempt takes no time.
+    `waited_s` counts from the pod's first entry into the active queue; None if this time is unknown. `took_s` is
+    measured; it is None in virtual time, where an attempt takes no time.
     """
 
-    number: int  # of the attempt, in the order of the run
+    number: int  # number of the attempt, in the order of the run
     time_s: float
     pod: str
     attempt: int
@@ -72,7 +75,7 @@ class Decision:
 
 
 def funnel_of(result: ScheduleResult | FitError, table: NodeTable) -> Funnel:
-    """Nodes by what turned them away, in the order of the filters."""
+    """Return the number of nodes that each filter rejected, in the order of the filters."""
     nodes = table.node_count
     verdicts: Verdicts | None
     if isinstance(result, ScheduleResult):

@@ -1,8 +1,8 @@
 """Drawings as SVG, made from numbers by pure functions.
 
-A drawing has the coordinates of its data (a column has width 1), and the page scales it to the available width. It
-contains no text, which would be distorted; labels are placed next to it. Colors are classes that the page's style
-defines for light and dark mode.
+A drawing has the coordinates of its data (a column has width 1), and the page scales it to the available width. A
+drawing contains no text, because scaling would distort it; labels are placed next to the drawing. Colors are classes
+that the page's style defines for light and dark mode.
 """
 
 import math
@@ -19,14 +19,14 @@ OVER: Final = LEVELS + 1  # above capacity
 
 
 def level(share: float) -> int:
-    """0 for nothing, 1 to 9 for up to 100 %, 10 for more."""
+    """Return the level of a share: 0 for nothing, 1 to 9 for up to 100 %, 10 for more."""
     if not share > 0:
         return 0
     return min(math.ceil(round(share * LEVELS, 6)), OVER)
 
 
 def levels(cells: Floats) -> list[list[int]]:
-    """Return the levels of many values; -1 for missing ones."""
+    """Return the levels of many values; -1 for missing values."""
     known = np.where(np.isnan(cells), 0.0, cells)
     found = np.clip(np.ceil(np.round(known * LEVELS, 6)), 0, OVER).astype(np.int64)
     found[np.isnan(cells)] = -1
@@ -49,7 +49,10 @@ def svg(title: str, width: float, height: float, *shapes: Markup, cls: str = "",
 
 
 def heat_map(title: str, cells: Floats, description: str = "") -> Markup:
-    """Rows by columns of shares. A path for each level, of one stroke for each run of equal cells in a row."""
+    """Draw shares as a heat map of rows and columns.
+
+    A path for each level, of one stroke for each run of equal cells in a row.
+    """
     rows, columns = cells.shape
     strokes: dict[int, list[str]] = {}
     at: dict[int, tuple[int, int]] = {}
@@ -81,7 +84,7 @@ def steps(series: Sequence[float], most: float) -> str:
 
 
 def _shortened(parts: list[str]) -> str:
-    """Without those horizontal moves that another one follows."""
+    """Remove each horizontal move that another horizontal move follows."""
     kept = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not (part[0] == after[:1] == "H")]
     return "".join(kept)
 
@@ -91,7 +94,7 @@ def _y(value: float, most: float) -> str:
 
 
 def lines(title: str, named: Sequence[tuple[str, Floats]], most: float, description: str = "") -> Markup:
-    """One line for each series; `most` is the top."""
+    """Draw one line for each series; `most` is the top of the scale."""
     count = len(named[0][1])
     drawn = [
         el("path", el("title", name), cls=f"line c{n % 9}", d=steps(series.tolist(), most))
@@ -101,7 +104,7 @@ def lines(title: str, named: Sequence[tuple[str, Floats]], most: float, descript
 
 
 def stack(title: str, named: Sequence[tuple[str, Floats]], most: float, description: str = "") -> Markup:
-    """Areas upon each other, the first at the bottom."""
+    """Draw stacked areas, the first at the bottom."""
     count = len(named[0][1])
     below = np.zeros(count)
     drawn = []
@@ -129,7 +132,7 @@ def _grid(width: int) -> Markup:
 
 
 def bar(share: float, before: float, title: str) -> Markup:
-    """Return a bar of the present amount, with the earlier amount drawn faintly."""
+    """Return a bar of the current amount, with the earlier amount drawn faintly."""
     return svg(
         title,
         100,
@@ -142,7 +145,7 @@ def bar(share: float, before: float, title: str) -> Markup:
 
 
 def _rounded_up(value: float) -> float:
-    """1, 2, 5, 10, 20 ... times a power of ten, at least `value`."""
+    """Return the smallest of 1, 2, 5, 10, 20 ... (times a power of ten) that is at least `value`."""
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= value * 0.999999)
 

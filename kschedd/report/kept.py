@@ -1,10 +1,10 @@
-"""A report from the data that a daemon keeps anyway: its log and its pods.
+"""A report from the data that a daemon stores anyway: its log and its pods.
 
-A daemon collects nothing for reports. Instead, a fork of its cluster, used only for this, has its node table rewound to
-the beginning of the log: pods bound later are removed from their nodes, and pods deleted later are restored. Then the
-log is replayed in the order of its times and collected as in an observed run.
+A daemon collects nothing for reports. Instead, a fork of its cluster has its node table rewound to the beginning of the
+log. Pods bound later are removed from their nodes, and pods deleted later are restored. Then the log is replayed in the
+order of its times and collected as in an observed run.
 
-The nodes are the present ones. Objects deleted before the beginning of the store's log are missing.
+The report shows the present nodes. Objects deleted before the beginning of the store's log are missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,14 +26,14 @@ from kschedd.simulation.pending import pending_pods
 from kschedd.store.objects.log import DELETED, WatchEvent
 
 _MOST_TRIED: Final = 10
-_POD, _ATTEMPT, _MOVE = range(3)  # the order of what happens at one time: an attempt's reason precedes its requeueing
+_POD, _ATTEMPT, _MOVE = range(3)  # order of entries with the same time: an attempt's reason precedes its requeueing
 
-Change = tuple[int, Pod, int]  # row, pod, 1 where it comes and -1 where it goes
+Change = tuple[int, Pod, int]  # row, pod, 1 if the pod is added and -1 if it is removed
 
 
 @attrs.frozen(eq=False)
 class KeptHistory:
-    """`written`: the store's latest events, as far as its log reaches."""
+    """`written` are the store's latest events, as far back as its log reaches."""
 
     entries: Sequence[Entry]
     written: Sequence[WatchEvent] = ()
@@ -47,7 +47,7 @@ def _time_of(entry: Entry) -> float:
 
 
 def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
-    """See the module; the engine's table is as before when this returns."""
+    """Build the report. When this returns, the engine's table is as before."""
     start_s = kept.begins(engine.now)
     collector = ReportCollector(engine, start_s=start_s)
     changes = _wound_back(engine, kept, start_s)
@@ -116,7 +116,7 @@ def _wound_back(engine: Engine, kept: KeptHistory, start_s: float) -> list[tuple
 
 
 def _gone(written: Iterable[WatchEvent], now_s: float) -> list[tuple[Pod, float]]:
-    """Pods that had a node, and when they stopped holding it."""
+    """Return the pods that had a node and no longer occupy it, with the time of the change."""
     found: dict[str, tuple[Pod, float]] = {}
     for event in written:
         pod = event.new
@@ -137,7 +137,7 @@ def _scheduled_s(pod: Pod) -> float:
 
 
 def _changed_s(pod: Pod, now_s: float) -> float:
-    """When its status changed last."""
+    """Return the time of the last change of the pod's status."""
     times = [condition.get("lastTransitionTime") for condition in pod.status.get("conditions") or ()]
     known = [seconds(time) for time in times if time]
     return max(known, default=now_s)

@@ -1,6 +1,6 @@
-"""HTML and SVG as text that is escaped once: text becomes part of an element only through `el`, which escapes it.
+"""HTML and SVG as text that is escaped once. Text becomes part of an element only through `el`, which escapes it.
 
-`Markup` is text that is markup already; only this module and constants of this package make it.
+`Markup` is text that is already markup. Only this module and constants of this package create it.
 """
 
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 _VOID: Final = frozenset(("br", "hr", "img", "input", "link", "meta"))
-# XML's control characters have no place in HTML either; a name may bring any.
+# XML's control characters are not allowed in HTML either, but a name may contain them.
 _CONTROL: Final = {code: "\ufffd" for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160))}
 
 
@@ -30,7 +30,10 @@ def text(value: Child) -> Markup:
 
 
 def el(name: str, *children: Child | Iterable[Child], **attributes: Value) -> Markup:
-    """Return an element. None and False leave an attribute out, True gives no value; `cls` is `class`, `_` is `-`."""
+    """Return an element.
+
+    Build an element. None and False omit an attribute, True gives no value; `cls` is `class`, `_` is `-`.
+    """
     given = "".join(
         _attribute(key, value) for key, value in attributes.items() if not (value is None or value is False)
     )

@@ -34,7 +34,7 @@ class ReportMethods(Methods):
         (Param("redact", "boolean", False, False, doc="replace the cluster's names by invented ones"),),
         reads=True,
         doc="Returns a report of the recorded history: utilization and pending pods over time, filter results by "
-        "node, zones, the slowest attempts. Computed in a thread, on a fork.",
+        "node, zones, the slowest attempts. The report is computed in a thread, on a fork.",
         answer=PageAnswer,
         large=True,
     )

@@ -14,7 +14,10 @@ from kschedd.report.decisions import Decision
 
 @attrs.frozen
 class Columns:
-    """Columns of time: column n begins at n times `width_s`; `until_s` ends the last. `start_s`: since the epoch."""
+    """Columns of time: column n begins at n times `width_s`; `until_s` ends the last.
+
+    `start_s` is in seconds since the epoch.
+    """
 
     count: int
     width_s: int
@@ -73,7 +76,7 @@ class ScoreMap:
 
 @attrs.frozen(eq=False)
 class PendingBand:
-    """Pods that wait for one kind of reason. `pod_s`: pods times seconds."""
+    """Pods that wait for the same kind of reason. `pod_s`: pods times seconds."""
 
     reason: str
     series: Floats
@@ -113,7 +116,10 @@ class ZoneUse:
 
 @attrs.frozen
 class Spread:
-    """How a workload's pods stand over the zones. `skew`: the most less the fewest."""
+    """Distribution of a workload's pods over the zones.
+
+    `skew` is the largest number of pods in a zone minus the smallest.
+    """
 
     workload: str
     pods: tuple[int, ...]  # in the order of the zones
@@ -126,7 +132,7 @@ class ColumnFacts:
     placed: int
     failed: int
     preempted: int
-    decisions: tuple[int, ...]  # the numbers of the first few
+    decisions: tuple[int, ...]  # the numbers of the first few decisions
 
 
 @attrs.frozen(eq=False)
@@ -163,11 +169,11 @@ class UnplacedHere:
 
 @attrs.frozen
 class Checked:
-    """What `kschedd check` found."""
+    """The result of `kschedd check`."""
 
     verdict: str
     fits: bool
     unplaced: tuple[UnplacedHere, ...]
-    displaced: tuple[tuple[str, str, str], ...]  # pod, what became of it, why
+    displaced: tuple[tuple[str, str, str], ...]  # pod, result, reason
     usage: tuple[tuple[str, float, float], ...]  # resource, before, after
     troubles: tuple[str, ...] = ()

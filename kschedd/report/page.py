@@ -31,7 +31,7 @@ script-src 'unsafe-inline'; img-src data:">
 
 
 def page(report: Report) -> str:
-    """Return the whole file. The same report gives the same text."""
+    """Return the whole file. Return the page. Equal reports give equal pages."""
     sections = [*_sections(report)]
     contents = el("nav", el("ul", (el("li", el("a", title, href=f"#{name}")) for name, title, _ in sections)))
     body = joined(

@@ -12,7 +12,7 @@ from kschedd.report.model import HeatMap, NodeGroup, Report
 from kschedd.report.page_parts import NONE, heat_key, percent, table, time_scale
 
 MOST_MAPS: Final = 4
-_LABELLED: Final = 40  # rows with a label of their own
+_LABELLED: Final = 40  # maximum number of rows with a label each
 _FEW: Final = 12
 _CODES: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"  # a cell's share, 2 % each
 _NONE: Final = "."

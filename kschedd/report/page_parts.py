@@ -19,7 +19,7 @@ def section(name: str, title: str, *content: Child) -> Markup:
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Child]], numbers: Iterable[int] = ()) -> Markup:
-    """`numbers`: the columns that are set to the right."""
+    """`numbers`: the columns that are aligned right."""
     right = set(numbers)
     head = el("tr", (el("th", each, scope="col", cls="n" if n in right else None) for n, each in enumerate(heads)))
     body = (el("tr", (el("td", cell, cls="n" if n in right else None) for n, cell in enumerate(row))) for row in rows)
@@ -31,7 +31,7 @@ def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Child]], n
 
 
 def chart(drawing: Markup, columns: Columns, up: Sequence[str]) -> Markup:
-    """Return a drawing over time with its scales; `up`: the labels from the bottom to the top."""
+    """Return a drawing over time with its scales; `up` are the labels from bottom to top."""
     scale = el("div", (el("span", each) for each in reversed(up)), cls="up", aria_hidden="true")
     return el("div", scale, drawing, time_scale(columns), cls="chart")
 
@@ -55,7 +55,7 @@ def time_scale(columns: Columns) -> Markup:
 
 
 def when(columns: Columns, time_s: float) -> str:
-    """Return a time of the run: since its start in virtual time, else of the clock."""
+    """Return a time of the run: seconds since its start in virtual time, else the time of day."""
     if columns.virtual:
         return lasting(time_s)
     at = datetime.fromtimestamp(columns.start_s + time_s, UTC)
@@ -79,6 +79,6 @@ def many(count: float) -> str:
 
 
 def heat_key(top: str, words: str) -> Markup:
-    """Return the key to the colors of a heat map."""
+    """Return the legend of a heat map's colors."""
     steps = (el("span", cls=f"key k{n}") for n in range(10))
     return el("p", "0 ", joined(steps), f" {top} {words} ", el("span", cls="key k10"), " more", cls="keys")

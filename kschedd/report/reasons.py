@@ -1,4 +1,4 @@
-"""Kinds of reasons: a fit error's message without its counts, by which pending pods are grouped."""
+"""Kinds of reasons: a fit error's message without its counts. The report groups pending pods by kind."""
 
 import re
 from functools import lru_cache

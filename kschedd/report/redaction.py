@@ -17,7 +17,7 @@ from kschedd.report.model import Report
 _MASKED: Final = "xxx"
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 _UNITS: Final = re.compile(r"\d+[A-Za-z]{0,2}")
-#: words of the scheduler's own messages, its plugins' reasons and this report's
+#: words that occur in the scheduler's messages, its plugins' reasons and this report
 _KEPT_WORDS: Final = frozenset(
     """
     a about active affinity after all allocate allocated already an and another any anti are as at available be been

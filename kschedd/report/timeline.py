@@ -2,10 +2,10 @@
 
 Attempts are shown by extension point and plugin. An arrow leads from each event to the attempt of the pod that it woke.
 
-It is an observer of an engine (`simulation.observing`) that writes as it goes and keeps only what is open. Time is
-virtual, so an attempt takes none: within one moment attempts are laid out one after the other, with a microsecond for
-each plugin and a nanosecond for each node that the plugin judged. The length of a slice shows the amount of work, not
-the time it took.
+The timeline observes an engine (`simulation.observing`). It writes continuously and keeps only open slices in memory.
+Virtual time stands still during an attempt, so the attempts of one moment are laid out one after the other. Each plugin
+takes a microsecond, and each node that the plugin evaluated a nanosecond. The length of a slice shows the amount of
+work, not the time it took.
 
 Units: integer nanoseconds since the start of the run.
 """
@@ -31,7 +31,7 @@ _Part = tuple[str, int]  # a plugin, and the number of nodes that it evaluated
 
 
 class Timeline:
-    """See the module; the caller closes `file`."""
+    """A timeline of a run; the caller closes `file`."""
 
     def __init__(self, engine: Engine, file: TimelineFile) -> None:
         self._engine = engine
@@ -50,8 +50,8 @@ class Timeline:
         self._use: dict[tuple[str, str], tuple[int, float]] = {}  # (node, resource) -> (track, last value)
         self._named: dict[int, str] = {}
         self._stamp = -1
-        self._free = self._events_free = 0  # until when the tracks of attempts and of events are taken
-        self._begun: dict[str, tuple[int, str]] = {}  # uid -> when its binding began, and where
+        self._free = self._events_free = 0  # time until which the tracks of attempts and of events are occupied
+        self._begun: dict[str, tuple[int, str]] = {}  # start time and node of the pod's binding, by uid
         self._woken: dict[str, int] = {}  # uid -> arrow
         self._arrows = 0
         self._last_event = ""

@@ -1,7 +1,7 @@
-"""Files of a timeline: Perfetto's own format, or the JSON that Chrome's tracing had and that Perfetto reads as well.
+"""Files of a timeline: Perfetto's own format, and the JSON format of Chrome's tracing, which Perfetto also reads.
 
-Perfetto's needs the package `perfetto` (the extra of that name), which brings protobuf. Both are written as it goes.
-Tracks are numbered from 1; an arrow is a number that the slice where it starts and the one where it ends share.
+Perfetto's format needs the package `perfetto` (the extra of that name), which includes protobuf. Both formats are
+written continuously. Tracks are numbered from 1. An arrow is a number that its first and its last slice share.
 """
 
 import json
@@ -18,11 +18,11 @@ NO_FACTS: Final[Facts] = {}
 
 
 class TimelineFormatError(KscheddError):
-    """A file name whose format is unknown, or needs a missing package."""
+    """A file name with an unknown format, or a format that needs a missing package."""
 
 
 class TimelineFile(Protocol):
-    """Slices of one track are properly nested, and begin in the order of time."""
+    """Slices of one track are properly nested, and begin in chronological order."""
 
     def group(self, name: str) -> int: ...
 

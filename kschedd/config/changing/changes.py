@@ -1,7 +1,7 @@
 """Changes to a configuration at runtime: each function returns a new `Config` and does not modify the old one.
 
-A change takes effect when the caller switches to the new value, and is reverted by switching back to the old one. All
-raise `ConfigErrors` for a change whose result would fail validation when loaded.
+A change takes effect when the caller switches to the new value. Switching back to the old value reverts the change. All
+functions raise `ConfigErrors` for a change whose result would fail validation when loaded.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def with_plugin_enabled(
     args: Mapping[str, Any] | None = None,
     catalogue: Catalogue = IN_TREE,
 ) -> Config:
-    """Return the configuration with a plugin enabled, at some extension points or at all those it implements.
+    """Return the configuration with a plugin enabled, at some extension points or at all points that it implements.
 
     A default plugin gets its position in the default order, any other plugin is appended.  Without `weight` it gets its
     default weight; without `args` it keeps its arguments in this profile.
@@ -151,7 +151,7 @@ def with_parallelism(config: Config, parallelism: int) -> Config:
 def with_profile_added(
     config: Config, scheduler_name: str, profile: Mapping[str, Any] | None = None, *, catalogue: Catalogue = IN_TREE
 ) -> Config:
-    """Return the configuration with one more profile, in the file's format (None: the default one)."""
+    """Return the configuration with one more profile, in the file's format (None: the default profile)."""
     if any(one.scheduler_name == scheduler_name for one in config.profiles):
         _refuse("$.profiles", scheduler_name, "a profile with this name already exists")
     raw = {
@@ -281,7 +281,7 @@ def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s:
 
 
 def with_schedulers(config: Config, schedulers: Mapping[str, str]) -> Config:
-    """Return the configuration in which each of these schedulers decides like a profile. Raises ConfigErrors."""
+    """Return the configuration in which each of these schedulers has a copy of a profile. Raises ConfigErrors."""
     if not schedulers:
         return config
     changed = config

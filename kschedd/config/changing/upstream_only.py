@@ -71,7 +71,7 @@ def _profile(profile: Profile) -> tuple[Profile, list[tuple[str, str]]]:
 def _with_strategy(fit: Any, kind: str, old: Any) -> Any:
     shape = old.shape if kind == "RequestedToCapacityRatio" else ()
     highest = max((point.score for point in shape), default=0)
-    if highest > 10:  # from a Policy whose shape goes up to 100
+    if highest > 10:  # the shape comes from a Policy and goes up to 100
         shape = tuple(attrs.evolve(point, score=point.score // 10) for point in shape)
     strategy = attrs.evolve(fit.scoring_strategy, type=kind, resources=old.resources, shape=shape)
     return attrs.evolve(fit, scoring_strategy=strategy)

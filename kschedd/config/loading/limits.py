@@ -1,6 +1,6 @@
 """`timeoutSeconds`: the time limit of an out-of-tree plugin at an extension point. An addition to upstream's format.
 
-It is set where the plugin is enabled:
+The limit is set where the plugin is enabled:
 
     plugins:
       multiPoint: {enabled: [{name: Slow, timeoutSeconds: 10}]}     # at all its points

@@ -48,7 +48,7 @@ POLICY_RELEASE: Final = ConfigRelease("Policy", "v1.19", ())
 
 @attrs.define
 class _Args:
-    """The arguments that several predicates or priorities contribute to, and the weights of such priorities."""
+    """The arguments that several predicates or priorities contribute to, and the weights of these priorities."""
 
     node_label: dict[str, list[str]] = attrs.field(factory=dict)
     service: dict[str, list[str]] = attrs.field(factory=dict)

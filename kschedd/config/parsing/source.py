@@ -8,7 +8,10 @@ from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 
 
 def read_document(text: str, source: str) -> Document:
-    """Return the single document in `text`; raise `ConfigErrors` if there is none, several, or one with faults."""
+    """Return the single document in `text`.
+
+    Raise `ConfigErrors` if there is no document, several, or a document with faults.
+    """
     documents = list(read_documents(text.removeprefix("\ufeff")))
     if not documents:
         raise ConfigErrors((ConfigError(source, 0, "$", None, "the file is empty: a configuration is required"),))
@@ -33,7 +36,10 @@ def path_of(parts: tuple[str | int, ...]) -> str:
 
 
 def child_path(path: str, key: str | int) -> str:
-    """Return a child's path: `$.profiles` and 0 make `$.profiles[0]`; non-identifiers are put in brackets, too."""
+    """Return a child's path: Return the path of a child: `$.profiles` and 0 give `$.profiles[0]`.
+
+    Non-identifiers are put in brackets, too.
+    """
     return f"{path}.{key}" if isinstance(key, str) and key.isidentifier() else f"{path}[{key}]"
 
 

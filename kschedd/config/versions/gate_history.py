@@ -1,4 +1,4 @@
-"""The feature gates of kube-scheduler: stages and defaults from release to release, and their effect here.
+"""The feature gates of kube-scheduler: stages and defaults by release, and their effect in kschedd.
 
 `other_gates.txt` lists the gates that only other components read.
 Source: Kubernetes v1.34 to v1.37, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.

@@ -76,7 +76,7 @@ class KubernetesVersion:
 
 
 def _without_dependents_of_disabled(gates: Gates) -> Gates:
-    """Return the gates; a gate that requires one that is off by default is turned off as well."""
+    """Turn off each gate that requires a gate that is off by default. Return the gates."""
     off = [name for name, gate in gates.items() if gate.default and not all(gates[need].default for need in gate.needs)]
     if not off:
         return gates
