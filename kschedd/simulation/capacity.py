@@ -97,7 +97,7 @@ def fit_count(
         one = attrs.evolve(pod, name=f"{pod.name}-{number}", uid=f"capacity-{len(placed)}", node_name="")
         result = drive(machine.begin(one, {}))
         if isinstance(result, FitError):
-            why = result.message.partition(" preemption: ")[0]  # which would look for the pod in the store
+            why = result.message.partition(" preemption: ")[0]  # preemption would look for the pod in the store
             break
         outcome = machine.completion.complete(QueuedPod(one, one.key, 0), result, now)
         if not isinstance(outcome, AssumedPod):
@@ -114,7 +114,10 @@ def fit_count(
 
 @attrs.frozen(eq=False)
 class ScaledPod:
-    """A pod with all of its requests multiplied. `amount`: then of the resource that it is sized by."""
+    """A pod with all of its requests multiplied.
+
+    `amount` is the resulting request for the resource that determines the pod's size.
+    """
 
     pod: Pod
     amount: int
@@ -147,7 +150,7 @@ def scaled(pod: Pod, largest: int) -> Iterator[ScaledPod]:
 
 
 def _multiplied(resource: str, text: Any, factor: Fraction) -> str:
-    """Cpu in millicores, others in whole units, rounded up."""
+    """Multiply the requests: cpu in millicores, other resources in whole units, rounded up."""
     if resource == "cpu":
         return format_milli(ceil(milli_value(text) * factor))
     return str(ceil(value(text) * factor))
@@ -172,7 +175,7 @@ class NodeShape:
 
 @attrs.frozen
 class NodesNeeded:
-    """The number of nodes by shape. `unplaced`: pods that no number of nodes helps, with the reason."""
+    """The number of nodes by shape. `unplaced` are pods that do not fit with any number of nodes, with the reason."""
 
     counts: Mapping[str, int]
     price: float
@@ -237,7 +240,7 @@ def pending(engine: Engine, wanted: set[str]) -> list[tuple[str, str]]:
 def nodes_needed(
     base: Engine, wanted: set[str], shapes: Sequence[NodeShape], most: int, check: Callable[[], None]
 ) -> NodesNeeded:
-    """Return the number of additional nodes; `base` is idle and has the pods. `wanted` empty: all pods."""
+    """Return the number of additional nodes; `base` is idle and has the pods. If `wanted` is empty, all pods count."""
     search = _Search(base, wanted, shapes, check)
     none = [0] * len(shapes)
     if not search.unplaced(none):

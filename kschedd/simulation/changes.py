@@ -138,7 +138,7 @@ def usage(table: NodeTable) -> dict[str, float]:
 
 
 def changes(engine: Engine, start: ForkStart, log: Log) -> DiffAnswer:
-    """Everything that is different from when the fork was made."""
+    """Return all differences between the fork and its start."""
     events = engine.store.written_after(start.version)
     of_nodes = [event for event in events if event.new.kind == "Node"]
     pods = _pod_changes(engine, log, [event for event in events if event.new.kind == "Pod"], _gone_nodes(of_nodes))
@@ -234,7 +234,7 @@ def _gone_nodes(events: Sequence[WatchEvent]) -> list[str]:
 
 
 def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[PodChange]:
-    """Yield the pods that are still bound to nodes which were deleted."""
+    """Yield the pods that are still bound to deleted nodes."""
     for name in gone_nodes:
         for pod in engine.store.pods_on(name):
             if not pod.finished and not pod.deletion_timestamp:
@@ -311,7 +311,7 @@ def _ended(pod: Pod) -> str:
 
 
 def _ends(events: Sequence[WatchEvent]) -> dict[tuple[str, str, str], tuple[Object | None, Object | None]]:
-    """Each object as it was before the first of the events and after the last."""
+    """Return each object as it was before the first of the events and after the last event."""
     ends: dict[tuple[str, str, str], tuple[Object | None, Object | None]] = {}
     for event in events:
         key = event.new.kind, event.new.namespace, event.new.name

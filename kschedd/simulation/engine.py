@@ -4,8 +4,9 @@ Virtual time is constant while work is pending and then advances to the next dea
 completes, a Permit timeout, a claim that is provisioned. Two runs with the same seed make the same decisions in the
 same order, whatever PYTHONHASHSEED is.
 
-Owns the state machines, which are the ones the daemon's actors drive. It does nothing unless its owner calls it.
-Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same clock.
+Owns the state machines, which are the ones the daemon's actors drive. The engine does nothing unless its owner calls
+it. Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same
+clock.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -154,13 +155,13 @@ class Engine:
         audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
         on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
         start_s: float = EPOCH,
-        resumed: ClusterSnapshot | None = None,  # start from there; then `config` to `controllers` are omitted
+        resumed: ClusterSnapshot | None = None,  # the state to start from; `config` to `controllers` are then omitted
     ) -> None:
         self._on_decision = on_decision
         self._on_happened = on_happened
         self._on_result = on_result
         self._on_idle: Callable[[], None] | None = None  # all work of a moment is done
-        self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # before they are delivered
+        self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # called before the events are delivered
         self.decisions = 0
         self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
         if resumed is None:
@@ -191,7 +192,7 @@ class Engine:
         self.queue = self.loop.queue
         self.auditor = _auditor_of(self.queue, self.driver) if audit else None
         if resumed is not None:
-            self.loop.apply_effects()  # of binding cycles that continue
+            self.loop.apply_effects()  # effects of binding cycles that continue
             reconciled(self.driver, self.queue, self.now_ns)
 
     def observe(self, observer: RunObserver) -> None:
@@ -306,7 +307,7 @@ class Engine:
     ) -> bool:
         """Advance until only periodic retries of unschedulable pods and times of CronJobs remain.
 
-        The retries would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if the work
+        These retries would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if the work
         takes more than `limit_s` virtual seconds. `check` is as for `advance`.
         """
         end = self.now_s + limit_s
@@ -337,7 +338,7 @@ class Engine:
     # -- the loop ---------------------------------------------------------------------------------------------
 
     def run_controllers(self) -> None:
-        """Let the controllers do all they have to do now, and schedule nothing."""
+        """Run the controllers until they have no work left, without scheduling."""
         if self._runner is not None:
             self._runner.run_until_idle()
 
@@ -428,7 +429,7 @@ class Engine:
             self._on_result(entry, result)
 
     def _go_on(self) -> bool:
-        """Run the stopped cycle up to the next stop or its end; False while the debugger does not let it."""
+        """Continue the stopped cycle up to the next stop or its end. Return False while the debugger prevents this."""
         debugger = self.driver.debugger
         if debugger.stop is not None or self._stopped is None:
             return False

@@ -85,7 +85,7 @@ def _requests(trace: Trace, resource: str) -> Iterator[int]:
 
 
 def _drawn(count: int, random: Random) -> Iterator[int]:
-    """Each once, then any, without end."""
+    """Yield each pod one time, then random pods without end."""
     once = list(range(count))
     random.shuffle(once)
     yield from once

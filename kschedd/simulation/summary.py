@@ -1,4 +1,4 @@
-"""The results of a simulation: pods placed, pods pending and why, and the utilisation of the cluster.
+"""The results of a simulation: scheduled pods, pending pods with reasons, and the utilization of the cluster.
 
 `Utilisation` samples the cluster whenever it is idle and weights each sample by its duration.
 `Summary` is printed as a table or as JSON; programs read the JSON, so fields are only ever added.
@@ -108,7 +108,7 @@ class Utilisation:
                 by_place[:] = [by_name.get(name, 0.0) for name in self._names]
 
     def _count(self, row: int) -> None:
-        """Count what changed on this row of the table."""
+        """Count the changes of this row of the table."""
         table, used, before = self._table, self._used, self._rows[row]
         self._rows[row] = after = [table.pod_count.item(row), *table.requested[:, row].tolist()]
         for place, requested in enumerate(after):

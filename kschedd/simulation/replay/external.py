@@ -34,11 +34,11 @@ class ExternalChange:
     new: Object
 
     def apply(self, store: ClusterWriter) -> None:
-        """Do the same here. Raises ApiError where that is refused."""
+        """Do the same here. Raises ApiError if the API server rejects the change."""
         new = self.new
         key = new.kind, new.namespace, new.name
         if self.type == DELETED:
-            with suppress(NotFound):  # it may have gone sooner than in the recorded run
+            with suppress(NotFound):  # the object may have been deleted earlier than in the recorded run
                 store.delete(*key, grace_period_s=0)
             return
         if self.old is None:

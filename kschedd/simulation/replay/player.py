@@ -87,7 +87,7 @@ _ANSWERS: Final = (NoteKind.ANSWER, NoteKind.FAULT)
 
 @attrs.define(eq=False)
 class ReplayDiverged(KscheddError):
-    """The replay came to something else than the recorded run. `note`: the number of the note at which that shows."""
+    """The replay differs from the recorded run. `note` is the number of the note where the difference appears."""
 
     note: int
     why: str
@@ -236,7 +236,10 @@ class Player:
         return None if note is None else time_of(note)
 
     def step(self) -> bool:
-        """Do the next note; False at the end, and where the debugger has stopped it. Raises ReplayDiverged."""
+        """Process the next note.
+
+        Return False at the end of the recording, or if the debugger stopped the replay. Raises ReplayDiverged.
+        """
         debugger = self.driver.debugger
         if debugger.stop is not None:
             return False
