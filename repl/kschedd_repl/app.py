@@ -39,7 +39,7 @@ from kschedd_repl.settings import SessionSettings
 from kschedd_repl.status_bar import StatusBar
 from kschedd_repl.terminal import BarText, Terminal
 
-_SWITCH_S = 0.001  # interval at which threads take turns: a key must not wait while a batch of changes is processed
+_SWITCH_S = 0.001  # interval at which threads alternate: a key must not wait while a batch of changes is processed
 _PATIENCE_S = 2.0  # longest wait for the first completion data before the prompt
 
 
@@ -130,7 +130,7 @@ class Shell:
                     nursery.start_soon(self._readers_leave)
                 code = await (self._run_scripts() if self._scripts else self._converse())
             except (KscheddError, BrokenPipeError) as error:
-                failure = error  # raised outside the nursery, which would wrap it in an ExceptionGroup
+                failure = error  # raised outside the nursery, which would wrap the error in an ExceptionGroup
             nursery.cancel_scope.cancel()
         if failure is not None:
             raise failure
@@ -156,7 +156,7 @@ class Shell:
                     self._terminal.redraw()
 
     async def _interrupts(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Cancel the running command on Ctrl-C. At the prompt, prompt_toolkit handles it as a key."""
+        """Cancel the running command on Ctrl-C. prompt_toolkit handles Ctrl-C at the prompt as a key."""
         with trio.open_signal_receiver(signal.SIGINT) as signals:
             task_status.started()
             async for _ in signals:
@@ -176,7 +176,7 @@ class Shell:
     async def _converse(self) -> int:
         if not _is_dumb():
             return await self._prompts()
-        # Only in this case: text printed above a prompt is printed by a thread that uses the default session.
+        # Only in this case, because text above a prompt is printed by a thread that uses the default session.
         with create_app_session(output=PlainTextOutput(self._out)):
             return await self._prompts()
 

@@ -1,7 +1,7 @@
 """Errors in a line while it is typed: unknown verbs, kinds and flags, and invalid values of flags.
 
-Pure: a function of the line and of the known names. An incomplete word at the end of the line is an error only if no
-known word begins with it.
+The check is a pure function of the line and the known names. An incomplete word at the end of the line is an error only
+if no known word begins with it.
 """
 
 from collections.abc import Collection, Sequence

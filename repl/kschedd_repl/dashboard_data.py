@@ -7,7 +7,7 @@ from typing import Any, Self
 import attrs
 
 Raw = Mapping[str, Any]
-MOST_SAMPLES = 240  # per sparkline: more than the widest screen shows
+MOST_SAMPLES = 240  # samples for each sparkline, more than the widest screen shows
 
 _FIRST = ("cpu", "memory", "pods")
 #: the queue sizes shown in separate lines
@@ -36,7 +36,7 @@ class NodeColumns:
 
     @property
     def resources(self) -> list[str]:
-        """The resources by which nodes can be shown: those that every node has, and others that a pod requests."""
+        """The resources by which nodes can be shown: resources that every node has, and others that a pod requests."""
         others = (name for name in self.requested if name not in (*_FIRST, "ephemeral-storage"))
         return [*_FIRST, *sorted(others)]
 
@@ -73,7 +73,7 @@ class DashboardData:
     info: Raw = attrs.field(factory=dict)
     status: Raw = attrs.field(factory=dict)
     nodes: NodeColumns = attrs.field(factory=NodeColumns)
-    decisions: Sequence[Raw] = ()  # the latest, the newest last
+    decisions: Sequence[Raw] = ()  # the latest samples, the newest last
     samples: Mapping[str, tuple[float, ...]] = attrs.field(factory=dict)
     connected: bool = True
     clock: Callable[[], float] = time.time  # seconds since the epoch

@@ -1,6 +1,6 @@
-"""The dashboard as lines of a screen. Pure: a function of the data, the view, and the screen's size.
+"""The dashboard as lines of a screen. The lines are a pure function of the data, the view, and the screen's size.
 
-Nodes are shown as bars with their names if all of them fit, else as a heat map with a cell for each node, or for a few
+Nodes are shown as bars with their names if all of them fit. Otherwise a heat map has a cell for each node, or for a few
 nodes. The letter of a cell has the same meaning as its color, so that no information is lost without colors.
 """
 
@@ -42,7 +42,7 @@ class NodeLayout:
 
 
 def node_layout(count: int, size: ScreenSize, rows: int) -> NodeLayout:
-    """Return the most spacious layout in which `count` nodes fit into so many rows."""
+    """Return the most spacious layout in which `count` nodes fit into this number of rows."""
     wide = max(size.width // _BAR_WIDTH, 1)
     if count <= wide * rows:
         return NodeLayout(True, 1, wide, size.width // wide, min(rows, max(ceil(count / wide), 1)))
@@ -180,7 +180,7 @@ def heat_letter(share: float) -> str:
 
 
 def heat_style(share: float) -> str:
-    """Return one of heat0 (empty) to heat5 (full)."""
+    """Return the style of a share, from heat0 (empty) to heat5 (full)."""
     return f"class:heat{5 if share >= 0.95 else min(ceil(share * 5), 4)}"
 
 

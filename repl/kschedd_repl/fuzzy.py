@@ -6,7 +6,7 @@ _MOST = 200  # lines found
 
 
 def fuzzy(query: str, lines: Iterable[str]) -> list[str]:
-    """Return the matching lines, each once; `lines` come newest first, and the newer of two equally good ones wins."""
+    """Return the matching lines, each once; `lines` come newest first, and newer lines precede equally good ones."""
     scored: list[tuple[int, int, str]] = []
     for age, line in enumerate(dict.fromkeys(lines)):
         score = match_score(query, line)

@@ -125,7 +125,7 @@ def _shell_command(line: str, start: int) -> Token:
 
 
 def read_line(line: str) -> list[TypedCommand]:
-    """Return the commands of a line, in order. Raises LineError, before any of them runs."""
+    """Return the commands of a line, in order. Raises LineError before any of the commands runs."""
     found = tokens(line)
     for token in found:
         if token.open:

@@ -54,7 +54,7 @@ class MacroBook:
             raise MacroError(f'there is no macro "{name}"')
 
     def expand(self, words: Sequence[str], depth: int = 0) -> str | None:
-        """Return the line that a command stands for; None if it is not a macro."""
+        """Return the line that a macro's command stands for; None if the command is not a macro."""
         body = self.bodies.get(words[0]) if words else None
         if body is None:
             return None

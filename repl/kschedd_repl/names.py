@@ -1,10 +1,10 @@
 """Completion data: kinds, names of live objects and their states, label keys, profiles, plugins; kept up to date.
 
 `Names` is an immutable value that the completer reads in the prompt's thread, so that no key waits for the daemon.
-`NameBook` is the mutable state it is created from. Its task lists every kind once and then watches all objects, in
-batches. Kinds with too many objects to be completed are not watched, so that a busy daemon does not send thousands of
-pod changes per second; their number and the pending pods are polled instead. Data that no watch provides (the
-configuration, pods at Permit, breakpoints, forks) is requested at the beginning and after each command.
+`NameBook` is the mutable state from which `Names` is created. Its task lists every kind once and then watches all
+objects, in batches. Kinds with too many objects to be completed are not watched, so that a busy daemon does not send
+thousands of pod changes per second; their number and the pending pods are polled instead. Data that no watch provides
+(the configuration, pods at Permit, breakpoints, forks) is requested at the beginning and after each command.
 
 Talks to: the daemon. Owns: the book. Ends: with the connection, or by cancellation.
 """
@@ -22,11 +22,11 @@ from kschedd.values import fast_frozen
 from kschedd.verbs.command_line.grammar import LiveState
 from kschedd_repl.link import together
 
-MOST_NAMES = 2000  # per kind: more would not help the user, and would load the daemon
+MOST_NAMES = 2000  # names for each kind: more would not help the user, and would load the daemon
 _MOST_OF = {"Node": 10_000}  # nodes change seldom, and users type their names
 MOST_QUEUED = 500  # names of pending pods, if there are too many pods
-_BATCH_S = 0.25  # between two batches of changes
-_COUNT_S = 2.0  # between two polls of kinds that are not watched
+_BATCH_S = 0.25  # seconds between two batches of changes
+_COUNT_S = 2.0  # seconds between two polls of kinds that are not watched
 _FIELDS = ["spec.nodeName", "status.phase", "spec.unschedulable", "spec.taints"]
 
 Raw = Mapping[str, Any]
@@ -115,7 +115,7 @@ def _within(keys: tuple[str, ...], namespace: str) -> list[str]:
 
 
 def most_of(kind: str) -> int:
-    """Return the maximum number of names of a kind; if it has more, none are kept."""
+    """Return the maximum number of names of a kind. If the kind has more, no names are kept."""
     return _MOST_OF.get(kind, MOST_NAMES)
 
 
@@ -124,7 +124,7 @@ class NameBook:
 
     def __init__(self, most_of: Callable[[str], int] = most_of) -> None:
         self._most_of = most_of
-        self.unwatched: frozenset[str] = frozenset()  # kinds with too many objects, of which only the number is kept
+        self.unwatched: frozenset[str] = frozenset()  # number of objects of kinds with too many objects
         self.names = Names()
         self.looked_up = LookedUpNames()
         self._objects: dict[str, dict[str, tuple[Labels, ScheduledState]]] = {}  # kinds with at most MOST_NAMES
@@ -146,7 +146,7 @@ class NameBook:
     def counted(self, kinds: list[dict[str, Any]]) -> bool:
         """Apply the counts of unwatched kinds; return whether one of them has few enough objects to be watched again.
 
-        That limit is half of the limit for unwatching, so that a kind does not alternate between both.
+        That limit is half of the limit for unwatching, so that a kind does not alternate between the two states.
         """
         counts = _counts_of(kinds)
         if any(counts.get(kind, 0) <= self._most_of(kind) // 2 for kind in self.unwatched):
@@ -172,7 +172,7 @@ class NameBook:
     def changed(self, change: Mapping[str, Any]) -> bool:
         """Apply one item of `objects.watch`; return whether the set of watched kinds must change.
 
-        It must if the kind is new, or now has too many objects.
+        It must change if the kind is new, or now has too many objects.
         """
         raw = change["object"]
         kind = kind_of(raw).name

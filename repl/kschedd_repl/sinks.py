@@ -1,8 +1,8 @@
 """Destinations of a command's output: the terminal, a pager, a file, or a shell command.
 
 Verbs write from a worker thread; a write blocks while the reader is slow. `close` waits for the reader and returns its
-exit status. `interrupt` may be called from another thread meanwhile. Raises SinkError for errors that the user can
-correct. A write raises ReaderLeft once the reader has exited: this ends the command, and is not an error.
+exit status. `interrupt` may be called from another thread during these calls. Raises SinkError for errors that the user
+can correct. A write raises ReaderLeft once the reader has exited: this ends the command, and is not an error.
 """
 
 import os
@@ -35,7 +35,7 @@ class SinkError(KscheddError):
 
 
 class ReaderLeft(Exception):
-    """A signal that the reader of the output has exited, as `head` does, and needs no more of it."""
+    """A signal that the reader of the output has exited, as `head` does, and needs no more output."""
 
 
 class OutputSink(Protocol):
@@ -50,7 +50,7 @@ class OutputSink(Protocol):
 
 @attrs.define(eq=False)
 class FileSink:
-    """A file. `shown` is its name as typed."""
+    """A file. `shown` is the name of the destination as typed."""
 
     shown: str
     _file: IO[str]
@@ -85,7 +85,7 @@ class ShellSink:
     """The standard input of a shell command, which writes to the terminal itself."""
 
     command: str
-    left: bool = False  # it exited, or closed its input, before it had read all
+    left: bool = False  # the program exited, or closed its input, before it had read all output
     _child: "subprocess.Popen[bytes]" = attrs.field(init=False)
     _interrupts: int = 0
 

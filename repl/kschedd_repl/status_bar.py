@@ -19,7 +19,8 @@ _WIDE = 80  # columns; narrower bars omit empty queues
 class StatusBar:
     """A status bar.
 
-    `info` is the result of daemon.info, `status` the latest item of scheduler.watch; both are replaced as a whole.
+    `info` is the result of daemon.info, `status` the latest item of scheduler.watch. Both values are replaced as a
+    whole.
     """
 
     info: Raw = attrs.field(factory=dict)

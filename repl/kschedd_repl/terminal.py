@@ -1,6 +1,6 @@
 """The prompt: one line at a time with completion, history, suggestions and a status bar.
 
-prompt_toolkit runs its own event loop, so each prompt runs in a worker thread. It reads the rest of the program's state
+prompt_toolkit runs its own event loop, so each prompt runs in a worker thread. A prompt reads the state of other parts
 through functions that return immutable values, and never waits for the daemon. Cancellation ends the prompt.
 """
 
@@ -141,7 +141,7 @@ class Terminal:
             buffer.insert_text(text)
 
     def carried_out(self, line: str, *, good: bool) -> int:
-        """Record a line's result. Return how many remaining pasted lines were dropped because it failed."""
+        """Record a line's result. Return how many remaining pasted lines were dropped because the command failed."""
         if good:
             self.history.keep(line)
             return 0
@@ -212,7 +212,7 @@ class Terminal:
     def ask_block(self) -> bytes:
         """Return the lines up to a single dot, Ctrl-D or Escape Enter.
 
-        Call from a verb's thread. Raises InputCancelled after Ctrl-C.
+        Call this function from a verb's thread. Raises InputCancelled after Ctrl-C.
         """
         lines: list[str] = []
         while self._pasted:
@@ -247,7 +247,7 @@ class Terminal:
         return _text(typed)
 
     def ask_yes(self, question: str) -> bool:
-        """Ask a yes-no question and return whether the answer is yes. Call from a verb's thread."""
+        """Ask a yes-no question and return whether the answer is yes. Call this function from a verb's thread."""
         if self._pasted:
             # Lines pasted after the command cannot be an answer, since the user had not seen the question.
             self._pasted.clear()
