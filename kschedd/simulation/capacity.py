@@ -4,10 +4,10 @@ Each number comes from scheduling attempts on a fork, with every filter of the p
 affinity, spreading, ports, volumes and taints count. Preemption does not.
 
 `fit_count` schedules one pod after the other until one fits on no node. `nodes_needed` adds nodes to a fork with all
-its controllers (so DaemonSets take their share), advances time until nothing is left to do, and counts the pending
-pods. For one shape it finds the smallest number by bisection. For several shapes it lowers their counts one after the
-other, each by bisection, in several orders, and takes the cheapest result. No node of that result can be omitted, but
-another mixture may be cheaper.
+its controllers (so DaemonSets take their share), advances time until no work is pending, and counts the pending pods.
+For one shape it finds the smallest number by bisection. For several shapes it lowers their counts one after the other,
+each by bisection, in several orders, and takes the cheapest result. No node of that result can be omitted, but another
+mixture may be cheaper.
 """
 
 import copy
@@ -71,8 +71,8 @@ def pod_of(raw: Raw) -> Raw:
 class FitCount:
     """The number of sets that fit.
 
-    `why`: the reason why one more does not, "" if the limit was reached first, and the pod of the set that did not fit.
-    `nodes`: the number of nodes that got some.
+    `why`: the reason why one more set does not fit ("" if the limit was reached first), with the pod of the set that
+    did not fit. `nodes`: the number of nodes that got pods.
     """
 
     count: int
@@ -84,7 +84,7 @@ class FitCount:
 def fit_count(
     machine: SchedulingMachine, pods: Sequence[Pod], limit: int, now: float, check: Callable[[], None]
 ) -> FitCount:
-    """Return how many more sets with one of each of these pods fit; the machine is unchanged when this returns.
+    """Return how many more sets with one of each of these pods fit; the scheduler is unchanged when this returns.
 
     The profiles of the pods must exist.
     """
@@ -124,7 +124,7 @@ class ScaledPod:
 
 
 def sized_by(pod: Pod) -> str:
-    """Return the resource that decides the pod's size: an extended one, else cpu or memory; "" if it requests none."""
+    """Return the resource that decides the pod's size: an extended one, else cpu or memory; "" without requests."""
     requested = [name for name, number in pod.requests.items() if number]
     return next(
         (name for name in requested if name not in _USUAL), next((name for name in _USUAL if name in requested), "")
@@ -132,7 +132,7 @@ def sized_by(pod: Pod) -> str:
 
 
 def scaled(pod: Pod, largest: int) -> Iterator[ScaledPod]:
-    """Yield the pod halved and doubled several times, up to `largest` of the resource that sizes it."""
+    """Yield the pod halved and doubled several times, up to `largest` of the resource that decides its size."""
     resource = sized_by(pod)
     if not resource:
         return

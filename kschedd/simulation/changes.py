@@ -34,10 +34,10 @@ Text = Annotated[str, "text"]
 
 @attrs.frozen(kw_only=True)
 class PodChange:
-    """A pod that differs from the start of the fork.
+    """A pod that differs from its state at the start of the fork.
 
-    `sign`: +, - or ~, as printed. `node`: the node at the start; "" for none. `why`: kube-scheduler's message if it is
-    pending, otherwise what removed the pod; `cause`: what removed a pod whose replacement is pending.
+    `sign`: +, - or ~, as printed. `node`: the node at the start; "" for none. `why`: kube-scheduler's message if the
+    pod is pending, otherwise what removed it; `cause`: what removed a pod whose replacement is pending.
     """
 
     sign: str
@@ -119,7 +119,7 @@ class ForkStart:
     def __init__(self, engine: Engine) -> None:
         engine.driver.record_leads()
         self.version = engine.store.version
-        self._pin = engine.store.watch(None, self.version)  # the events since then are kept
+        self._pin = engine.store.watch(None, self.version)  # the later events are kept
         self.usage: Mapping[str, float] = usage(engine.machine.cluster.table)
 
 
@@ -173,7 +173,7 @@ def _summary(engine: Engine, pods: Sequence[PodChange], of_nodes: Sequence[Watch
 
 @attrs.define
 class _PodFate:
-    """A pod: as it was when the fork was made (None: not there), as it was seen last, and whether it is gone."""
+    """A pod: its state when the fork was created (None: no pod), its last state, and whether it was deleted."""
 
     before: Pod | None
     last: Pod
@@ -243,7 +243,7 @@ def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[Po
 
 
 def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: Any) -> PodChange:
-    """`placed`: the pod that has the node, where it is another one."""
+    """`placed`: the pod that now has the node, if it is another pod."""
     placement = _placement(placed or pod, log)
     return PodChange(
         sign=sign,
@@ -375,7 +375,7 @@ def _object_changes(events: Sequence[WatchEvent]) -> list[ObjectChange]:
 
 
 def _differing(old: Any, new: Any, path: str = "") -> list[str]:
-    """Return the fields that differ, with their values where these are short."""
+    """Return the fields that differ, with their values if they are short."""
     if old == new:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -393,7 +393,7 @@ def _word(value: Any) -> str:
 
 
 def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[BlockingBudget]:
-    """Return the budgets that keep pods on nodes which were changed and take no more pods."""
+    """Return the budgets that keep pods on nodes which changed and are unschedulable."""
     found: list[BlockingBudget] = []
     budgets = [each for each in engine.store.list("PodDisruptionBudget") if each.status.get("disruptionsAllowed") == 0]
     if not budgets:

@@ -27,16 +27,16 @@ Decision = ScheduleResult | FitError | str
 
 
 class ReadDecision(Protocol[T_co]):
-    """A function that extracts data from a decision, while the cluster is still as it was for that decision."""
+    """A function that extracts data from a decision while the cluster is still in the state of that decision."""
 
     def __call__(self, machine: SchedulingMachine, pod: Pod, decision: Decision) -> T_co: ...
 
 
 class Decide(Protocol[S_contra]):
-    """A function that schedules the pods of one side (a configuration, or a run with one) and returns the read data.
+    """A function that schedules the pods of one side (a configuration, or a run) and returns the extracted data.
 
-    It schedules all pods, or at least those with these keys. The result is indexed by the pod's key, in the order of
-    the attempts. For a pod with several attempts it comes from the last one.
+    The function schedules all pods, or at least the pods with these keys. The result is indexed by the pod's key, in
+    the order of the attempts. For a pod with several attempts the data comes from the last attempt.
     """
 
     def __call__(self, side: S_contra, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]: ...
@@ -44,7 +44,7 @@ class Decide(Protocol[S_contra]):
 
 @attrs.frozen
 class PodOutcome:
-    """The node that a pod gets, or "" and the reason why it gets none."""
+    """The node that a pod gets, or "" and the reason why it gets no node."""
 
     node: str
     why: str = ""
@@ -70,7 +70,8 @@ def pod_outcome(machine: SchedulingMachine, pod: Pod, decision: Decision) -> Pod
 class ChangedPod:
     """A pod whose node or message differs between the two runs. `pod`: namespace/name.
 
-    `why_a`, `why_b`: kube-scheduler's message if it gets no node. `why`: the first of the two that is not empty.
+    `why_a`, `why_b`: kube-scheduler's message if the pod gets no node. `why`: the first of the two messages that is not
+    empty.
     """
 
     pod: str
@@ -173,7 +174,7 @@ def compare_configs(decide: Decide[S], sides: Sequence[S], names: Sequence[str])
 def _preferences(
     machine: SchedulingMachine, pod: Pod, decision: Decision, nodes: tuple[str, str] | None
 ) -> dict[str, int] | None:
-    """Return each plugin's weighted score of the second node minus that of the first; None unless both fit."""
+    """Return each plugin's weighted score of the second node minus its score of the first; None unless both fit."""
     if nodes is None or not isinstance(decision, ScheduleResult) or decision.totals is None:
         return None
     feasible, rows = decision.feasible.tolist(), machine.cluster.table.row_of

@@ -43,7 +43,7 @@ class DecisionLog:
 
     @contextmanager
     def _appended(self) -> Iterator[None]:
-        """Report an error of the disk as one of this file, whenever it occurs."""
+        """Report an error of the disk as an error of this file, whenever it occurs."""
         try:
             yield
         except OSError as fault:

@@ -4,7 +4,7 @@ Virtual time is constant while work is pending and then advances to the next dea
 completes, a Permit timeout, a claim that is provisioned. Two runs with the same seed make the same decisions in the
 same order, whatever PYTHONHASHSEED is.
 
-Owns the state machines, which are the ones the daemon's actors drive. The engine does nothing unless its owner calls
+Owns the same state machines that the daemon's actors drive. The engine does nothing unless its owner calls
 it. Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same
 clock.
 """
@@ -135,9 +135,9 @@ def _auditor_of(queue: SchedulingQueue, driver: SchedulingDriver) -> "Auditor":
 class Engine:
     """A whole cluster in virtual time; see the module.
 
-    `on_decision` is called with every attempt, `on_happened` with every entry of the log except queue moves, which
-    `recorder` gets, and `on_result` with the result of every attempt before it takes effect. `observe` adds an observer
-    of all of these.
+    `on_decision` is called with every attempt. `on_happened` is called with every entry of the log except queue moves,
+    which `recorder` gets. `on_result` is called with the result of every attempt before it takes effect. `observe` adds
+    an observer of all of these.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Engine:
         self._on_decision = on_decision
         self._on_happened = on_happened
         self._on_result = on_result
-        self._on_idle: Callable[[], None] | None = None  # all work of a moment is done
+        self._on_idle: Callable[[], None] | None = None  # all work of the moment is done
         self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # called before the events are delivered
         self.decisions = 0
         self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
@@ -218,7 +218,7 @@ class Engine:
 
     @collection_postponed()
     def snapshot(self) -> ClusterSnapshot:
-        """Return a state that another engine can continue from; to be called between two calls."""
+        """Return a state from which another engine can continue; call this function between two calls of the engine."""
         driver = DriverSnapshot.of(self.driver)
         controllers = [] if self._runner is None else self._runner.states()
         return ClusterSnapshot(
@@ -234,11 +234,11 @@ class Engine:
     def config_by(
         self, config: Config, version: KubernetesVersion, feature_gates: Mapping[str, bool] | None = None
     ) -> Config:
-        """Return the configuration as that version reads it, with the plugins that are here. Raises ConfigErrors."""
+        """Return the configuration as that version reads it, with the available plugins. Raises ConfigErrors."""
         return with_version(config, version, IN_TREE | self.machine.registry.catalogue(), feature_gates)
 
     def close(self) -> None:
-        """Release its memory at once: its parts refer to each other, and the garbage collector runs seldom."""
+        """Release memory now: its parts refer to each other, and the garbage collector runs seldom."""
         for part in (self.loop, self.driver, self.driver.bindings, self.machine, self.queue, self.store, self):
             vars(part).clear()
 
@@ -284,8 +284,8 @@ class Engine:
     def advance(self, until_s: float, check: Callable[[], None] = lambda: None) -> None:
         """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way.
 
-        Where the debugger stops scheduling on the way, time advances no further; nor where `check`, which is called
-        between two moments and after each decision, raises.
+        Time stops where the debugger stops scheduling, or where `check` raises. `check` is called between two moments
+        and after each decision.
         """
         self.run_until_idle(check)
         stops = self.driver.debugger.stops
@@ -391,7 +391,7 @@ class Engine:
         """Run the cycles of the popped pod and of the next active pods, as many as the daemon pops together.
 
         `check` is called after each cycle. Controllers and watches run after the last of these cycles: once for all
-        pods. A pod that got no node, or whose binding waits, ends the sequence.
+        pods. A pod that got no node, or that waits in its binding, ends the sequence.
         """
         for left in reversed(range(MOST_POPPED)):
             placed = self.cycle(entry)

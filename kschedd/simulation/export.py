@@ -21,7 +21,7 @@ _FILLED_IN: Final = frozenset(
     "deletionGracePeriodSeconds".split()
 )
 _CLUSTER_IPS: Final = ("clusterIP", "clusterIPs")
-_HEADLESS: Final = "None"  # a clusterIP that is stated, not given out
+_HEADLESS: Final = "None"  # a clusterIP that the user stated, not an allocated one
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 
 
@@ -32,7 +32,7 @@ class Exported:
 
 
 def exported(store: Store, version: int, written: Sequence[tuple[int, int]]) -> Exported:
-    """`version`: that at which the fork was made."""
+    """`version`: the version at which the fork was created."""
     latest: dict[tuple[str, str, str], tuple[Object | None, Object | None]] = {}
     events = store.written_after(version)
     for after, up_to in written:

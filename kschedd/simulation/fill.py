@@ -1,7 +1,7 @@
 """Fill a cluster: the pods of a trace arrive in random order and stay, up to a total request of one resource.
 
-Each pod of the trace arrives once, then pods are drawn from it again, all in one random order. This shows how much a
-policy places before nothing fits any more. The recorded times are ignored.
+Each pod of the trace arrives once, then pods are drawn from the trace again, all in one random order. The result shows
+how much a policy places before no pod fits any more. The recorded times are ignored.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
 from kschedd.simulation.trace import Trace, TracePod
 
-BETWEEN_S: Final = 0.001  # one pod after another; far less than any backoff
+BETWEEN_S: Final = 0.001  # seconds between two pods; far less than any backoff
 _MOST: Final = 100.0  # multiple of the capacity
 
 
@@ -26,7 +26,7 @@ class FillError(KscheddError):
 
 @attrs.frozen
 class Fill:
-    """`share`: of what all nodes have of `resource`; 1.3 is 130 %."""
+    """`share`: a share of the allocatable amount of `resource` on all nodes; 1.3 is 130 %."""
 
     resource: str
     share: float

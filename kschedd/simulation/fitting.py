@@ -7,8 +7,8 @@
     shapes: ["cpu=4,memory=8Gi,weight=120"]         # requests and priorities with their numbers of pods
 
 The Weibull shape has the coefficient of variation of the intervals; sigma is the deviation of the logarithm of the
-lifetimes, of the pods that ended. Pods are independent: what the fit leaves out are jobs of several pods, daily cycles,
-and labels that a node must have.
+lifetimes, of the pods that ended. Pods are independent: the fit leaves out jobs of several pods, daily cycles, and
+required node labels.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, Gener
 from kschedd.simulation.trace import Raw, Trace
 
 KIND: Final = "kschedd-generator"
-#: suffixes of files with a generator; pods of a trace have others
+#: suffixes of files with a generator; files with pods have other suffixes
 GENERATORS: Final = (".yaml", ".yml")
 _MOST_SHAPES: Final = 500
 _LEAST_SHAPE, _MOST_SHAPE = 0.1, 10.0
@@ -50,7 +50,7 @@ class FittedWorkload:
     shapes: tuple[str, ...]
 
     def generated(self, nodes: Sequence[Raw], seed: int) -> GeneratedWorkload:
-        """Return the workload that a seed gives. Raises GeneratedWorkloadError."""
+        """Return the workload of a seed. Raises GeneratedWorkloadError."""
         shapes = [GeneratedPods.parse("shapes", text, number) for number, text in enumerate(self.shapes, start=1)]
         return GeneratedWorkload(
             nodes, self.pods, self.rate_s, self.lifetime_s, shapes, seed, self.arrival_shape, self.lifetime_sigma
@@ -148,7 +148,7 @@ def read_fitted(path: Path) -> FittedWorkload:
 
 
 def _numbers(place: ConfigValue | None, **ranges: tuple[float, float]) -> dict[str, float]:
-    """Return the numbers of a mapping; 1 for those that are missing, with a fault recorded for a wrong one."""
+    """Return the numbers of a mapping; 1 for missing numbers, with a fault recorded for a wrong one."""
     fields = None if place is None else place.fields(*ranges)
     found = dict.fromkeys(ranges, 1.0)
     for name, (least, most) in ranges.items() if fields is not None else ():

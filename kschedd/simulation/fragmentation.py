@@ -6,8 +6,8 @@
 
 Source: Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4: the amounts F_n(M) summed over the nodes. A
 pod fits if its requests are free and the node matches its selector and required affinity. A resource counts as one pool
-for each node: leftovers of single GPU cards are not seen.
-Shapes: M targets, N nodes, R resources. Units: as the columns of `NodeTable`.
+for each node: leftovers of single GPU cards are not measured. Shapes: M targets, N nodes, R resources. Units: as the
+columns of `NodeTable`.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ class TargetSet:
 
     _weights: Counter[Any] = attrs.field(factory=Counter)
     _specs: dict[Any, PodSpec] = attrs.field(factory=dict)
-    _keys: dict[int, tuple[PodSpec, Any]] = attrs.field(factory=dict)  # by the identity of a spec, which is kept
+    _keys: dict[int, tuple[PodSpec, Any]] = attrs.field(factory=dict)  # by the identity of a spec, which is kept alive
 
     @classmethod
     def of(cls, pods: Iterable[tuple[Mapping[str, Any], int]]) -> Self:
@@ -68,7 +68,7 @@ class Fragmentation:
 
     @classmethod
     def of(cls, table: NodeTable, targets: TargetSet) -> "Fragmentation":
-        """Return the fragmentation of the nodes as they are now; without targets or nodes nothing is fragmented."""
+        """Return the current fragmentation of the nodes. Without targets or nodes it is 0."""
         rows = np.flatnonzero(table.alive)
         pods = targets.pods
         names = [name for name, number in table.resources.items() if table.allocatable[number].any()]
@@ -78,7 +78,7 @@ class Fragmentation:
         weights = np.array([weight for _, weight in pods], dtype=np.float64)
         weights /= weights.sum()
         requested = np.array([[spec.requests.get(name, 0) or _NOTHING for name in names] for spec, _ in pods])
-        # A resource that no node offers is requested in vain.
+        # A request for a resource that no node offers can never be met.
         offered = np.array([all(name in names or name == "pods" for name in spec.requests) for spec, _ in pods])
         lost, unusable = np.zeros(len(names)), 0
         for some in (rows[start : start + _ROWS_AT_ONCE] for start in range(0, len(rows), _ROWS_AT_ONCE)):

@@ -38,7 +38,7 @@ def in_gangs(trace: Trace, config: Config) -> Trace:
     several = {job: members for job, members in jobs.items() if len(members) > 1}
     if not several:
         raise GangsError("gangs: no two pods of the trace have the same label job")
-    specs: dict[tuple[int, str], Raw] = {}  # the pods of a job with equal specs share one
+    specs: dict[tuple[int, str], Raw] = {}  # pods of a job with equal specs share one spec
     pods = tuple(_member(pod, specs) if _job(pod) in several else pod for pod in trace.pods)
     prioritized = config.rules.groups_of_v1beta1
     return attrs.evolve(trace, pods=pods, groups=tuple(_group(job, several[job], prioritized) for job in several))
@@ -58,7 +58,7 @@ def _member(pod: TracePod, specs: dict[tuple[int, str], Raw]) -> TracePod:
 
 
 def _group(job: str, members: list[TracePod], prioritized: bool) -> Raw:
-    """Return the PodGroup of a job. `prioritized`: it has the priority class of its pods, which v1beta1 requires."""
+    """Return the PodGroup of a job. `prioritized`: with the priority class of its pods, which v1beta1 requires."""
     spec: Raw = {"schedulingPolicy": {"gang": {"minCount": len(members)}}}
     if prioritized and (priority := members[0].raw["spec"].get("priorityClassName")):
         spec["priorityClassName"] = priority

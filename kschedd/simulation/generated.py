@@ -1,9 +1,9 @@
 """A synthetic workload: pods arrive at random times, run and leave, on identical nodes.
 
 Arrivals are a Poisson process, or have Weibull intervals of `arrival_shape`. Lifetimes are exponential, or lognormal
-with `lifetime_sigma`. The seed decides both, so a run can be repeated. Pods are created at their arrival and dropped
-when they leave, so the memory of a run depends on the number of pods present at a time (arrivals per lifetime), not on
-the total.
+with `lifetime_sigma`. The seed decides arrivals and lifetimes, so a run can be repeated. Pods are created at their
+arrival and dropped when they leave, so the memory of a run depends on the number of pods present at a time (arrivals
+per lifetime), not on the total.
 
     pods      cpu=500m,memory=1Gi,weight=3,priority=100     requests and relative frequency of a kind of pod
     nodes     cpu=32,memory=128Gi,pods=110,zones=3          capacity of a node, and the number of zones
@@ -31,13 +31,13 @@ Raw = dict[str, Any]
 NAMESPACE: Final = "default"
 POD_SHAPES: Final = ("cpu=250m,memory=512Mi,weight=6", "cpu=1,memory=2Gi,weight=3", "cpu=4,memory=8Gi")
 NODE_SHAPE: Final = "cpu=32,memory=128Gi,pods=110,zones=3"
-_PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all others need a limit, too
-_MOST: Final = 1_000_000_000  # the highest priority that users may give
+_PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all other resources need a limit, too
+_MOST: Final = 1_000_000_000  # the highest priority that users may set
 
 
 @attrs.define(eq=False)
 class GeneratedWorkloadError(KscheddError):
-    """A shape, or a number, that no workload can be made of."""
+    """An invalid shape or number of a workload."""
 
     flag: str
     text: str
@@ -63,7 +63,7 @@ class GeneratedPods:
 
     @classmethod
     def parse(cls, flag: str, text: str, number: int) -> "GeneratedPods":
-        """From `RESOURCE=QUANTITY,...,weight=N,priority=N`. Raises GeneratedWorkloadError."""
+        """Parse `RESOURCE=QUANTITY,...,weight=N,priority=N`. Raises GeneratedWorkloadError."""
         resources, numbers = _parsed(flag, text, {"weight": 1, "priority": 0})
         limits = {name: amount for name, amount in resources.items() if name not in _PLAIN}
         requirements: Raw = {"requests": resources, **({"limits": limits} if limits else {})}
@@ -81,7 +81,7 @@ class GeneratedPods:
 
 
 def generated_nodes(count: int, text: str, flag: str = "--node-shape") -> list[Raw]:
-    """Nodes that have all of this. Raises GeneratedWorkloadError."""
+    """Parse the resources of the generated nodes. Raises GeneratedWorkloadError."""
     resources, numbers = _parsed(flag, text, {"pods": 110, "zones": 3})
     has = {**resources, "pods": str(numbers["pods"])}
     spec: Raw = {}
@@ -110,7 +110,7 @@ class GeneratedWorkload:
 
     @property
     def objects(self) -> list[Raw]:
-        """The priority classes and the nodes."""
+        """Return the priority classes and the nodes."""
         classes = sorted({shape.priority for shape in self.shapes} - {0})
         return [*map(priority_class, classes), *self.nodes]
 
@@ -119,7 +119,7 @@ class GeneratedWorkload:
         return 2 * self.pods
 
     def events(self) -> Iterator[TraceEvent]:
-        """Arrivals and departures in order of time; at equal times pods leave first."""
+        """Yield arrivals and departures in order of time; at equal times departures come first."""
         random = Random(self.seed)
         weights = list(accumulate(shape.weight for shape in self.shapes))
         leaving: list[tuple[float, int, str]] = []
@@ -152,7 +152,7 @@ def _departure(time_s: float, _: int, key: str) -> TraceEvent:
 
 
 def _parsed(flag: str, text: str, known: Mapping[str, int]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the quantities by resource, and the integers by key of `known`, which has their defaults."""
+    """Return the quantities by resource, and the integers by the keys of `known`, whose values are their defaults."""
     resources: dict[str, str] = {}
     numbers = dict(known)
     for part in text.split(","):

@@ -50,9 +50,9 @@ def apply_all(
 ) -> Applied:
     """Apply every valid object. `make_namespaces` creates the namespaces that are used but not in the manifests.
 
-    `validation` sets the treatment of unknown fields. In a cluster dump they only cause a warning, since the dump may
-    come from a later Kubernetes version. `run_controllers` is called before an object that depends on a status which
-    controllers write.
+    `validation` sets the treatment of unknown fields. In a cluster dump, unknown fields only cause a warning, since the
+    dump may come from a later Kubernetes version. `run_controllers` is called before an object that depends on a status
+    which controllers write.
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []

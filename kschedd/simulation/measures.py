@@ -57,7 +57,7 @@ class PodTimes:
     created_s: float
     scheduled_s: float | None = None
     ended_s: float | None = None
-    disruption: str = ""  # the reason of its condition DisruptionTarget
+    disruption: str = ""  # the reason of the pod's condition DisruptionTarget
 
     @property
     def wait_s(self) -> float | None:
@@ -80,7 +80,7 @@ class RunMeasures:
         self._on_end = on_end
         self._prices = prices
         self.pods: dict[str, PodTimes] = {}  # by uid; those that run
-        self.running = 0  # those of them that have a node
+        self.running = 0  # pods that have a node
         self._waits, self._slowdowns = array("d"), array("d")
         self._evicted = self._queue_moves = self._unplaced = 0
         simulation.watch(self._follow)
@@ -110,7 +110,7 @@ class RunMeasures:
                 times = self.pods[pod.uid] = PodTimes(pod, now_s)
                 if self._counts_targets:
                     self.targets.add(pod.pod_spec)
-                if pod.node_name:  # it existed before the run
+                if pod.node_name:  # the pod existed before the run
                     times.scheduled_s = now_s
                     self.running += 1
                     continue
@@ -181,7 +181,7 @@ class RunMeasures:
 
 
 def short_names(resources: Mapping[str, object] | Sequence[str]) -> dict[str, str]:
-    """Return a short name of each resource: the last part of its name, or all of it if two share the last part."""
+    """Return a short name of each resource: the last part of its name, or the whole name if two share the last part."""
     short = {name: name.rpartition("/")[2].replace("-", "_") for name in resources}
     shared = {last for last in short.values() if list(short.values()).count(last) > 1}
     return {name: name.replace("-", "_") if last in shared else last for name, last in short.items()}

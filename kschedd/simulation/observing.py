@@ -1,6 +1,6 @@
 """Observers of a run: they receive attempts, events of pods, moves in the queue, and the end of all work.
 
-They change nothing. A run without observers costs nothing more.
+They change nothing. A run without observers has no additional costs.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,18 +15,18 @@ P = ParamSpec("P")
 
 class RunObserver(Protocol):
     def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-        """Note the result of an attempt, which has not taken effect yet."""
+        """Record the result of an attempt, which has not taken effect yet."""
 
     def happened(self, entries: Sequence[Happened]) -> None: ...
 
     def moved(self, move: Move) -> None: ...
 
     def idle(self) -> None:
-        """All work of this moment is done; time moves on next."""
+        """Record that all work of this moment is done, before time advances."""
 
 
 def both(first: Callable[P, None] | None, second: Callable[P, None]) -> Callable[P, None]:
-    """Return a function that calls both; the second one if there is no first."""
+    """Return a function that calls both functions; the second function if there is no first."""
     if first is None:
         return second
 

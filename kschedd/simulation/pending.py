@@ -9,7 +9,7 @@ _NEVER: Final = 1 << 62
 
 
 def pending_pods(engine: Engine) -> list[Pod]:
-    """Return the pods that a profile is responsible for, in the order of their creation."""
+    """Return the pods whose scheduler name has a profile, in the order of their creation."""
     found = [
         pod
         for pod in engine.store.list("Pod")
@@ -20,6 +20,6 @@ def pending_pods(engine: Engine) -> list[Pod]:
 
 
 def _since(engine: Engine, pod: Pod) -> int:
-    """When it first entered the active queue; a gated pod comes last."""
+    """Return the time when the pod first entered the active queue; a gated pod comes last."""
     entry = engine.queue.entry(pod.key)
     return _NEVER if entry is None or entry.initial_attempt is None else entry.initial_attempt

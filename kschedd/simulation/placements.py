@@ -12,7 +12,7 @@ from kschedd.controllers.templates import TEMPLATE_HASH
 
 @attrs.frozen
 class PodPlacement:
-    """A pod with its node in two states of the cluster: "" if it is pending, None if it is not there."""
+    """A pod with its node in two states of the cluster: "" if the pod is pending, None if it does not exist."""
 
     key: str
     workload: str
@@ -41,7 +41,7 @@ class ZoneCounts:
 
 @attrs.frozen
 class PlacementSummary:
-    """Counts of pods. The groups with the most changed, then with the most pending pods come first."""
+    """Counts of pods. Groups with the most changed pods come first, then groups with the most pending pods."""
 
     namespaces: Sequence[GroupCounts]
     workloads: Annotated[Sequence[GroupCounts], "by the kind and name of the controller, empty: none"]
@@ -79,7 +79,7 @@ def _groups(members: dict[str, list[PodPlacement]]) -> list[GroupCounts]:
 def workload_name(pod: Pod) -> str:
     """Return the kind and name of the pod's controller, "" without one.
 
-    For a ReplicaSet whose name ends with the pod's template hash it is the Deployment.
+    For a ReplicaSet whose name ends with the pod's template hash, the controller is its Deployment.
     """
     kind, _, name = (workload_of(pod) or "").partition("/")
     return f"{kind} {pod.namespace}/{name}" if kind else ""

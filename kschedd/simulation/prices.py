@@ -1,9 +1,9 @@
-"""Prices of nodes in an hour: by instance type, or by what they offer.
+"""Prices of nodes per hour, by instance type or by resources.
 
     nodes:      {m5.large: 0.096}                 # by the label node.kubernetes.io/instance-type
     resources:  {cpu: 0.031, memory: 0.004}       # for a core, a GiB, one of any other resource
 
-A node without a price by its type is priced by its resources.
+A node whose type has no price is priced by its resources.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class UnpricedNodeError(KscheddError):
 
 @attrs.frozen
 class Prices:
-    """Prices in an hour, in any currency."""
+    """Prices per hour, in any currency."""
 
     nodes: Mapping[str, float]
     resources: Mapping[str, float]

@@ -43,7 +43,7 @@ Progress = Callable[[float, int, int], None]
 
 
 class Arrivals(Protocol):
-    """Pods that come and go: a trace, or a generated workload."""
+    """Pods that are created and end: a trace, or a generated workload."""
 
     @property
     def objects(self) -> Sequence[Raw]:
@@ -53,7 +53,7 @@ class Arrivals(Protocol):
     def event_count(self) -> int: ...
 
     def events(self) -> Iterable[TraceEvent]:
-        """Yield the arrivals in order of time. Each may be created when needed, and is not kept."""
+        """Yield the arrivals in order of time. Each arrival may be created when needed, and is not kept."""
 
 
 class Simulation(Engine):
@@ -126,7 +126,7 @@ class Simulation(Engine):
         return self.applied
 
     def take(self, prepared: "Prepared") -> Applied:
-        """Take a dump as it stands; what happens then happens in `finish`."""
+        """Load a dump unchanged; later changes happen in `finish`."""
         from kschedd.dumps.loading import take_dump  # most runs have none
 
         taken = run_steps(take_dump(self.store, prepared))
@@ -136,9 +136,9 @@ class Simulation(Engine):
     def play(self, arrivals: Arrivals, until_s: float | None = None, progress: Progress | None = None) -> None:
         """Create the objects now and the pods at their times.
 
-        All work that an event causes is done before the next event, also between events of the same time.
+        All work that an event causes is done before the next event, even if both have the same time.
         """
-        with self.store.one_request():  # most of its nodes and pods are alike
+        with self.store.one_request():  # most of the cluster's nodes and pods are alike
             for raw in arrivals.objects:
                 self._put(raw)
             self.run_until_idle()
@@ -164,11 +164,11 @@ class Simulation(Engine):
 
     def _delete(self, event: TraceEvent) -> None:
         namespace, _, name = event.key.partition("/")
-        with suppress(NotFound):  # it was refused, or preempted since
+        with suppress(NotFound):  # the pod was rejected, or preempted later
             self.store.delete(event.kind, namespace, name, grace_period_s=0)
 
     def _skip_to(self, until_s: float) -> None:
-        """`advance` for a cluster that is idle: where nothing is due until then, nothing is to be done."""
+        """Advance the time of an idle cluster; if no deadline falls into the interval, there is no work."""
         moment = self.next_moment()
         if self.auditor is None and (moment is None or moment > until_s):
             self._set_time(until_s)
@@ -208,7 +208,7 @@ class Simulation(Engine):
 
     @property
     def utilisation(self) -> dict[str, Use]:
-        """The utilization of each resource so far."""
+        """Return the utilization of each resource so far."""
         return self._utilisation.by_resource()
 
     @property
@@ -268,7 +268,7 @@ class Simulation(Engine):
         return "waits for its turn"
 
     def _short(self) -> list[Pending]:
-        """Workloads that want pods and have none, or have a ReplicaFailure condition."""
+        """Yield workloads that need pods and have none, or that have a ReplicaFailure condition."""
         found = []
         for kind in _WORKLOADS:
             for workload in self.store.list(kind):
@@ -286,7 +286,7 @@ class Simulation(Engine):
 def _wanted(workload: Object) -> bool:
     spec = workload.spec
     if workload.kind == "Job":
-        from kschedd.controllers.jobs.sync import is_finished  # and all of their controller, for those who have Jobs
+        from kschedd.controllers.jobs.sync import is_finished  # the controller's pods too, for traces with Jobs
 
         if spec.get("suspend") or is_finished(workload):
             return False

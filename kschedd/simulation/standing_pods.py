@@ -1,6 +1,6 @@
-"""Scheduling of each running pod of a cluster anew, one at a time, with all others on their nodes.
+"""Trial scheduling of each running pod of a cluster, one at a time, with all other pods on their nodes.
 
-Among nodes of equal score the first by name is taken, so a difference between two configurations comes from their
+Among nodes of equal score the first by name is chosen, so a difference between two configurations comes from their
 decisions alone. The cluster is unchanged afterwards.
 """
 
@@ -23,7 +23,7 @@ Gates = Mapping[str, Callable[[Pod], Status | None]]
 
 @attrs.frozen(eq=False)
 class StandingPod:
-    """A pod of the cluster. `pending`: as it was before it had a node."""
+    """A pod of the cluster. `pending`: the pod before it had a node."""
 
     pod: Pod
     pending: Pod
@@ -32,9 +32,9 @@ class StandingPod:
 
 
 def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
-    """Return the schedulable pods among these, for any number of judgments.
+    """Return the schedulable pods among these, for any number of comparisons.
 
-    Equal pods follow each other: cached evaluations for one are valid for the next, except on two nodes.
+    Equal pods follow each other: cached evaluations for one pod are valid for the next, except on two nodes.
     """
     decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
     decided.sort(key=lambda pod: (pod.signature.id, pod.node_name))
@@ -94,7 +94,7 @@ def _decision(machine: SchedulingMachine, pod: Pod, gates: Gates) -> Decision:
 
 
 def unassigned(pod: Pod) -> Pod:
-    """Return the pod as it was before it had a node."""
+    """Return the pod in its state before it had a node."""
     if not pod.node_name:
         return pod
     spec = {name: field for name, field in pod.raw["spec"].items() if name != "nodeName"}

@@ -46,8 +46,9 @@ class Use:
 class Utilisation:
     """The requested share of each resource, over time.
 
-    Sampled at every event of a run, and an event changes a row or two: sums are kept as plain numbers and brought up to
-    date by the rows that changed, which costs less than one operation on an array. Place 0 of each list is the pods'.
+    Utilization is sampled at every event of a run, and an event changes a row or two. Sums are therefore plain numbers
+    that are updated from the changed rows, which costs less than one operation on an array. Index 0 of each list
+    belongs to the resource `pods`.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -55,9 +56,9 @@ class Utilisation:
         self._since = 0.0
         self._span = 0.0
         self._stamp = -1
-        self._numbering = -1  # of the table's columns when all was counted
+        self._numbering = -1  # number of the table's columns at the last full count
         self._names = ["pods"]  # of the places
-        self._rows: list[list[int]] = []  # by row: what its pods request
+        self._rows: list[list[int]] = []  # by row: the requests of its pods
         self._used: list[int] = [0]  # of it all
         self._there: list[int] = [0]
         self._now: list[float] = [0.0]  # the share of each resource at the last sample
@@ -65,7 +66,7 @@ class Utilisation:
         self._most: list[float] = [0.0]
 
     def sample(self, elapsed_s: float) -> None:
-        """Take a sample. The cluster is idle, so the current requests held since the last sample, too."""
+        """Take a sample. The cluster is idle, so the current requests also applied since the last sample."""
         span = elapsed_s - self._since
         if span > 0:
             sums = self._sum
@@ -176,7 +177,7 @@ class Audit:
 
 
 class WhyPending(Protocol):
-    """The causes of pending pods, which are diagnosed above this room."""
+    """The causes of pending pods, which a package above this one diagnoses."""
 
     def text(self) -> str: ...
 

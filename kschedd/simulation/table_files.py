@@ -1,4 +1,4 @@
-"""Tables as files: JSON Lines always, and Parquet beside it if pyarrow is installed.
+"""Tables as files: JSON Lines in any case, and Parquet beside them if pyarrow is installed.
 
     with TableFile(folder / "pods", {"pod": "text", "created_s": "real"}) as table:
         table.append({"pod": "default/a", "created_s": 0.0})
@@ -32,7 +32,7 @@ def parquet_is_there() -> bool:
 
 
 class TableFile:
-    """Context manager: a table that is being written; see the module. Raises TableFileError."""
+    """Context manager: a table that is being written. Raises TableFileError."""
 
     def __init__(self, stem: Path, columns: Mapping[str, ColumnType]) -> None:
         self._columns = dict(columns)
@@ -53,7 +53,7 @@ class TableFile:
                 self._parquet.close()
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Add a row; columns that it lacks are null."""
+        """Add a row; missing columns are null."""
         self._rows.append(row)
         if len(self._rows) >= _ROWS_AT_ONCE:
             with self._reported():

@@ -1,11 +1,11 @@
 """The tables of one run (`kschedd simulate --out DIR`): attempts, pods, nodes, usage, queues; schema: docs/DATA.md.
 
-Attempts and pods are written while the run goes on. Usage and queues are sampled when the cluster is idle, at most
+Attempts and pods are written during the run. Usage and queues are sampled when the cluster is idle, at most
 `MOST_SAMPLES` times: when there are more, every second sample is dropped and the next ones are twice as far apart. The
 first and the last moment are always sampled.
 
-`load` is the share of the capacity of one resource that the pods created so far request; it is the time axis of runs
-with --fill, whose virtual times mean nothing. Without --fill it is null.
+`load` is the share of the capacity of one resource that the pods created so far request. It is the time axis of runs
+with --fill, in which virtual times have no meaning. Without --fill it is null.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from kschedd.store.objects.log import WatchEvent
 MOST_SAMPLES: Final = 256
 _MILLI: Final = 1000
 
-#: the columns of each table and their types; pods and nodes have more, one for each further resource
+#: the columns of each table and their types; pods and nodes have an additional column for each further resource
 COLUMNS: Final[Mapping[str, Mapping[str, ColumnType]]] = {
     "attempts": {
         **{"time_s": "real", "load": "real", "pod": "text", "attempt": "whole", "node": "text", "feasible": "whole"},
@@ -68,20 +68,20 @@ def made_folder(folder: Path) -> Path:
 
 
 class RunTables:
-    """Context manager: the tables of a simulation in a folder, written until it is left; see the module.
+    """Context manager: the tables of a simulation in a folder, which are written until the context ends.
 
-    `resource`: that of `load`, "" for none. Observes the simulation from its construction on.
+    `resource`: the resource of `load`, "" without one. Observes the simulation from its construction on.
     """
 
     def __init__(self, folder: Path, simulation: Simulation, resource: str = "") -> None:
         self._folder = made_folder(folder)
         self._simulation = simulation
         self._resource = resource
-        self._requested = 0  # of the resource, by all pods created so far
+        self._requested = 0  # amount of the resource that all pods created so far request
         self._opened = ExitStack()
         self._attempts = self._table("attempts", {})
         self._pods: TableFile | None = None  # opened when the resources are known
-        self._others: list[str] = []  # resources with a column of their own
+        self._others: list[str] = []  # resources that have their own column
         self._samples: list[tuple[list[dict[str, Any]], dict[str, Any]]] = []
         self._every, self._idles = 1, 0
         self.measures = RunMeasures(simulation, on_end=self._write_pod)
@@ -189,7 +189,7 @@ class RunTables:
         )
 
     def finish(self) -> None:
-        """Write the pods that have not ended, the nodes, usage and queues; to be called at the end of the run."""
+        """Write the pods that have not ended, the nodes, usage and queues; call this at the end of the run."""
         for times in self.measures.pods.values():
             self._write_pod(times)
         if self._pods is None:

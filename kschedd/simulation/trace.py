@@ -25,7 +25,7 @@ class TracePod:
     raw: Raw
     created_s: float
     deleted_s: float | None  # None: never deleted
-    scheduled_s: float | None  # when the recorded cluster placed it; None: never
+    scheduled_s: float | None  # the time when the recorded cluster placed the pod; None: never
     phase: str  # as in the trace
 
 
@@ -98,7 +98,7 @@ def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
         if deleted is not None:
             turn = 0 if deleted > created else 2
             ordered.append((deleted, turn, i, TraceEvent(deleted, "delete", pod.key)))
-    ordered.sort()  # no two have the same time, turn and number
+    ordered.sort()  # no two events have the same time, turn and number
     return [event for _, _, _, event in ordered]
 
 

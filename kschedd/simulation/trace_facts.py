@@ -1,4 +1,4 @@
-"""Figures of a trace: counts, times, requests and totals, to compare with those that its publisher prints."""
+"""Figures of a trace: counts, times, requests and totals, to compare with the figures of its publisher."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class TraceFacts:
     most_at_once: int
     shapes: int
     priorities: Mapping[str, int]
-    labels: Mapping[str, Mapping[str, int]]  # label: values with their pods, most frequent first
+    labels: Mapping[str, Mapping[str, int]]  # label: values with their numbers of pods, most frequent first
     resources: Mapping[str, ResourceFacts]
     nodes: int
 
@@ -98,7 +98,7 @@ def facts_of(trace: Trace) -> TraceFacts:
 
 
 def _most_at_once(created: list[float], ends: list[float]) -> int:
-    """Return how many pods there are at most at one time, without those that wait for others to end."""
+    """Return the largest number of pods at one time, without pods that wait for others to end."""
     now = most = 0
     for _, change in sorted([*((time, 1) for time in created), *((time, -1) for time in ends)]):
         now += change

@@ -1,10 +1,11 @@
 """Comparison of two Kubernetes versions pod by pod, with the rule that causes each difference.
 
 A `Judge` schedules all pods by the rules of a version. The rule behind a difference is found by trial on the pods that
-differ. The older version gets rules of the newer one: first the most frequent causes one by one, then all others at
-once, then half of these, and so on, each time on the pods that changed. This finds every rule that changes a pod by
-itself. If no single rule explains a pod, several act together: the older version gets all rules of the newer one, and
-they are removed again, more and more, as long as the outcome stays. Two rules that cancel out are not found.
+differ. The older version gets rules of the newer one: first the most frequent causes one by one, then all others
+together, then half of these, and so on. Each trial uses the pods that changed. This finds every rule that changes a pod
+by itself. If no single rule explains a pod, several rules act together. The older version gets all rules of the newer
+one, and more and more of them are removed again while the outcome stays the same. Two rules that cancel out are not
+found.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -26,12 +27,12 @@ from kschedd.simulation.comparison import (
 Judge = Callable[[KubernetesVersion, Collection[str] | None], PodOutcomes]
 """A function that decides by the rules of a version about all pods, or at least about those with these keys."""
 
-_OFTEN: Final = ("untolerated_taints_unnamed", "balance_before_and_after")  # the rules that most differences come from
-_MOST_SETS: Final = 4  # of rules that only matter together
+_OFTEN: Final = ("untolerated_taints_unnamed", "balance_before_and_after")  # the rules that cause most differences
+_MOST_SETS: Final = 4  # limit for rules that only have an effect together
 
 
 def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> PlacementComparison:
-    """Compare the decisions of two versions; both break ties as the first does."""
+    """Compare the decisions of two versions; both break ties like the first version."""
     b = b.with_ties_of(a)
     blame = _Blame(judge, a, b, judge(a, None), judge(b, None))
     first, second = blame.first, blame.second
@@ -64,7 +65,7 @@ class _Blame:
     b: KubernetesVersion
     first: PodOutcomes
     second: PodOutcomes
-    rules: Sequence[str] = attrs.field(init=False)  # those in which the versions differ
+    rules: Sequence[str] = attrs.field(init=False)  # the rules in which the versions differ
 
     @rules.default
     def _different_rules(self) -> Sequence[str]:
@@ -93,7 +94,7 @@ class _Blame:
         return found
 
     def _halved(self, keys: Sequence[str], rules: Sequence[str]) -> dict[str, PodOutcomes]:
-        """Return what `alone` returns, by trying all rules at once, then halves for the changed pods, and so on."""
+        """Return the result of `alone`, by trying all rules together, then halves for the changed pods, and so on."""
         changed = self._changed(rules, keys) if rules and keys else {}
         if not changed:
             return {}

@@ -3,8 +3,8 @@
     loky        processes of this machine (the default); threading: threads of this process
     dask, ray   the workers of a cluster at `address`, or without one of a local cluster that ends with the sweep
 
-Workers are started once and perform many runs. A worker that dies loses the runs that it had: the engine is started
-again and they are retried. A run that was lost twice is performed alone; if its worker dies again, its row says so.
+Workers are started once and perform many runs. If a worker dies, the engine is started again and the worker's runs are
+retried. A run that was lost twice is performed alone; if its worker dies again, its row has this error.
 """
 
 from collections import Counter
@@ -24,9 +24,9 @@ Perform = Callable[[PlannedRun], Row]
 
 ENGINES: Final = ("loky", "threading", "dask", "ray")
 _RESEARCH: Final = "research"
-_LOSSES: Final = 2  # after which a run is performed alone
-_AT_ONCE: Final = 16  # runs for each worker of Ray, whose back end returns rows together
-_IDLE_S: Final = 30  # after which a process without work ends, also one whose sweep was killed
+_LOSSES: Final = 2  # number of losses after which a run is performed alone
+_AT_ONCE: Final = 16  # runs for each worker of Ray, whose back end returns rows in groups
+_IDLE_S: Final = 30  # seconds after which a process without work ends, also if its sweep was killed
 #: exceptions of loky, Dask and Ray for a worker that died
 _DEATHS: Final = frozenset(
     (
@@ -95,7 +95,7 @@ def _noted(runs: Iterable[PlannedRun], begun: list[PlannedRun]) -> Iterator[Plan
 
 
 def _lost(run: PlannedRun) -> Row:
-    from kschedd.studies.run import failed_row  # which imports the simulation
+    from kschedd.studies.run import failed_row  # importing this module imports the simulation
 
     return failed_row(run, f"the worker process died {_LOSSES + 1} times; it was killed, or out of memory")
 
@@ -105,7 +105,7 @@ Parallel = Callable[[Iterable[PlannedRun], int, Perform], Iterator[Row]]
 
 @contextmanager
 def _started(options: EngineOptions) -> Iterator[Parallel]:
-    """Start the engine, and return what performs runs on it; end what was started for it."""
+    """Start the engine, and return a function that performs runs; end the started engine at exit."""
     joblib = optional_library("joblib", _RESEARCH)
     jobs = options.jobs or -1
     with ExitStack() as opened:

@@ -1,4 +1,4 @@
-"""Rows of a sweep by what was varied: dimensions, metrics, and the groups of rows that differ in the seed only."""
+"""Rows of a sweep by the varied inputs: dimensions, metrics, and the groups of rows that differ only in the seed."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ _LONGEST: Final = 60  # characters of a label
 
 
 def dimensions_of(rows: SweepRows) -> list[str]:
-    """Return the columns that say what was run, without the seed: cluster, workload, profile, version, parameters."""
+    """Return the columns of inputs except the seed: cluster, workload, profile, version, parameters."""
     return [name for name in _before_metrics(rows) if name not in ("run", "row_hash", "status", "error", "seed")]
 
 
@@ -22,7 +22,7 @@ def metrics_of(rows: SweepRows) -> list[str]:
 
 
 def grouped(rows: Iterable[Row], dimensions: Sequence[str]) -> Iterator[tuple[list[Any], list[Row]]]:
-    """Yield the values of the dimensions and the rows that have them, in order of appearance."""
+    """Yield the values of the dimensions and the rows with these values, in order of appearance."""
     found: dict[str, list[Row]] = {}
     for row in rows:
         found.setdefault(json.dumps([row.get(name) for name in dimensions]), []).append(row)
@@ -31,7 +31,7 @@ def grouped(rows: Iterable[Row], dimensions: Sequence[str]) -> Iterator[tuple[li
 
 
 def label_of(value: Any) -> str:
-    """Return a short text of a dimension's value: of a scoring strategy its type."""
+    """Return a short text for a dimension's value; for a scoring strategy, its type."""
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
         return str(value["type"])
     text = value if isinstance(value, str) else json.dumps(value)

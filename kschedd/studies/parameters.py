@@ -1,11 +1,11 @@
-"""Parameters of a study: paths into a KubeSchedulerConfiguration, and values that are set there.
+"""Parameters of a study: paths into a KubeSchedulerConfiguration, and the values to set there.
 
     percentageOfNodesToScore                            a field
     profiles[0].pluginConfig[NodeResourcesFit].args     an item of a list, by number or by its `name`
     weights.NodeResourcesFit                            short: the score weight of a plugin of the first profile
     args.NodeResourcesFit.scoringStrategy.type          short: an argument of a plugin of the first profile
 
-Setting a value makes the mappings and list items on the way that are missing.
+Setting a value creates missing mappings and list items on the path.
 """
 
 import copy
@@ -18,7 +18,7 @@ from kschedd.errors import KscheddError
 Raw = Mapping[str, Any]
 Step = str | int
 
-#: the configuration of a profile that gives none
+#: the configuration of a profile that states none
 EMPTY_CONFIG: Final[Raw] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -29,11 +29,11 @@ _SHORT: Final = ("weights", "args")
 
 
 class ParameterPathError(KscheddError):
-    """A path that is not one, or that does not fit the configuration."""
+    """An invalid path, or a path that does not fit the configuration."""
 
 
 def steps_of(path: str) -> list[list[Step]]:
-    """Return the fields of a path, each with the items after it. Raises ParameterPathError."""
+    """Return the fields of a path, each with the list items that follow it. Raises ParameterPathError."""
     found: list[list[Step]] = []
     place = 0
     while place < len(path):
@@ -67,7 +67,7 @@ class _Field(str):
 
 
 def _spelled_out(config: Raw, parts: list[list[Step]]) -> list[list[Step]]:
-    """Return the steps with short forms replaced, and fields marked as such."""
+    """Return the steps with short forms replaced, and fields marked as fields."""
     head = parts[0][0]
     if head in _SHORT:
         profile: list[Step] = [_Field("profiles"), 0]
@@ -92,7 +92,7 @@ def _scores_by_itself(config: Raw, plugin: str) -> bool:
 
 
 def _entered(at: Any, step: Step, new: Any, *, replace: bool) -> Any:
-    """Return the value one step on, made if it is missing. Raises ParameterPathError."""
+    """Return the value one step further, which is created if it is missing. Raises ParameterPathError."""
     if isinstance(step, _Field):
         if not isinstance(at, dict):
             raise ParameterPathError(f'"{step}" is a field, and there is no mapping')

@@ -1,7 +1,8 @@
 """The runs of a sweep: the product of its dimensions, each with an identity, and the share of a shard.
 
-`inputs_hash` covers all that decides: contents of files, not their paths; the configuration with its parameters, not
-the profile's name. `run` identifies a row of the sweep; it also covers the names, the metrics and kschedd's version.
+`inputs_hash` covers everything that decides: contents of files, not their paths; the configuration with its parameters,
+not the profile's name. `run` identifies a row of the sweep; it also covers the names, the metrics and kschedd's
+version.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, RunOptions
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 #: text in a configuration for the path of the file with the workload's pods
 PODS_FILE: Final = "${workload.pods}"
-_MOST_CHECKED: Final = 1_000  # configurations that are read before the first run
+_MOST_CHECKED: Final = 1_000  # limit of configurations that are read before the first run
 
 
 @attrs.frozen(kw_only=True)
@@ -57,13 +58,13 @@ class PlannedRun:
 
 
 def digest(value: Any) -> str:
-    """Return a hash of a JSON value, whatever the order of keys."""
+    """Return a hash of a JSON value that does not depend on the order of keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _content(value: Any) -> Any:
-    """Return the value for hashing: a file by its content."""
+    """Return the value for hashing: a file is replaced by its content."""
     if isinstance(value, InputFile):
         return value.sha256
     if attrs.has(type(value)):

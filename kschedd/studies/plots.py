@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 RUN_PLOTS: Final = ("usage", "fragmentation", "waits", "queues")
 SWEEP_PLOTS: Final = ("metrics", "pareto", "heatmap")
 SUFFIXES: Final = (".svg", ".png", ".html")
-_OF_A_RUN: Final = ("usage", "fragmentation", "waits")  # drawn unless others are chosen
+_OF_A_RUN: Final = ("usage", "fragmentation", "waits")  # the plots that are drawn by default
 _QUEUES: Final = ("running", "pending", "unschedulable", "backoff", "gated")
 _SALT: Final = {"svg.hashsalt": "kschedd"}
 _PAGE: Final = '<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>{picture}</html>\n'
@@ -44,14 +44,14 @@ _PAGE: Final = '<!doctype html><html lang="en"><meta charset="utf-8"><title>{tit
 
 @attrs.define(eq=False)
 class PlotError(KscheddError):
-    """A plot that cannot be drawn of what is there."""
+    """A plot that cannot be drawn from the given tables."""
 
     why: str
 
 
 @attrs.frozen(kw_only=True)
 class PlotChoice:
-    """What is drawn. `kinds`: () is the usual ones. `x`, `y`, `value`: metrics or dimensions of a sweep."""
+    """What is drawn. `kinds`: () means the usual plots. `x`, `y`, `value`: metrics or dimensions of a sweep."""
 
     kinds: tuple[str, ...] = ()
     x: str = ""
@@ -93,7 +93,7 @@ def _save(figure: Any, out: Path) -> None:
 
 
 def _panels(folders: Sequence[Path], choice: PlotChoice) -> Iterator[Callable[[Any], None]]:
-    """Yield what draws each panel on its Axes."""
+    """Yield functions that each draw a panel on its Axes."""
     if any(list(folder.glob(PATTERN)) for folder in folders):
         if len(folders) > 1:
             raise PlotError("one sweep at a time: give one folder with rows.jsonl")
@@ -109,7 +109,7 @@ def _panels(folders: Sequence[Path], choice: PlotChoice) -> Iterator[Callable[[A
         raise PlotError(f'a run has no plot "{wrong[0]}" (allowed: {", ".join(RUN_PLOTS)})')
     usual: tuple[str, ...] = _OF_A_RUN
     if not choice.kinds and all(_axis(_table(folder, "usage"))[0] == "load" for folder in folders):
-        usual = usual[:2]  # waits mean nothing where all pods come at once
+        usual = usual[:2]  # waiting times have no meaning if all pods are created together
     for kind in choice.kinds or usual:
         table = {"waits": "pods", "queues": "queues"}.get(kind, "usage")
         tables = {folder.name: _table(folder, table) for folder in folders}
@@ -191,7 +191,7 @@ def larger_is_better(metric: str) -> bool:
 
 
 def non_dominated(points: Sequence[Sequence[float]], larger: Sequence[bool]) -> list[int]:
-    """Return the numbers of the points that no other point beats: as good in all coordinates and better in one."""
+    """Return the numbers of the points that no other one beats (as good in all coordinates, better in one)."""
     signed = [[-value if up else value for value, up in zip(point, larger, strict=True)] for point in points]
     return [
         number
@@ -201,7 +201,7 @@ def non_dominated(points: Sequence[Sequence[float]], larger: Sequence[bool]) -> 
 
 
 def _metric(rows: SweepRows, name: str, flag: str, default: Sequence[str]) -> str:
-    """Return the metric that a flag names, or the first of the default ones that the rows have. Raises PlotError."""
+    """Return the metric that a flag names, or the first default metric that the rows have. Raises PlotError."""
     there = metrics_of(rows)
     found = name or next((each for each in default if each in there), there[0] if there else "")
     if found not in there:

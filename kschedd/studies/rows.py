@@ -1,8 +1,8 @@
 """The rows of a sweep in a folder: `rows.jsonl`, or `rows-I-of-N.jsonl` of a shard, and the same rows in Parquet.
 
-A row is appended as soon as its run ends, by one write. After `kill -9` the file holds whole rows but perhaps the
-last, which is cut off when the sweep is resumed. A lock keeps two sweeps from one file. Rows of all shards in the
-folder count as finished.
+A row is appended as soon as its run ends, by one write. After `kill -9` all rows of the file are complete except
+possibly the last, which is removed when the sweep is resumed. A lock prevents two sweeps from writing one file. Rows of
+all shards in the folder count as finished.
 """
 
 import fcntl
@@ -43,7 +43,7 @@ class SweepRows(ConvertibleTable, Sequence[Row]):
         return tuple(dict.fromkeys(name for row in self._rows for name in row))
 
     def _by_column(self) -> dict[str, list[Any]]:
-        """Return the columns; values that are no scalars, or of several kinds in a column, are JSON text."""
+        """Return the columns; values that are not scalars, or columns with several types, are JSON text."""
         return {name: _alike([row.get(name) for row in self._rows]) for name in self.columns}
 
     def __repr__(self) -> str:
@@ -67,7 +67,7 @@ class RowsFile:
     @classmethod
     @contextmanager
     def opened(cls, folder: Path, shard: tuple[int, int] = (1, 1)) -> "Iterator[RowsFile]":
-        """Open the file in the folder, which exists, and cut off an incomplete last row. Raises RowsFileError."""
+        """Open the file in the existing folder, and cut off an incomplete last row. Raises RowsFileError."""
         name = "rows" if shard[1] == 1 else f"rows-{shard[0]}-of-{shard[1]}"
         path = folder / f"{name}.jsonl"
         try:

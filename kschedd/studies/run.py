@@ -1,10 +1,10 @@
 """One run of a sweep, in a worker: a simulation from planned inputs to a row. Workers keep the files that they read.
 
-A run that fails gives a row as well: `failed` with the error, `timeout` and `memory` for the limits. The time limit is
-checked at every attempt and every moment. The memory limit bounds how much the process grows by (RLIMIT_AS).
+A run that fails also gives a row: `failed` with the error, `timeout` and `memory` for the limits. The time limit is
+checked at every attempt and every moment. The memory limit restricts the growth of the process (RLIMIT_AS).
 
-`row_hash` covers the inputs, the decisions and all measures; not times, memory, host and engine. It is equal on every
-machine and engine. Units: seconds; MiB.
+`row_hash` covers the inputs, the decisions and all measures, but not times, memory, host and engine. The hash is equal
+on every machine and engine. Units: seconds; MiB.
 """
 
 import hashlib
@@ -51,12 +51,12 @@ _MOST_ERRORS: Final = 3
 
 
 class TimeLimitError(KscheddError):
-    """A run takes longer than its time limit."""
+    """A run that takes longer than its time limit."""
 
 
 @attrs.define(eq=False)
 class ChangedInputError(KscheddError):
-    """A file whose content is not that of the plan."""
+    """A file whose content differs from the plan."""
 
     path: str
 
@@ -66,7 +66,7 @@ class ChangedInputError(KscheddError):
 
 @attrs.define(eq=False)
 class RefusedObjectsError(KscheddError):
-    """Objects of a run that the API server refused."""
+    """Objects of a run that the API server rejected."""
 
     errors: Sequence[str]
 
@@ -76,7 +76,7 @@ class RefusedObjectsError(KscheddError):
 
 
 def perform(planned: PlannedRun) -> dict[str, Any]:
-    """Run a simulation and return its row. Never raises for what the inputs cause."""
+    """Run a simulation and return its row. Errors caused by the inputs are part of the row and never raised."""
     tune_gc()
     began, cpu_s = time.perf_counter(), time.thread_time()
     status, error, decisions = OK, "", ""
@@ -90,7 +90,7 @@ def perform(planned: PlannedRun) -> dict[str, Any]:
         status, error = MEMORY, f"memory limit exceeded: {planned.options.memory_limit or 0:,} bytes"
     except KscheddError as fault:
         status, error = FAILED, str(fault)
-    except Exception as fault:  # a bug of ours or of a plugin: one row, and not the sweep
+    except Exception as fault:  # a bug of kschedd or of a plugin affects one row, not the sweep
         status, error = FAILED, f"{type(fault).__name__}: {fault}"
     if planned.options.metrics:
         values = {name: values.get(name) for name in planned.options.metrics} if status == OK else {}  # type: ignore[misc]
@@ -217,7 +217,7 @@ def _trace(nodes: InputFile | None, pods: InputFile | None) -> Trace:
 
 
 def _checked(file: InputFile) -> str:
-    """Return the path of a file whose content is that of the plan. Raises ChangedInputError."""
+    """Return the path of a file whose content is as planned. Raises ChangedInputError."""
     try:
         found = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
     except OSError:
@@ -231,7 +231,7 @@ def _checked(file: InputFile) -> str:
 
 
 class _TimeLimit:
-    """An observer that ends the run when it takes too long."""
+    """An observer that ends the run when it exceeds its time limit."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -251,7 +251,7 @@ class _TimeLimit:
 
 @contextmanager
 def _bounded(memory: int | None) -> Iterator[None]:
-    """Let the address space of this process grow by at most so many bytes."""
+    """Limit the growth of this process's address space to this number of bytes."""
     if memory is None:
         yield
         return

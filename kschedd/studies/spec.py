@@ -10,8 +10,8 @@
     limits:      {time: 10m, memory: 4Gi}
 
 docs/RESEARCH.md describes every field. Paths are relative to the specification. Files are read once to hash them; the
-hash stands for the content in the identity of a run. All faults are reported, each with its line, path and what is
-allowed.
+hash stands for the content in the identity of a run. All faults are reported, each with its line, path and the allowed
+values.
 """
 
 import glob
@@ -55,7 +55,7 @@ FIELDS: Final = (
 _MOST: Final = 100_000_000
 _MOST_SEEDS: Final = 1_000_000
 _RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
-_NO_LIST: Final = (*GENERATORS, SIMKUBE)  # suffixes of workloads that are no lists of pods
+_NO_LIST: Final = (*GENERATORS, SIMKUBE)  # suffixes of workloads that are not lists of pods
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-\[\]]*")
 
 
@@ -69,7 +69,7 @@ class InputFile:
 
 @attrs.frozen(kw_only=True)
 class ClusterSpec:
-    """Nodes: of a trace, generated, of manifests or of a dump. `offering`: only nodes of the trace with this."""
+    """Nodes: of a trace, generated, of manifests or of a dump. `offering`: only nodes with this resource."""
 
     nodes: InputFile | None = None
     offering: str = ""
@@ -81,7 +81,7 @@ class ClusterSpec:
 
 @attrs.frozen(kw_only=True)
 class WorkloadSpec:
-    """Pods: of a trace, perhaps as --fill has them, generated, or of manifests."""
+    """Pods of a trace (with or without --fill), of a generator, or of manifests."""
 
     pods: InputFile | None = None
     fill: str = ""
@@ -105,7 +105,7 @@ class ProfileSpec:
 
 @attrs.frozen
 class Parameter:
-    """A path into the configuration, with the values that are tried. `name` is its column."""
+    """A path into the configuration, with the values to try. `name` is its column."""
 
     name: str
     path: str
@@ -127,7 +127,7 @@ class RunOptions:
 
 @attrs.frozen(kw_only=True)
 class SweepSpec:
-    """A specification that was read; see the module. The order of all mappings is that of the text."""
+    """A specification after reading. The order of all mappings is the order of the text."""
 
     source: str
     clusters: Mapping[str, ClusterSpec]
@@ -148,7 +148,7 @@ def read_spec(
 ) -> SweepSpec:
     """Read a file, or a mapping whose paths are relative to the working directory. Raises ConfigErrors.
 
-    `source` and `folder`: where the mapping comes from. `data`: folder of the clusters' and workloads' files.
+    `source` and `folder`: the origin of the mapping. `data`: folder of the clusters' and workloads' files.
     """
     reading, value, beside = opened(given)
     reading, folder = source or reading, folder or beside
@@ -161,7 +161,7 @@ def read_spec(
 
 
 def opened(given: str | Path | Raw) -> tuple[ConfigReader, Any, Path]:
-    """Return a reader of the specification, its value, and the folder that paths are relative to."""
+    """Return a reader of the specification, its value, and the folder to which paths are relative."""
     if isinstance(given, Mapping):
         return ConfigReader("spec"), given, Path()
     path = Path(given)
@@ -206,7 +206,7 @@ class _SpecReader:
         )
 
     def _prices(self, place: ConfigValue | None) -> Prices | None:
-        """Return the prices that are given in place or as a file."""
+        """Return the prices of a mapping or a file."""
         if place is None:
             return None
         if not isinstance(place.value, str):
@@ -251,7 +251,7 @@ class _SpecReader:
         )
 
     def _workloads(self, fields: ConfigFields) -> dict[str, WorkloadSpec]:
-        """Return the workloads; one whose `pods` are several files is one workload for each, NAME/FILE."""
+        """Return the workloads; a workload whose `pods` are several files becomes one workload for each, NAME/FILE."""
         found: dict[str, WorkloadSpec] = {}
         for name, (made, files) in self._named(fields, "workloads", self._workload).items():
             several = {f"{name}/{Path(file.path).stem}": file for file in files} if len(files) > 1 else {}
@@ -313,7 +313,7 @@ class _SpecReader:
         )
 
     def _config(self, place: ConfigValue) -> Raw:
-        """Return the configuration that is given in place or as a file."""
+        """Return the configuration of a mapping or a file."""
         if isinstance(place.value, Mapping):
             return {**EMPTY_CONFIG, **place.value}
         text = place.text()
@@ -350,7 +350,7 @@ class _SpecReader:
         return tuple(found)
 
     def _matching(self, text: str) -> list[Path]:
-        """Return the file, or those that match a pattern such as `*.csv`."""
+        """Return the file, or the files that match a pattern such as `*.csv`."""
         path = self._data / text
         if path.exists() or not set(text) & set("*?["):
             return [path]
@@ -424,7 +424,7 @@ class _SpecReader:
         return None if time is None else time.duration_s(), size
 
 
-#: the columns of every row, which no parameter may be named by
+#: the columns of every row; no parameter may have one of these names
 COLUMNS_OF_RUNS: Final = (
     *("run", "row_hash", "status", "error", "cluster", "workload", "profile", "version", "seed", "inputs_hash"),
     *("decisions_hash", "kschedd", "kubernetes", "wall_s", "cpu_s", "memory_mib", "host"),
@@ -432,7 +432,7 @@ COLUMNS_OF_RUNS: Final = (
 
 
 def _texts(place: ConfigValue) -> Iterator[tuple[ConfigValue, str]]:
-    """Yield the texts of a list, or the only one."""
+    """Yield the texts of a list, or a single text."""
     for each in [place] if isinstance(place.value, str) else place.items():
         if (text := each.text()) is not None:
             yield each, text
@@ -448,7 +448,7 @@ def _shaped(place: ConfigValue, text: str) -> bool:
 
 
 def measured(place: ConfigValue, text: str) -> bool:
-    """Return whether there is such a metric; record a fault if not."""
+    """Return whether the metric exists; record a fault if not."""
     if text in FIXED or any(text.endswith(end) and text != end for end in BY_RESOURCE):
         return True
     place.wrong("no such metric", ", ".join([*FIXED, *(f"RESOURCE{end}" for end in BY_RESOURCE)]))

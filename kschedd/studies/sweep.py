@@ -1,4 +1,4 @@
-"""Sweeps: all runs of a specification on an engine, with rows that are kept as they come and resumed after a crash."""
+"""Sweeps: all runs of a specification on an engine; rows are kept as they arrive, so that a sweep can be resumed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -28,7 +28,7 @@ class ThreadLimitError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class PlannedSweep:
-    """The runs of a sweep, or of its shard: `left` are to be performed, `finished` have rows."""
+    """The runs of a sweep, or of its shard: `left` are the runs to perform; `finished` have rows."""
 
     spec: SweepSpec
     runs: tuple[PlannedRun, ...]
@@ -56,7 +56,7 @@ def plan(
     shard: str = "",
     retry_failed: bool = False,
 ) -> PlannedSweep:
-    """Read a specification, plan its runs and find those that have rows in the folder `out`.
+    """Read a specification, plan its runs and find the runs that have rows in the folder `out`.
 
     Raises ConfigErrors, ParameterValueError, SpecFileError, ShardError and RowsFileError.
     """
@@ -84,11 +84,12 @@ def sweep(
     """Perform the runs of a specification, and return a row for each.
 
     `spec`: a file or a mapping, as docs/RESEARCH.md describes. `out`: a folder that keeps the rows; runs with a row
-    there are not performed again. `data`: the folder of traces and manifests; without it that of the specification, or
-    the working directory. `engine`: loky, threading, dask or ray, with `jobs` workers (0: one for each core) or
-    those of the cluster at `address`. `shard`: `I/N`, the Ith of N parts. A run that fails gives a row with its error.
+    there are not performed again. `data`: the folder of traces and manifests; by default the folder of the
+    specification, or the working directory. `engine`: loky, threading, dask or ray, with `jobs` workers (0: one for
+    each core) or the workers of the cluster at `address`. `shard`: `I/N`, the Ith of N parts. A run that fails gives a
+    row with its error.
 
-    Raises as `plan` does, EngineError, and MissingLibraryError if joblib or the engine is not installed.
+    Raises the errors of `plan`, EngineError, and MissingLibraryError if joblib or the engine is not installed.
     """
     options = EngineOptions(engine=engine, jobs=jobs, address=address).checked()
     planned = plan(spec, out, data=data, shard=shard, retry_failed=retry_failed)
@@ -105,7 +106,7 @@ def _kept(
     retry_failed: bool,
     progress: Progress | None,
 ) -> Iterator[Row]:
-    """Yield the new rows, each kept in the folder before anything else is done with it."""
+    """Yield the new rows; each row is written to the folder first."""
     with ExitStack() as opened:
         file = None
         if out is not None:

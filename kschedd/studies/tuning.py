@@ -1,6 +1,6 @@
-"""Tuning: Optuna chooses values of parameters, a sweep measures them; the best are compared with the given profile.
+"""Tuning: Optuna chooses values of parameters, and a sweep measures them; the best are compared with the given profile.
 
-A specification of a sweep with one profile and these fields more:
+A specification of a sweep with one profile and these additional fields:
 
     search:      {weights.NodeResourcesFit: {low: 1, high: 10}, args.NodeResourcesFit.scoringStrategy.type:
                   {choices: [LeastAllocated, MostAllocated]}}
@@ -10,8 +10,8 @@ A specification of a sweep with one profile and these fields more:
 
 An objective is the mean of a metric over all runs of a trial. Trials are chosen in rounds of `ROUND`, whatever the
 number of workers, so that the same specification gives the same study. With one objective, a trial whose first third of
-the seeds is worse than the median of earlier trials is pruned. The study is kept in `study.log` and the rows beside it:
-after a restart, finished trials count, and interrupted ones are made again first.
+the seeds is worse than the median of earlier trials is pruned. The study is kept in `study.log` and the rows beside it.
+After a restart, finished trials count, and interrupted trials are repeated first.
 """
 
 import math
@@ -41,7 +41,7 @@ _CONFIDENCE: Final = 0.95
 
 
 class TuningError(KscheddError):
-    """A study that cannot go on: all runs of the given profile failed."""
+    """A study that cannot continue because all runs of the given profile failed."""
 
 
 @attrs.frozen
@@ -75,7 +75,7 @@ class TuningSpec:
 
 @attrs.frozen(kw_only=True)
 class Compared:
-    """A metric of the best configuration less that of the given one, over held-out seeds, with its 95 % interval."""
+    """The metric of the best configuration minus that of the given one, over held-out seeds, with its 95 % interval."""
 
     metric: str
     given: float
@@ -87,7 +87,7 @@ class Compared:
 
 @attrs.frozen(kw_only=True)
 class BestTrial:
-    """A trial that no other one beats: its values, the means of the objectives, its configuration."""
+    """A trial that no other trial beats: its values, the means of the objectives, its configuration."""
 
     number: int
     parameters: Mapping[str, Any]
@@ -176,7 +176,7 @@ class Tuning:
         check_configurations(attrs.evolve(spec.sweep, parameters=()))
 
     def run(self) -> list[BestTrial]:
-        """Make the trials that are left, and return those that no other one beats, compared with the given profile."""
+        """Perform the remaining trials; return those that no other one beats, compared with the given profile."""
         with RowsFile.opened(self._out) as file:
             self._file = file
             self._rows: dict[str, Row] = {str(row["run"]): dict(row) for row in read_rows(self._out)}
@@ -202,7 +202,7 @@ class Tuning:
         return study
 
     def _round(self, study: Any, count: int) -> None:
-        """Choose and measure some trials; with one objective the worse ones are measured by a third of the seeds."""
+        """Choose and measure some trials; with one objective, worse trials only run a third of the seeds."""
         trials = [study.ask() for _ in range(count)]
         chosen = [{each.path: each.suggested(trial) for each in self._spec.search} for trial in trials]
         seeds = self._spec.sweep.seeds
@@ -221,7 +221,7 @@ class Tuning:
             trials, chosen = [trial for trial, _ in rest], [values for _, values in rest]
             found = self._measured(chosen, seeds)
         for trial, objectives in zip(trials, found, strict=True):
-            if objectives is None:  # a configuration under which a run fails is worse than any other
+            if objectives is None:  # a configuration with a failed run is worse than any other
                 study.tell(trial, [-math.inf if up else math.inf for up in self._spec.objectives.values()])
             else:
                 study.tell(trial, objectives)
@@ -255,7 +255,7 @@ class Tuning:
         seen: list[Any] = []
         for trial in study.best_trials:
             if trial.values in seen or not all(map(math.isfinite, trial.values)):
-                continue  # the first of equal ones is enough
+                continue  # the first of several equal ones is sufficient
             seen.append(trial.values)
             values = {
                 each.path: each.choices[trial.params[each.path]] if each.choices else trial.params[each.path]

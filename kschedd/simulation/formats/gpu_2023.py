@@ -148,6 +148,6 @@ def _labels(qos: str) -> Raw:
 
 
 def _requests(cpu_milli: int, memory_mib: int, gpu_milli: int) -> tuple[tuple[str, str], ...]:
-    """Return the quantities of a pod or a node. CPU and memory are stated even if 0."""
+    """Return the quantities of a pod or a node. CPU and memory are stated even if the amount is 0."""
     found = (("cpu", f"{cpu_milli}m"), ("memory", f"{memory_mib}Mi"))
     return (*found, (GPU_MILLI, str(gpu_milli))) if gpu_milli else found

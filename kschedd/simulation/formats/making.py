@@ -13,14 +13,14 @@ from kschedd.simulation.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod, 
 
 Raw = dict[str, Any]
 
-_UNLIMITED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all others need a limit, too
+_UNLIMITED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all other resources need a limit, too
 
 
 @attrs.frozen
 class PodShape:
-    """Requests, priority, and labels that a node must have. Pods of a trace have few different ones.
+    """Requests, priority, and labels that a node must have. The pods of a trace have few different shapes.
 
-    `gpu_models`: the node must have one of these; empty: any.
+    `gpu_models`: the node must have one of these models; empty: any model.
     """
 
     requests: tuple[tuple[str, str], ...]
@@ -44,7 +44,7 @@ def made_pod(
     deleted_s: float | None,
     scheduled_s: float | None = None,
 ) -> TracePod:
-    """Return a pod. Labels whose value is none that Kubernetes accepts are left out."""
+    """Return a pod. Labels with a value that Kubernetes does not accept are left out."""
     kept = {key: value for key, value in labels.items() if value and not any(label_value(value))}
     meta = {"name": name, "namespace": NAMESPACE, "labels": kept}
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec_of(shape)}
@@ -54,7 +54,7 @@ def made_pod(
 
 @lru_cache(65536)
 def spec_of(shape: PodShape) -> Raw:
-    """Return the spec of pods of this shape, which share it: manifests are not modified after their creation."""
+    """Return the spec that all pods of this shape share: manifests are not modified after their creation."""
     resources: Raw = {"requests": dict(shape.requests)}
     if limits := {name: amount for name, amount in shape.requests if name not in _UNLIMITED}:
         resources["limits"] = limits

@@ -33,7 +33,7 @@ _MOST_PRIORITY: Final = 1_000_000_000
 
 @attrs.frozen(kw_only=True)
 class ColumnMapping:
-    """Columns by what they mean; empty: there is none."""
+    """The column for each meaning; empty if there is no such column."""
 
     name: str
     created: str

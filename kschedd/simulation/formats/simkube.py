@@ -1,6 +1,6 @@
 """SimKube's traces (`.sktrace`): workloads and other objects with the times at which they were applied and deleted.
 
-Controllers create the pods of the workloads. The lifetimes of pods that a trace has are not used: a pod runs until its
+Controllers create the pods of the workloads. The lifetimes of pods in a trace are not used: a pod runs until its
 workload is deleted or scaled down.
 """
 

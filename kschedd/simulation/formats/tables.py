@@ -31,7 +31,7 @@ _MOST_SHOWN = 20  # faults in a message
 
 @attrs.frozen
 class TraceFault:
-    """One thing wrong with a trace."""
+    """One fault of a trace."""
 
     file: str
     line: int  # 1-based; 0 if the fault concerns the whole file
@@ -115,7 +115,7 @@ class TraceRecord:
 
 
 def unique_name(record: TraceRecord, column: str, seen: dict[str, int], prefix: str = "") -> str:
-    """Return the object name in the column; record a fault if it is no name, or an earlier line has it."""
+    """Return the object name in the column; record a fault if it is invalid or occurs in an earlier line."""
     name = f"{prefix}{record.cells[column]}"
     if not is_dns_subdomain(name):
         for fault in dns_subdomain(name):
@@ -177,7 +177,7 @@ def heading_of(path: Path) -> tuple[str, ...]:
 
 
 def text_of(path: Path, faults: list[TraceFault]) -> str | None:
-    """Return the text of a file, perhaps compressed with gzip; None, with a fault recorded, if it has none."""
+    """Return the text of a file, possibly compressed with gzip; None, with a fault recorded, if it is unreadable."""
     try:
         data = path.read_bytes()
         data = gzip.decompress(data) if path.suffix == ".gz" else data

@@ -1,1 +1,1 @@
-"""Replays: a recording (`kschedd.recording`) played again, exactly, or under another configuration."""
+"""Replays of a recording (`kschedd.recording`), either exact or under another configuration."""

@@ -1,4 +1,4 @@
-"""External inputs of a recorded run: the cluster at its start, and the later writes of others with their times.
+"""External inputs of a recorded run: the cluster at its start, and later writes by clients with their times.
 
 Writes of the cluster's own controllers, kubelets and scheduler are omitted, because a cluster under another
 configuration makes its own. A change of an object is kept as the difference from the previous version, so it can be
@@ -21,12 +21,12 @@ from kschedd.store.journal.reading import read_object
 from kschedd.store.objects.log import ADDED, DELETED, EventType
 
 _SERVERS: Final = frozenset(("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp", "selfLink"))
-_UNTOLD: Final = frozenset(("Event", "Lease"))  # reports about other objects
+_UNTOLD: Final = frozenset(("Event", "Lease"))  # kinds that only report about other objects
 
 
 @attrs.frozen(eq=False)
 class ExternalChange:
-    """A change of an object by a client, at the time the scheduler saw it. `old` is None for a new object."""
+    """A change of an object by a client, at the time when the scheduler received it. `old` is None for a new object."""
 
     at_s: float
     type: EventType
@@ -58,7 +58,7 @@ class ExternalChange:
 
 @attrs.define(eq=False)
 class OutsideWorld:
-    """See the module. `placed`: the node that each pod had in the end, by its key; "" for none."""
+    """See the module. `placed`: the last node of each pod, by its key; "" without a node."""
 
     standing: list[Object] = attrs.field(factory=list)
     changes: list[ExternalChange] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""The objects of a replay as a store that can be read, and forked: as the scheduler had seen them by then."""
+"""The objects of a replay as a store that can be read and forked, in the state that the scheduler had observed."""
 
 from collections.abc import Sequence
 
@@ -12,11 +12,11 @@ from kschedd.store.objects.log import WatchEvent
 from kschedd.store.store import Store
 from kschedd.values import run_steps
 
-_LEFTOVER_S = 30.0  # until the fork flushes unschedulable pods: when the recorded run would have is not known
+_LEFTOVER_S = 30.0  # the fork's own next flush: the recorded run's is unknown
 
 
 class ReplayedObjects:
-    """See the module. The store is created at first use, and follows the replay from then on."""
+    """See the module. The store is created on first use, and follows the replay from then on."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
@@ -58,5 +58,5 @@ class ReplayedObjects:
 
 
 def _follow(version: int, events: Sequence[WatchEvent]) -> bool:
-    """Return whether the events are those right after that version."""
+    """Return whether the events directly follow that version."""
     return all(event.version == number for number, event in enumerate(events, version + 1))

@@ -1,9 +1,9 @@
 """Comparison of a recorded run with another configuration: the same external inputs at the same virtual times.
 
 Two clusters receive the external inputs of the recorded run: one under the recorded configuration, one under the other.
-They are compared with each other and not with the recorded run, because a daemon in real time takes up pods at times
-that no cluster in virtual time has. The number of pods that the first cluster placed as the recorded run did is also
-reported.
+The two clusters are compared with each other and not with the recorded run, because a daemon in real time attempts pods
+at times that virtual time does not reproduce. The number of pods that the first cluster placed as the recorded run did
+is also reported.
 """
 
 from collections.abc import Collection, Sequence
@@ -54,11 +54,11 @@ class PluginsNeeded(KscheddError):
 
 @attrs.define(eq=False)
 class OtherRun:
-    """One of the two clusters. `refused`: what came from outside and could not be done in it."""
+    """One of the two clusters. `refused`: external inputs that were rejected in this cluster."""
 
     config: Config
     registry: Registry
-    nodes: dict[str, str] = attrs.field(factory=dict)  # of the pods in the end, by key
+    nodes: dict[str, str] = attrs.field(factory=dict)  # the last nodes of the pods, by key
     refused: list[str] = attrs.field(factory=list)
 
     def run(
@@ -108,7 +108,7 @@ def compared(
     """Return the answer of the method `capacity.compare`, with the counts of the replay.
 
     `as_recorded`: the number of pods that the first cluster placed as the recorded run did. `recorded`: the number of
-    pods with the same name in both. `refused`: the writes that were refused.
+    pods with the same name in both. `refused`: the rejected writes.
     """
 
     def decide(side: OtherRun, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]:
@@ -131,7 +131,7 @@ def compare_with(
 ) -> dict[str, Any]:
     """Compare with a configuration in `text` and a version; None means the recorded one.
 
-    `feature_gates`: as the flag has them, for that version.
+    `feature_gates`: states of gates for that version, as in the flag.
 
     Raises RecordingError, ConfigErrors, PluginsNeeded.
     """

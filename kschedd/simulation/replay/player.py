@@ -6,7 +6,7 @@ the objects as the scheduler saw them. It ends with the recording, or where the 
 If a plugin or an extender was called within a recorded call, its answer is one of the following notes. The notes before
 that answer are processed first: they happened while the scheduler waited for it.
 
-Errors: ReplayDiverged if the replay calls for something other than was recorded.
+Errors: ReplayDiverged if a call of the replay differs from the recorded call.
 """
 
 from collections import deque
@@ -97,7 +97,7 @@ class ReplayDiverged(KscheddError):
 
 
 class _Unwound(BaseException):
-    """The end of the replay, raised through the running calls. `why` None: the recording is over."""
+    """The end of the replay, raised through the running calls. If `why` is None, the recording is over."""
 
     def __init__(self, why: ReplayDiverged | None) -> None:
         self.why = why
@@ -128,8 +128,8 @@ class Player:
         self.now_s = header.start_s
         self.at = 0  # notes done
         self.attempts = 0  # begun
-        self.version = 0  # of the store, as the scheduler has seen it
-        self.started: int | None = None  # the version up to which the cluster stood at the start
+        self.version = 0  # version of the store that the scheduler has observed
+        self.started: int | None = None  # the version of the cluster at the start
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.pods: dict[str, Pod] = {}  # by uid
         self.ended = False
@@ -139,13 +139,13 @@ class Player:
         self._notes: Iterator[Note] = recording.notes()
         self._ahead: deque[Note] = deque()
         self._answers: tuple[deque[Note], deque[Note]] = (deque(), deque())
-        self._machine = DRIVER  # the machine whose call is running
+        self._machine = DRIVER  # the state machine whose call is running
         self._made: list[tuple[str, dict[str, Any]]] = []
         self._attempt: _Attempt | None = None
         self._stopped: tuple[Work[Any], Callable[[Any], None]] | None = (
             None  # the attempt that the debugger has stopped
         )
-        self._held = -1  # the note before which it was stopped last
+        self._held = -1  # the note before which the debugger stopped last
         self._released: deque[str] = deque()
         self._operations: deque[QueueOperation] = deque()
         self._taken = 0  # events of the first operation that were applied
@@ -176,7 +176,7 @@ class Player:
             NoteKind.BEGIN: self._begin,
             NoteKind.GROUP_CYCLE: self._group_cycle,
             NoteKind.STEPPED: self._step_by_step,
-            NoteKind.INTERVENED: lambda *change: None,  # made at its stop point (`_planned`)
+            NoteKind.INTERVENED: lambda *change: None,  # manual changes at the attempt's stop points (`_planned`)
             NoteKind.SEND: self._send,
             NoteKind.BROKEN: self._broken,
             NoteKind.COMPLETE: self._complete,
@@ -218,7 +218,7 @@ class Player:
         self._listeners.append(listener)
 
     def on_events(self, listener: Callable[[Sequence[WatchEvent]], object]) -> None:
-        """Call the observer with all events that the scheduler sees from now on."""
+        """Call the observer with all events that the scheduler receives from now on."""
         self._event_listeners.append(listener)
 
     def peek(self) -> Note | None:
@@ -267,7 +267,7 @@ class Player:
         return True
 
     def _lets(self, note: Note) -> bool:
-        """Return whether the debugger lets this note be repeated; it stops before an attempt or at a time."""
+        """Return whether the debugger lets this note be replayed; it stops before an attempt or at a time."""
         debugger = self.driver.debugger
         head = self.driver.popped.head
         if note[0] not in _BEGINNINGS or head is None:
@@ -278,7 +278,7 @@ class Player:
         if not self.driver.popped.lets_begin(note[1]):
             return False
         if note[0] == NoteKind.GROUP_CYCLE:
-            return True  # within which nothing is stopped
+            return True  # a depth of calls within which nothing stops
         if self.within or self._held == self.at or not debugger.may_stop_within(head.pod):
             return True
         self._held = self.at
@@ -311,7 +311,7 @@ class Player:
 
     @property
     def next_pods(self) -> Sequence[QueuedPod]:
-        """The pod whose attempt the next note begins, or the pods of its PodGroup's cycle; empty for other notes."""
+        """Return the pods whose attempt or PodGroup cycle the next note begins; empty for other notes."""
         note, head = self.peek(), self.driver.popped.head
         if note is None or note[0] not in _BEGINNINGS or head is None:
             return ()
@@ -331,7 +331,7 @@ class Player:
         before, self._machine = self._machine, _machine_of(note)
         try:
             do(*note[1:])
-        except Exception as fault:  # the file may have been altered, so nothing in it is trusted
+        except Exception as fault:  # the file may have been altered, so its content is not trusted
             raise self._diverged(f"a note of kind {kind} cannot be done: {fault_text(fault)}") from fault
         finally:
             self._machine = before
@@ -348,7 +348,7 @@ class Player:
     # -- plugins ----------------------------------------------------------------------------------------------
 
     def _take_made(self) -> None:
-        """Take what follows of plugins that were made, for a configuration that is about to be used."""
+        """Read the following notes about plugins that were created for a new configuration."""
         while (note := self.peek()) is not None and note[0] == NoteKind.MADE:
             self._ahead.popleft()
             self.at += 1
@@ -380,10 +380,10 @@ class Player:
         return unpack(packed, lambda ref: self._named(ref))
 
     def _next_answer(self) -> Note:
-        """Return the next answer to the machine whose call is repeated.
+        """Return the next answer to the state machine whose call is replayed.
 
-        Earlier notes of that machine are repeated first. The notes of the other machine keep their places: its calls
-        may overlap with this one in any way.
+        Earlier notes of that state machine are replayed first. Notes of the other state machine keep their places,
+        because its calls may overlap with this call in any way.
         """
         machine = self._machine
         known = self._answers[machine]
@@ -484,8 +484,8 @@ class Player:
     def _planned(self) -> dict[int, list[Intervention]]:
         """Return the manual changes of the attempt that begins, by the number of the stop point.
 
-        The cluster stood still while the attempt was stopped, so other events meanwhile did not affect it. The replay
-        therefore need not stop, and looks the changes up ahead of their notes.
+        The cluster was unchanged while the attempt was stopped, so other events of that time did not affect it. The
+        replay therefore need not stop, and reads the changes before it reaches their notes.
         """
         found: dict[int, list[Intervention]] = {}
         for note in self._notes_ahead():
@@ -528,7 +528,7 @@ class Player:
         if attempt is None or attempt.work is None:
             raise self._diverged("an attempt continued, but none is running")
         if attempt.result is not None:
-            return  # it was stopped within, and went on to its end by itself
+            return  # the attempt was stopped, and continued to its end by itself
         answer = None if packed is None else unpack(packed, self._named)
         try:
             attempt.yielded = attempt.work.send(_answers(attempt.yielded, answer))
@@ -557,7 +557,7 @@ class Player:
             self.driver.step(CompleteAttempt(entry, result, took_s), self._moved(now))
             return
         self._stopped = self.driver.completing(entry, result, self._moved(now), took_s), lambda outcome: None
-        self.driver.debugger.now_s = now  # from which waits at Permit count
+        self.driver.debugger.now_s = now  # the time from which waits at Permit count
         self._begin_stopped()
 
     def _begin_stopped(self) -> None:
@@ -679,7 +679,7 @@ class Player:
 
 
 def _machine_of(note: Note) -> int:
-    """Return the machine to which the call or answer belongs."""
+    """Return the state machine to which the call or answer belongs."""
     kind = note[0]
     if kind in _ANSWERS:
         return QUEUE if note[1:2] == (QUEUE,) else DRIVER

@@ -20,7 +20,7 @@ from kschedd.framework.registry import PluginLoadError
 Answer = Callable[[str, str], Any]
 """A function that returns the next recorded answer of a plugin's method. Raises PluginError as its guard did."""
 
-_ELSEWHERE: Final[Any] = object()  # its node plugins ran in worker processes
+_ELSEWHERE: Final[Any] = object()  # the plugin's node methods ran in worker processes
 
 
 class ReplayedPlugin(GuardedPlugin):
@@ -73,7 +73,7 @@ class ReplayedRegistry(GuardedRegistry):
         self._plugin_made = made
 
     def renew(self, name: str, methods: Sequence[str]) -> None:
-        """Let the next configuration that has the plugin create it anew."""
+        """Let the next configuration that has the plugin create another instance."""
         self.added[name] = _class(name, methods)
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:

@@ -1,4 +1,4 @@
-"""A recording replayed up to some moment, with the log of its decisions."""
+"""A recording that is replayed up to some moment, with the log of its decisions."""
 
 import difflib
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _SIMILAR: Final = 3
 
 @attrs.define(eq=False)
 class StopError(KscheddError):
-    """A moment that cannot be read, or to which the recording does not come."""
+    """A moment that is invalid, or that the recording does not reach."""
 
     why: str
 
@@ -28,8 +28,9 @@ class StopError(KscheddError):
 class StopAt:
     """The point at which a replay stops.
 
-    It stops before the first note later than `time_s`, after this many attempts, or before the attempt of a pod or the
-    cycle of its PodGroup (`attempt`: its number; 0: the first recorded). Without any of these: at the end.
+    The replay stops before the first note later than `time_s`, after this number of attempts, or before the attempt of
+    a pod or the cycle of its PodGroup (`attempt`: its number; 0: the first recorded). Without any of these fields the
+    replay stops at the end.
     """
 
     time_s: float | None = None
@@ -72,7 +73,7 @@ class Replay:
         self.placed = self.failed = 0
         self._on_decision = on_decision
         self._start_s = player.recording.header.start_s
-        self._tried: dict[str, int] = {}  # the attempts of each pod that were begun
+        self._tried: dict[str, int] = {}  # the number of begun attempts of each pod
         player.on_happened(self._happened)
 
     def _happened(self, record: Happened) -> None:
@@ -82,7 +83,7 @@ class Replay:
             self._on_decision(LoggedAttempt.of(record, self._start_s))
 
     def run(self, stop: StopAt) -> None:
-        """Run the replay up to its stop. Raises ReplayDiverged, and StopError if the recording ends before."""
+        """Run the replay up to its stop. Raises ReplayDiverged, and StopError if the recording ends before the stop."""
         while not self._there(stop):
             if not self.player.step():
                 self._missed(stop)
