@@ -4,8 +4,8 @@
     cluster.apply(pod("a", cpu="500m"))
     cluster.placements()                       # {"a": "node-1"}
 
-No event loop is started, so it works in notebooks, under asyncio and in Trio tests. Everything that a call causes at
-the present virtual time is done when the call returns; time passes by `advance` and `run_until` alone.
+No event loop is started, so the cluster works in notebooks, under asyncio and in Trio tests. When a call returns, all
+its effects at the present virtual time have happened. Time passes only by `advance` and `run_until`.
 """
 
 import math
@@ -43,15 +43,15 @@ PluginClass = type[Any]
 Ties = Literal["release", "random"]
 
 _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-_NOTEBOOK: Final = "plugins"  # where the plugins come from, in errors
+_NOTEBOOK: Final = "plugins"  # source of the plugins, in errors
 
 
 class DumpLoadError(KscheddError):
-    """A dump without any object that can be read."""
+    """A dump without any readable object."""
 
 
 class ClosedClusterError(KscheddError):
-    """A cluster is used after `close`."""
+    """A call on a cluster after `close`."""
 
     def __str__(self) -> str:
         return "the cluster is closed"
@@ -59,14 +59,14 @@ class ClosedClusterError(KscheddError):
 
 @attrs.frozen(eq=False)
 class ClusterState:
-    """What `Cluster.snapshot` returns and `Cluster.restore` takes."""
+    """The state that `Cluster.snapshot` returns and `Cluster.restore` accepts."""
 
     _cluster: VirtualCluster
 
 
 @attrs.frozen(eq=False)
 class _OpenCluster:
-    """A cluster that is not closed, and the client of its methods."""
+    """A cluster and the client of its methods, until it is closed."""
 
     cluster: VirtualCluster
     client: VirtualDaemon
@@ -75,29 +75,30 @@ class _OpenCluster:
 class Cluster(ClusterHandle):
     """A cluster in this process, in virtual time: API server, controllers, kubelets and kube-scheduler.
 
-    What a call causes at the present virtual time is done when it returns. Time passes by `advance`, `run_until` and
-    `run_until_idle` alone. It starts no event loop and no thread, and is to be used by one thread at a time.
+    When a call returns, all its effects at the present virtual time have happened. Time passes only by `advance`,
+    `run_until` and `run_until_idle`. The cluster starts no event loop and no thread; only one thread at a time may use
+    it.
 
     * `nodes`: their number, or Node manifests.
-    * `version`: the Kubernetes release whose rules decide, one of `kschedd.VERSIONS`, such as "1.36"; "" is the newest.
+    * `version`: the Kubernetes release whose rules apply, one of `kschedd.VERSIONS`, such as "1.36"; "" is the newest.
     * `config`: a KubeSchedulerConfiguration as text, path or mapping; None is the default one.
-    * `seed`: decides what is random: the choice among equally good nodes, by "1.34" or with `ties`, and generated names
-      and UIDs. The same seed and input give the same decisions on every machine.
-    * `ties`: the choice among equally good nodes. "release": as the release does, at random by "1.34", and without
-      randomness since "1.35". "random": at random by every release, so that runs with several seeds differ.
+    * `seed`: decides the choice among equally good nodes (with 1.34 or with `ties`), and generated names and UIDs. The
+      same seed and input give the same decisions on every machine.
+    * `ties`: the choice among equally good nodes. "release": as in the release, at random in 1.34, and without
+      randomness since 1.35. "random": at random in every release, so that runs with several seeds differ.
     * `plugins`: classes of out-of-tree plugins, or Python files with such classes. Without `config` they are enabled at
       all their extension points, with it they are available to its profiles.
-    * `plugin_args`, `plugin_weights`: arguments and score weights by plugin name, of in-tree plugins as well; without
-      `config`. A weight is 1 or more; the default of plugins of your own is 1. The scores of a plugin, from 0 to 100,
-      count times its weight.
-    * `feature_gates`: True or False by the name of a feature gate of kube-scheduler.
+    * `plugin_args`, `plugin_weights`: arguments and score weights by name of a plugin, in-tree plugins included;
+      without `config`. A weight is 1 or more; the default of plugins of your own is 1. The scores of a plugin, from 0
+      to 100, are multiplied by its weight.
+    * `feature_gates`: True or False, by the name of a feature gate of kube-scheduler.
     * `plugin_limit`: the time limit of a call of a plugin, in a thread. None calls plugins in the caller's thread, so
-      that `breakpoint()` and Ctrl-C work; do not use a cluster any longer after you have ended a call.
+      that `breakpoint()` and Ctrl-C work. After you have interrupted a call, do not use the cluster any longer.
     * `controllers`: False leaves out controllers and kubelets.
     * `time`: the start of virtual time, in seconds since the epoch; None is 2025-01-01.
 
-    The attribute `warnings` is a tuple of texts: what `from_dump` could not read, and what it assumed. Raises
-    ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for nodes that are refused.
+    The attribute `warnings` is a tuple of texts: the unreadable parts of `from_dump`, and its assumptions. Raises
+    ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for rejected nodes.
     """
 
     warnings: tuple[str, ...]
@@ -163,11 +164,11 @@ class Cluster(ClusterHandle):
     ) -> "Cluster":
         """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
 
-        `version`: "" takes the release of the dump's nodes if it is supported. The other options are those of
-        `Cluster`. The attribute `warnings` then has the objects that could not be read, and what was assumed. Raises
-        DumpLoadError if there is no object to read.
+        `version`: "" uses the release of the dump's nodes if it is supported. The other options are those of `Cluster`.
+        The attribute `warnings` then has the unreadable objects, and the assumptions. Raises DumpLoadError if the dump
+        has no readable object.
         """
-        from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are made otherwise
+        from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are not made from a dump
 
         checked("seed", seed, int)
         registry = _registry(plugin_limit)
@@ -235,7 +236,7 @@ class Cluster(ClusterHandle):
 
     @property
     def version(self) -> str:
-        """The Kubernetes release whose rules decide, one of `kschedd.VERSIONS`."""
+        """The Kubernetes release whose rules apply, one of `kschedd.VERSIONS`."""
         return self._cluster.engine.machine.config.version.name
 
     @property
@@ -275,11 +276,11 @@ class Cluster(ClusterHandle):
         return VirtualCluster(resumed=self._cluster.engine.snapshot())
 
     def snapshot(self) -> ClusterState:
-        """Return the present state of the cluster, to which `restore` returns any number of times."""
+        """Return the present state of the cluster, which `restore` can apply any number of times."""
         return ClusterState(self._copy())
 
     def restore(self, state: ClusterState) -> None:
-        """Return to a state that `snapshot` took of this cluster or of another one."""
+        """Return to a state that `snapshot` recorded for this cluster or another one."""
         old, saved = self._cluster, checked("state", state, ClusterState)._cluster
         self._stand_on(VirtualCluster(resumed=saved.engine.snapshot()))
         old.engine.close()
@@ -357,7 +358,7 @@ def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) 
 def _added(
     registry: Registry, plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path]
 ) -> list[PluginClass]:
-    """Add plugins, or those of files, to the registry and return the classes. Raises PluginLoadError."""
+    """Add plugins, or the plugins of files, to the registry and return the classes. Raises PluginLoadError."""
     found: list[PluginClass] = []
     for plugin in [plugins] if isinstance(plugins, type | str | Path) else plugins:
         if isinstance(plugin, str | Path):
@@ -379,7 +380,7 @@ def _check_names(argument: str, named: Iterable[str], known: Collection[str]) ->
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:
-    """Return the default configuration with these plugins at all their extension points; None for the default one.
+    """Return the default configuration with these plugins at all their extension points; None without plugins.
 
     `args` and `weights` may also name in-tree plugins.
     """

@@ -5,7 +5,7 @@
     observation, reward, terminated, truncated, info = env.step(int(observation["mask"].argmax()))
 
 An episode places the pods of a list, one after the other. The mask has the nodes that pass all Filter plugins of the
-profile. A step costs one scheduling attempt and no API object: nothing is written, and no controller runs.
+profile. A step costs one scheduling attempt and no API object: no object is written, and no controller runs.
 
 Needs the library gymnasium: pip install "kschedd[gym]".
 """
@@ -31,7 +31,7 @@ _Env: Any
 try:
     gymnasium = optional_library("gymnasium", "gym")
     _Env = gymnasium.Env
-except MissingLibraryError:  # raised once an environment is made: `help` and `import *` need the classes
+except MissingLibraryError:  # raised when an environment is created: `help` and `import *` need the classes
     gymnasium, _Env = None, object
 
 Raw = Mapping[str, Any]
@@ -81,21 +81,21 @@ class _Episode:
 
     machine: SchedulingMachine
     waiting: list[int]  # indexes of pods
-    feasible: Ints  # rows of the nodes on which the current pod fits
-    choice: str = ""  # the node that kube-scheduler would choose for it
+    feasible: Ints  # rows of the feasible nodes of the current pod
+    choice: str = ""  # the node that kube-scheduler would choose for the pod
     steps: int = 0
     placed: int = 0
-    skipped: int = 0  # pods that fitted on no node
-    leaving: dict[int, list[Pod]] = attrs.field(factory=dict)  # by step: placed pods that leave before it
+    skipped: int = 0  # pods that fit on no node
+    leaving: dict[int, list[Pod]] = attrs.field(factory=dict)  # by step: placed pods that end before the step
 
 
 class EnvironmentOptions(TypedDict, total=False):
     """The options of both environments.
 
-    * `lifetimes`: for each pod the number of steps after which it leaves; None: no pod leaves.
+    * `lifetimes`: for each pod the number of steps after which it ends; None: no pod ends.
     * `reward`: called with each `Transition`; the default is `placed`.
-    * `version`, `config`: as of `Cluster`.
-    * `shuffle`: permute the pods in each episode, by the seed given to `reset`; the default is False.
+    * `version`, `config`: the same as for `Cluster`.
+    * `shuffle`: permute the pods in each episode, with the seed given to `reset`; the default is False.
     """
 
     lifetimes: Sequence[int] | None
@@ -173,7 +173,7 @@ class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types wh
         return SchedulingMachine(self._config, cluster=cache.fork())
 
     def fork(self) -> Self:
-        """Return a copy in the same state, for look-ahead search; steps of one do not affect the other."""
+        """Return a copy in the same state, for look-ahead search; steps of the copy do not affect the original."""
         now = self._now
         copy = self.__class__.__new__(self.__class__)
         copy.__dict__.update(self.__dict__)
@@ -209,7 +209,7 @@ class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types wh
             now.leaving.setdefault(now.steps + self._lifetimes[number], []).append(assumed)
 
     def _pass(self) -> None:
-        """Count a step, and let the pods leave whose lifetime is over."""
+        """Count a step, and remove pods whose lifetime is over."""
         now = self._now
         now.steps += 1
         for pod in now.leaving.pop(now.steps, ()):
@@ -277,7 +277,7 @@ class KubeSchedulingEnv(_SchedulingEnv):
         return self._observation(self.used()), reward, not now.waiting, False, self._info()
 
     def _look(self) -> None:
-        """Find the feasible nodes of the current pod, skipping pods that fit nowhere."""
+        """Find the feasible nodes of the current pod, and skip pods that fit on no node."""
         now = self._now
         while now.waiting:
             found = self._attempt(self.pods[now.waiting[0]])
@@ -298,8 +298,9 @@ class KubeSchedulingEnv(_SchedulingEnv):
 class KubeQueueEnv(_SchedulingEnv):
     """Choose the pod that kube-scheduler places next, among the first `window` that wait. `nodes`, `pods`: manifests.
 
-    Observation: `used` and `size` as of `KubeSchedulingEnv`; `pods`, an array of (window, resources): the requests of
-    the waiting pods; `mask`, an array of (window,): 1 for each waiting pod. Action: an index into the window.
+    Observation: `used` and `size`: the same as for `KubeSchedulingEnv`; `pods`, an array of (window, resources): the
+    requests of the waiting pods; `mask`, an array of (window,): 1 for each waiting pod. Action: an index into the
+    window.
 
     A pod that fits on no node at its turn leaves the queue without a node, with the reward of `Transition.node` None.
     """
@@ -351,6 +352,6 @@ class KubeQueueEnv(_SchedulingEnv):
 
 
 def _pod(raw: Raw, number: int) -> Pod:
-    """Return the pod with a UID of its own, as the API server would give it one."""
+    """Return the pod with its own UID, as the API server would assign."""
     meta = {"namespace": "default", **raw["metadata"], "uid": f"pod-{number}"}
     return Pod.from_raw({**raw, "metadata": meta})

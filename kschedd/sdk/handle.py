@@ -43,14 +43,14 @@ Commands = str | Sequence[str]
 
 DEFAULT_NAMESPACE: Final = "default"
 _HEREDOC: Final = re.compile(r"(?P<command>[^\n]*?) <<'?EOF'?\n(?P<given>.*\n)EOF\n?", re.DOTALL)
-_ALL: Final = 100_000  # decisions that one answer may hold
+_ALL: Final = 100_000  # maximum number of decisions in one answer
 
 
 @attrs.define(eq=False)
 class ApplyError(KscheddError):
-    """Objects that were refused. Those that are valid were applied nevertheless.
+    """Rejected objects. The valid objects were applied nevertheless.
 
-    `faults`: one for each refused object, with its place (source, line, path) and the reason.
+    `faults`: one for each rejected object, with its place (source, line, path) and the reason.
     """
 
     faults: Sequence[FaultAnswer]
@@ -61,7 +61,7 @@ class ApplyError(KscheddError):
 
 @attrs.define(eq=False)
 class CommandFailedError(KscheddError):
-    """A command that could not be carried out. `output`: what it printed, with its error; `status`: its exit status."""
+    """A command that failed. `output`: the printed output of the command, with its error; `status`: its exit status."""
 
     command: str
     output: str
@@ -95,8 +95,8 @@ class ClusterHandle(ABC):
     """A handle on a cluster: apply objects to it and query its state.
 
     Names of pods are `name` in the namespace "default", or `namespace/name`. Durations are texts such as "5m" or
-    numbers of seconds. Methods raise RpcError, with the fields `code`, `message` and `data`, if the cluster refuses
-    the request.
+    numbers of seconds. Methods raise RpcError, with the fields `code`, `message` and `data`, if the cluster rejects the
+    request.
     """
 
     @abstractmethod
@@ -105,15 +105,15 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def _call(self, answer: Any, method: str, /, **params: Any) -> Any:
-        """Call a method and return its result as an instance of `answer`, a class or a sequence of one."""
+        """Call a method and return its result as an instance of `answer`, which is a class or a sequence of a class."""
 
     @abstractmethod
     def _list(self, kind: str) -> Sequence[Raw]:
-        """Return the manifests of all objects of a kind, sorted by namespace and name; they are not to be changed."""
+        """Return the manifests of all objects of a kind, sorted by namespace and name; do not change them."""
 
     @abstractmethod
     def advance(self, duration: str | float) -> None:
-        """Let virtual time pass, with everything that is due in it: backoffs, deletions, completing Jobs."""
+        """Let virtual time pass, and process every event that is due: backoffs, deletions, completing Jobs."""
 
     @property
     @abstractmethod
@@ -123,11 +123,11 @@ class ClusterHandle(ABC):
     @property
     @abstractmethod
     def elapsed(self) -> float:
-        """The virtual time that has passed since the start or, of a daemon, since `connect`, in seconds."""
+        """The virtual time in seconds since the start of the cluster; for a daemon, since `connect`."""
 
     @abstractmethod
     def _next_moment(self) -> float | None:
-        """Return the next time at which something is due; None if nothing is."""
+        """Return the next time at which an event is due; None if there is none."""
 
     @abstractmethod
     def _advance_to(self, moment: float) -> None:
@@ -135,16 +135,16 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def run_until_idle(self, limit: str | float = "1h") -> bool:
-        """Let time pass until nothing is left to do but retries that would fail again and times of CronJobs.
+        """Let time pass until no work is left except retries that would fail again and times of CronJobs.
 
-        Returns False if something is left to do after `limit`.
+        Returns False if work is left after `limit`.
         """
 
     def run_until(self, condition: Callable[[Self], bool], limit: str | float = "1h") -> bool:
         """Let time pass, from one deadline to the next, until `condition` is true of this cluster.
 
-        `condition`: called with this cluster. Returns False if it is not true after `limit`; the time moves on to the
-        limit even if nothing is due any more.
+        `condition`: called with this cluster. Returns False if the condition is not true after `limit`. Time moves to
+        the limit even if no event is due.
         """
         end = self.time + seconds(limit)
         while not condition(self):
@@ -157,14 +157,14 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def _execute(self, command: str, given: str) -> tuple[str, int]:
-        """Run a command; return what it prints and its exit status."""
+        """Run a command; return its output and its exit status."""
 
     def run(self, command: str, given: str = "") -> str:
-        """Run a command of the command line, such as "explain a" or "get nodes -o wide", and return what it prints.
+        """Run a command line, such as "explain a" or "get nodes -o wide", and return its output.
 
-        `given`: its standard input, which may also follow the command as `<<'EOF'`, as it does in the commands of
-        remedies. Raises CommandFailedError for a command that could not be carried out; an exit
-        status that is an answer, such as 1 of `diff` and of `plan`, is none.
+        `given`: the standard input of the command. It may also follow the command as `<<'EOF'`, as in the commands of
+        remedies. Raises CommandFailedError for a command that failed. An exit status that is an answer, such as 1 of
+        `diff` and of `plan`, is not a failure.
         """
         from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words  # many programs run no command
 
@@ -182,11 +182,11 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def fork(self) -> "ClusterHandle":
-        """Return a copy of the cluster that goes on in virtual time by itself; close it when it is not needed."""
+        """Return a copy of the cluster that continues in virtual time by itself; close it when it is not needed."""
 
     @abstractmethod
     def close(self) -> None:
-        """Release the cluster; it is not to be used afterwards."""
+        """Release the cluster, which cannot be used afterwards."""
 
     def __enter__(self) -> Self:
         return self
@@ -197,10 +197,10 @@ class ClusterHandle(ABC):
     # -- changes ------------------------------------------------------------------------------------------------
 
     def apply(self, *manifests: Manifests, namespace: str = DEFAULT_NAMESPACE) -> Records[AppliedRecord]:
-        """Create or update objects as `kubectl apply` does. `namespace`: for objects that name none.
+        """Create or update objects as `kubectl apply` does. `namespace`: the namespace of objects that state none.
 
-        Raises ApplyError if any object is refused, OSError if a file cannot be read, TypeError and ValueError for what
-        cannot be manifests.
+        Raises ApplyError if any object is rejected, OSError for an unreadable file, TypeError and ValueError for input
+        that is not a manifest.
         """
         done: list[AppliedRecord] = []
         faults: list[FaultAnswer] = []
@@ -227,8 +227,8 @@ class ClusterHandle(ABC):
         """Delete one object by its name, or all objects of a kind whose labels a selector matches.
 
         `kind`: such as "Pod", "deployment" or "deploy". `namespace`: None is "default". `selector`: such as
-        "app=web,tier!=db"; no match is no error. `grace_period_s`: seconds; None leaves a running pod the grace period
-        of its manifest.
+        "app=web,tier!=db"; it is not an error if no object matches. `grace_period_s`: seconds; None leaves a running
+        pod the grace period of its manifest.
         """
         self._call(
             DeletionAnswer,
@@ -313,7 +313,7 @@ class ClusterHandle(ABC):
         return Records(PendingPod, found)
 
     def message(self, name: str) -> str:
-        """Return the message of a pod's PodScheduled condition, which says why it has no node; "" if it has one."""
+        """Return the message of a pod's PodScheduled condition, the reason why it has no node; "" if it has a node."""
         namespace, _, plain_name = checked("name", name, str).rpartition("/")
         return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
@@ -322,7 +322,7 @@ class ClusterHandle(ABC):
 
         `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`, such as "web-0" or "deployment/web"; or a
         record of `pods`, of `pending()` or of an explanation.
-        `remedies`: False returns the cause alone, in less time. The result has `cause.code`, `cause.message`, and
+        `remedies`: False returns only the cause, in less time. The result has `cause.code`, `cause.message`, and
         `remedies`, the first to consider first; each has a `summary`, and `commands` for `run`.
         """
         kind, namespace, plain_name = _reference(checked("name", name, str, PodRecord, PendingPod, ObjectNamed))
@@ -339,22 +339,22 @@ class ClusterHandle(ABC):
     def causes(self, namespace: str | None = None, *, remedies: int = 0) -> Records[PendingGroup]:
         """Return the pending pods grouped by the cause that keeps them waiting, the largest group first.
 
-        `namespace`: None is all. `remedies`: for how many groups, 0 to 20, a remedy is searched; the others have the
-        `remedy` None. `explain` of a workload searches for all its remedies.
+        `namespace`: None is all. `remedies`: the number of groups (0 to 20) for which a remedy is searched; other
+        groups have the `remedy` None. `explain` of a workload searches for all its remedies.
         """
         found = self._call(Sequence[PendingGroup], "causes.pending", namespace=namespace, remedies=remedies)
         return Records(PendingGroup, found)
 
     @property
     def decisions(self) -> Records[DecisionAnswer]:
-        """The latest scheduling attempts, the newest last, of all that the log keeps: 20,000 or more."""
+        """The latest scheduling attempts in the log, the newest last: 20,000 or more."""
         return Records(DecisionAnswer, self._call(Sequence[DecisionAnswer], "scheduler.decisions", limit=_ALL))
 
     def capacity(self, *manifests: Manifests, together: bool = False) -> Records[FitsAnswer]:
         """Return how many more pods of each spec fit now, as one record for each spec, with the field `fits`.
 
         `manifests`: pods, or workloads with a pod template. `together`: count sets with one pod of each spec, in one
-        record. Counts end at 10,000; `limited` is True then.
+        record. Counts end at 10,000; then `limited` is True.
         """
         return Records(
             FitsAnswer,
@@ -362,10 +362,10 @@ class ClusterHandle(ABC):
         )
 
     def nodes_needed(self, shapes: Raw | Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
-        """Return the fewest additional nodes of these shapes that give every pod of the manifests a place.
+        """Return the fewest additional nodes of these shapes with which every pod of the manifests is scheduled.
 
-        `shapes`: Node manifests, or maps `{manifest, name, price}`; the total price is the least, 1 for each node by
-        default. Without manifests, the pending pods are placed. `limit`: the most nodes of one shape.
+        `shapes`: Node manifests, or maps `{manifest, name, price}`. The total price is minimized; the default is 1 for
+        each node. Without manifests, the pending pods are placed. `limit`: the largest number of nodes of one shape.
         """
         several = [shapes] if isinstance(shapes, Mapping) else shapes
         given = [shape if "manifest" in shape else {"manifest": shape} for shape in several]
@@ -383,9 +383,9 @@ class ClusterHandle(ABC):
     ) -> "Records[MovedPod] | ConfigComparison":
         """Return the differences to another cluster, or to another configuration of this one.
 
-        `other`: returns the pods that have another node there, sorted by namespace and name.
-        `config`: places `manifests` on two copies, under the present configuration and under this one, with the same
-        random numbers; returns the pods whose nodes differ, with the plugin that decided. Without manifests, each pod
+        `other`: returns the pods that have another node there, sorted by namespace and name. `config`: places
+        `manifests` on two copies, one under the present configuration and one under this configuration, with the same
+        random numbers. Returns the pods whose nodes differ, with the plugin that decided. Without manifests, each pod
         of the cluster is scheduled independently, as if it were pending now.
         """
         if (other is None) == (config is None):
@@ -420,8 +420,8 @@ class ClusterHandle(ABC):
     def plot_utilization(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the requested share of each node's CPU and memory, and return the matplotlib Axes.
 
-        Bars of each node, or a histogram of more than 60 nodes. `axes`: those to draw on; None: new ones. Raises
-        MissingLibraryError.
+        The plot has a bar for each node, or a histogram of more than 60 nodes. `axes`: the Axes to draw on; None: new
+        Axes. Raises MissingLibraryError.
         """
         from kschedd.sdk.plots import utilization  # an extra
 
@@ -435,11 +435,11 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def plan(self, change: "Callable[[Any], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
-        """Return what a change would do: it is made on a fork, which then runs until it is idle.
+        """Return the effects of a change, which is made on a fork that then runs until it is idle.
 
-        `change`: a function that is called with the fork, or one or more commands as `kschedd plan` takes them, such as
-        "drain node-1 --ignore-daemonsets". `within`: the virtual time after which the fork is stopped. Raises
-        CommandFailedError for a command that could not be carried out.
+        `change`: a function that is called with the fork, or one or more commands in the form of `kschedd plan`, such
+        as "drain node-1 --ignore-daemonsets". `within`: the virtual time after which the fork stops. Raises
+        CommandFailedError for a command that failed.
         """
 
     def _make(self, change: "Callable[[Self], object] | Commands") -> None:

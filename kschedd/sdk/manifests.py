@@ -1,4 +1,4 @@
-"""Manifests as callers of the library give them: text, paths, maps, and sequences of these."""
+"""Manifests as callers of the library pass them: text, paths, maps, and sequences of these."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,11 +11,11 @@ Raw = Mapping[str, Any]
 Manifests = str | Path | Raw | Sequence["Manifests"]
 """YAML or JSON text, the path of a file or folder, one object, or a sequence of these."""
 
-_DEEPEST: Final = 20  # sequences within sequences
+_DEEPEST: Final = 20  # depth of sequences within sequences
 
 
 def sources(manifests: Sequence[Manifests]) -> list[tuple[str, Any]]:
-    """Return each source's name and its content, text or a list of objects, in the order given."""
+    """Return each source's name and its content (text or a list of objects), in the given order."""
     found: list[tuple[str, Any]] = []
     objects: list[Any] = []
     for each in _flat(manifests):

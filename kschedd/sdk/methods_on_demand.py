@@ -1,6 +1,7 @@
-"""The methods of a cluster in process: those that every program calls, and the others once one of them is called.
+"""The methods of a cluster in process: the common methods, and all others once a program calls one of them.
 
-The modules of all methods take a fifth of the time of the library's import, and their table a third of a new cluster's.
+Importing the modules of all methods takes a fifth of the library's import time, and building their table a third of a
+new cluster's.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ from kschedd.service.table import Method
 
 
 class MethodsOnDemand(Mapping[str, Method]):
-    """The table of `kschedd.methods.daemon_methods`, made when a method is looked up that most programs do not call."""
+    """The table of `kschedd.methods.daemon_methods`, built when a less common method is looked up."""
 
     def __init__(self, cluster: ClusterBackend, daemon: DaemonState) -> None:
         self._made_from = cluster, daemon

@@ -4,7 +4,7 @@
     pod("a", cpu="500m", labels={"team": "x"}, spec={"priority": 10})
     deployment("web", 3, cpu="1")
 
-Amounts are quantities as Kubernetes writes them, such as "500m" CPUs and "64Mi" of memory.
+Amounts are quantities in Kubernetes' notation, such as "500m" CPUs and "64Mi" of memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ Raw = dict[str, Any]
 
 
 class PodFields(TypedDict, total=False):
-    """The arguments of a workload's pods, by keyword: those of `pod`, with its defaults.
+    """The keyword arguments for a workload's pods: the arguments of `pod`, with their defaults.
 
     * `cpu`, `memory`: the requests of one pod, as quantities.
-    * `labels`: of the pods and of the workload; the label `app` is added, with the workload's name.
-    * `annotations`: of the pods.
+    * `labels`: labels of the pods and of the workload; the label `app` is added, with the workload's name.
+    * `annotations`: annotations of the pods.
     * `resources`: the requests of one pod for other resources.
     * `spec`: further fields of a pod's spec, such as {"nodeSelector": {"disk": "ssd"}}.
     """
@@ -43,8 +43,9 @@ def node(
 ) -> Raw:
     """Return a node that is ready, with the label kubernetes.io/hostname.
 
-    `labels`: others, such as {"topology.kubernetes.io/zone": "a"}. `pods`: the largest number of pods. `taints`: maps
-    such as {"key": "gpu", "effect": "NoSchedule"}. `resources`: its other resources, such as {"nvidia.com/gpu": "8"}.
+    `labels`: further labels, such as {"topology.kubernetes.io/zone": "a"}. `pods`: the largest number of pods.
+    `taints`: maps such as {"key": "gpu", "effect": "NoSchedule"}. `resources`: other resources of the node, such as
+    {"nvidia.com/gpu": "8"}.
     """
     has = {"cpu": cpu, "memory": memory, "pods": str(pods), **(resources or {})}
     return {
@@ -70,8 +71,9 @@ def pod(
 ) -> Raw:
     """Return a pod with one container.
 
-    `cpu`, `memory`: its requests. `node_name`: the node that it is on already. `resources`: its requests of other
-    resources. `spec`: further fields of its spec, such as {"nodeSelector": {"disk": "ssd"}}.
+    `cpu`, `memory`: the requests of the pod. `node_name`: the node on which the pod already runs. `resources`: the
+    pod's requests for other resources. `spec`: further fields of the pod's spec, such as {"nodeSelector": {"disk":
+    "ssd"}}.
     """
     extended = dict(resources or {})
     requests = {"cpu": cpu, "memory": memory, **extended}
@@ -90,18 +92,18 @@ def pod(
 def deployment(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
     """Return a Deployment of pods with one container.
 
-    `pods`: `cpu`, `memory`, `labels`, `annotations`, `resources` and `spec` of each pod, as of `pod`.
+    `pods`: `cpu`, `memory`, `labels`, `annotations`, `resources` and `spec`: the arguments of `pod`, for each pod.
     """
     return _workload("apps/v1", "Deployment", name, namespace, pods, {"replicas": replicas})
 
 
 def statefulset(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a StatefulSet of pods with one container and no volumes. `pods`: as of `deployment`."""
+    """Return a StatefulSet of pods with one container and no volumes. `pods`: the same as for `deployment`."""
     return _workload("apps/v1", "StatefulSet", name, namespace, pods, {"replicas": replicas, "serviceName": name})
 
 
 def daemonset(name: str, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a DaemonSet of pods with one container. `pods`: as of `deployment`."""
+    """Return a DaemonSet of pods with one container. `pods`: the same as for `deployment`."""
     return _workload("apps/v1", "DaemonSet", name, namespace, pods, {})
 
 
@@ -116,14 +118,15 @@ def job(
 ) -> Raw:
     """Return a Job of pods with one container.
 
-    `completions`: the number of pods that are to succeed. `parallelism`: the number of pods at a time; None: all at
-    once. `run_seconds`: the virtual time after which a container ends; None: never. `pods`: as of `deployment`.
+    `completions`: the number of pods that must succeed. `parallelism`: the number of pods at a time; None: all pods
+    together. `run_seconds`: the virtual time after which a container ends; None: never. `pods`: the same as for
+    `deployment`.
     """
     if run_seconds is not None:
         pods["annotations"] = {**(pods.get("annotations") or {}), "kschedd.io/run-seconds": f"{run_seconds:g}"}
     at_once = completions if parallelism is None else parallelism
     made = _workload("batch/v1", "Job", name, namespace, pods, {"completions": completions, "parallelism": at_once})
-    del made["spec"]["selector"]  # the Job controller makes one
+    del made["spec"]["selector"]  # the Job controller creates the selector
     made["spec"]["template"]["spec"].setdefault("restartPolicy", "Never")
     return made
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=attrs.AttrsInstance)
 
 _SHOWN_ROWS: Final = 20
-_LONGEST_CELL: Final = 60  # characters, as text; HTML shows whole cells
+_LONGEST_CELL: Final = 60  # characters of a cell in text; HTML shows whole cells
 
 
 @attrs.define(eq=False)
 class MissingLibraryError(KscheddError):
-    """A conversion or a plot needs a library that is not installed."""
+    """A conversion or a plot that requires a library which is not installed."""
 
     package: str
     extra: str
@@ -42,7 +42,7 @@ def optional_library(name: str, extra: str) -> ModuleType:
 
 
 class ConvertibleTable:
-    """A table that converts to data frames. `to_pandas` and others need the library of that name."""
+    """A table that converts to data frames. `to_pandas` and the other conversions require the library of that name."""
 
     __slots__ = ()
 
@@ -51,17 +51,17 @@ class ConvertibleTable:
         raise NotImplementedError
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a pandas DataFrame with one row for each. Raises MissingLibraryError."""
+        """Return a pandas DataFrame with one row for each record. Raises MissingLibraryError."""
         frame: pandas.DataFrame = optional_library("pandas", "frames").DataFrame(self._by_column())
         return frame
 
     def to_polars(self) -> "polars.DataFrame":
-        """Return a Polars DataFrame with one row for each. Raises MissingLibraryError."""
+        """Return a Polars DataFrame with one row for each record. Raises MissingLibraryError."""
         frame: polars.DataFrame = optional_library("polars", "frames").DataFrame(self._by_column(), strict=False)
         return frame
 
     def to_arrow(self) -> "pyarrow.Table":
-        """Return a pyarrow Table with one row for each. Raises MissingLibraryError."""
+        """Return a pyarrow Table with one row for each record. Raises MissingLibraryError."""
         table: pyarrow.Table = optional_library("pyarrow", "frames").table(self._by_column())
         return table
 
@@ -69,8 +69,9 @@ class ConvertibleTable:
 class Records(ConvertibleTable, Sequence[R], Generic[R]):
     """An immutable sequence of records of one class; the fields and properties of the class are the columns.
 
-    `columns` lists them. Two tables are equal if their records are. `to_pandas`, `to_polars` and `to_arrow` need the
-    library of that name: pip install "kschedd[frames]". Columns that hold several values hold lists and dicts there.
+    `columns` lists them. Two tables are equal if their records are equal. `to_pandas`, `to_polars` and `to_arrow`
+    require the library of that name: pip install "kschedd[frames]". In data frames, columns with several values for
+    each record hold lists and dicts.
     """
 
     __slots__ = ("_records", "kind")
@@ -121,7 +122,7 @@ class Records(ConvertibleTable, Sequence[R], Generic[R]):
         return Records(self.kind, [record for record in self._records if condition(record)])
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return one dict for each record, of values that JSON can hold."""
+        """Return one dict for each record, with JSON values."""
         found: list[dict[str, Any]] = plain(self._records)
         derived = self._properties
         if not derived:
@@ -171,6 +172,6 @@ class Records(ConvertibleTable, Sequence[R], Generic[R]):
 
 
 def _cut(text: str) -> str:
-    """Return a cell on one line, cut where it is too long."""
+    """Return a cell on one line, shortened if it is too long."""
     line = text.replace("\n", " ")
     return line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 3]}..."

@@ -20,13 +20,14 @@ _CPU, _MEMORY, _PODS, _STORAGE = "cpu", "memory", "pods", "ephemeral-storage"
 class PodRecord:
     """One pod.
 
-    * `cpu`, `memory`: its requests, in cores and in bytes; `requests`: those of all other resources, by name.
-    * `node`: its node's name; None without one.
-    * `zone`: its node's label topology.kubernetes.io/zone; "" without the label, None without a node.
-    * `priority`: that of its spec; 0 without one.
+    * `cpu`, `memory`: the pod's requests, in cores and in bytes; `requests`: its requests for all other resources, by
+      name.
+    * `node`: the name of the pod's node; None without a node.
+    * `zone`: the node's label topology.kubernetes.io/zone; "" without the label, None without a node.
+    * `priority`: the priority in the pod's spec; 0 without one.
     * `phase`: Pending, Running, Succeeded or Failed, as the kubelet reports it.
-    * `owner`: kind/name of the controller that created it; None without one.
-    * `workload`: the same, but the Deployment in place of its ReplicaSet.
+    * `owner`: kind/name of the controller that created the pod; None without one.
+    * `workload`: like `owner`, but with the Deployment in place of its ReplicaSet.
     """
 
     namespace: str
@@ -51,15 +52,15 @@ class PodRecord:
 class NodeRecord:
     """One node.
 
-    * `zone`: its label topology.kubernetes.io/zone; "" without it.
+    * `zone`: the node's label topology.kubernetes.io/zone; "" without the label.
     * `unschedulable`: True if it is cordoned.
-    * `taints`: each as key=value:effect.
-    * `pods`: those that are on it and not finished; `pods_allocatable`: how many it takes.
+    * `taints`: the taints as key=value:effect.
+    * `pods`: the number of unfinished pods on the node; `pods_allocatable`: the largest number of pods.
     * `cpu_requested`, `cpu_allocatable`: in cores; `memory_requested`, `memory_allocatable`: in bytes.
-    * `requested`, `allocatable`: the same of all other resources, by name.
+    * `requested`, `allocatable`: the amounts of all other resources, by name.
     * `cpu_used`, `memory_used`: the requested share, from 0 to 1.
 
-    The amounts requested are the sums of the pods that are on the node.
+    The requested amounts are the sums over the pods on the node.
     """
 
     name: str
@@ -90,11 +91,11 @@ class NodeRecord:
 class PendingPod:
     """A pod without a node.
 
-    * `message`: kube-scheduler's, of the PodScheduled condition.
-    * `place`: the part of the scheduling queue that holds it: active, backoff, unschedulable, gated, in_flight, or
+    * `message`: kube-scheduler's message in the PodScheduled condition.
+    * `place`: the part of the scheduling queue that holds the pod: active, backoff, unschedulable, gated, in_flight, or
       another one; "" for a pod of another scheduler.
-    * `attempts`: the scheduling attempts so far.
-    * `plugins`: those that rejected it in the last attempt.
+    * `attempts`: the number of scheduling attempts so far.
+    * `plugins`: the plugins that rejected the pod in its last attempt.
     """
 
     namespace: str
@@ -126,13 +127,13 @@ def _share(amounts: Sequence[tuple[float, float]]) -> float:
 
 
 def pod_records(pods: Iterable[Raw], nodes: Iterable[Raw]) -> Records[PodRecord]:
-    """Return a record for each pod, in the order given. `nodes`: those that the pods may be on."""
+    """Return a record for each pod, in the given order. `nodes`: the nodes on which the pods may run."""
     zones = {raw["metadata"]["name"]: (raw["metadata"].get("labels") or {}).get(ZONE_LABEL, "") for raw in nodes}
     return Records(PodRecord, [_pod_record(Pod.from_raw(dict(raw)), zones) for raw in pods])
 
 
 def node_records(nodes: Iterable[Raw], pods: Iterable[Raw]) -> Records[NodeRecord]:
-    """Return a record for each node, in the order given, with the sums of the pods that are on it."""
+    """Return a record for each node, in the given order, with the sums over the pods on the node."""
     on_node: dict[str, list[Pod]] = {}
     for raw in pods:
         pod = Pod.from_raw(dict(raw))

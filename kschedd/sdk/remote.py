@@ -1,4 +1,4 @@
-"""A running daemon with the operations of a cluster in process."""
+"""A running daemon, with the operations of a cluster in process."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from kschedd.simulation.changes import DiffAnswer
 class RemoteCluster(ClusterHandle):
     """The cluster of a running daemon, or a fork of it; `connect` returns one.
 
-    It lacks `from_dump`, `warnings`, `version`, `snapshot`, `restore` and `plugin_faults` of `Cluster`. Methods that
-    let time pass require a daemon in virtual time (`kschedd run --time virtual`); in a fork they always work.
-    `fork_name`: "" for the cluster itself.
+    The class lacks `from_dump`, `warnings`, `version`, `snapshot`, `restore` and `plugin_faults` of `Cluster`. Methods
+    that let time pass require a daemon in virtual time (`kschedd run --time virtual`). In a fork they always work.
+    `fork_name`: "" means the cluster itself.
     """
 
     def __init__(self, client: BlockingClient, fork_name: str = "") -> None:
@@ -48,7 +48,7 @@ class RemoteCluster(ClusterHandle):
         return self.time - self._began_s
 
     def advance(self, duration: str | float) -> None:
-        """Let virtual time pass. Raises RpcError if the daemon's clock is the machine's."""
+        """Let virtual time pass. Raises RpcError if the daemon's time is not virtual."""
         if self.fork_name:
             self._client.call("fork.advance", fork=self.fork_name, seconds=seconds(duration))
             return
@@ -62,18 +62,18 @@ class RemoteCluster(ClusterHandle):
 
     def _move(self, **to: Any) -> None:
         with self._client.subscribe("time.advance", **to) as moves:
-            for _ in moves:  # until the last: each is one move of the clock
+            for _ in moves:  # until the stream ends: each item is one move of the clock
                 continue
 
     def _next_moment(self) -> float | None:
         if not self.fork_name:
-            self._move(seconds=0.0)  # the tasks of the daemon finish first what is due
+            self._move(seconds=0.0)  # the tasks of the daemon first finish the work that is due
         found: float | None = self.call("time.get")["next_s"]
         return found
 
     def run_until_idle(self, limit: str | float = "1h") -> bool:
         if not self.fork_name:
-            with self.fork() as copy:  # which comes to rest when the cluster does
+            with self.fork() as copy:  # the copy becomes idle when the cluster does
                 rests = copy.run_until_idle(limit)
                 moment = copy.time
             self._move(until_s=moment)
@@ -113,7 +113,7 @@ class RemoteCluster(ClusterHandle):
             return planned(self._client.ask(DiffAnswer, "fork.diff", fork=copy.fork_name))
 
     def close(self) -> None:
-        """Close the connection; of a fork, discard the fork."""
+        """Close the connection; for a fork, discard the fork."""
         if self.fork_name:
             self._client.call("fork.discard", fork=self.fork_name)
         else:
@@ -127,8 +127,8 @@ class RemoteCluster(ClusterHandle):
 def connect(address: str | PathLike[str] | None = None, *, timeout_s: float | None = None) -> RemoteCluster:
     """Connect to a running daemon.
 
-    `address`: the path of its socket, or `tcp://HOST:PORT?ca-file=FILE&token-file=FILE`; None: $KSCHEDD_SOCKET, or else
-    the default socket. `timeout_s`: the time limit of a call in seconds, None for none. Raises NoDaemonError if no
-    daemon answers, and SocketPathError for an address that cannot be used.
+    `address`: the path of the daemon's socket, or `tcp://HOST:PORT?ca-file=FILE&token-file=FILE`; None:
+    $KSCHEDD_SOCKET, or else the default socket. `timeout_s`: the time limit of a call in seconds, None for none. Raises
+    NoDaemonError if no daemon answers, and SocketPathError for an unusable address.
     """
     return RemoteCluster(BlockingClient(address, timeout=timeout_s))

@@ -1,4 +1,4 @@
-"""The daemon's answers on causes, plans and comparisons with tables in them, shown as the command line prints them."""
+"""The daemon's answers on causes, plans and comparisons with tables, displayed as on the command line."""
 
 from html import escape
 from typing import Any
@@ -14,12 +14,12 @@ from kschedd.simulation.comparison import ChangedPod, PlacementComparison
 
 @attrs.frozen(kw_only=True)
 class WorkloadExplanation(DiagnosisAnswer):
-    """What `explain` returns; `str` gives the text of the command line.
+    """The result of `explain`; `str` gives the text of the command line.
 
-    * `cause`, `also`: the cause that keeps the workload from its nodes, and further ones; each has a code, a message,
+    * `cause`, `also`: the cause that keeps the workload from its nodes, and further causes; each has a code, a message,
       and its evidence.
     * `remedies`: changes that were tried on forks, the first to consider first.
-    * `wanted`, `scheduled`, `pending`, `missing`: numbers of its pods.
+    * `wanted`, `scheduled`, `pending`, `missing`: numbers of the workload's pods.
     """
 
     remedies: Records[RemedyAnswer]
@@ -36,11 +36,11 @@ class WorkloadExplanation(DiagnosisAnswer):
 
 @attrs.frozen
 class PlannedChanges(DiffAnswer):
-    """What `plan` returns: the differences between the fork at its end and the cluster. `str` gives them as a text.
+    """The result of `plan`: the differences between the fork at its end and the cluster. `str` gives their text.
 
-    * `pods`: those that are placed, moved, pending, gone, ended or orphaned; `nodes`, `objects`: those that differ.
+    * `pods`: pods that are placed, moved, pending, gone, ended or orphaned; `nodes`, `objects`: those that differ.
     * `usage`: the requested share of the nodes' resources, from 0 to 1, before and after.
-    * `elapsed_s`: the virtual time that passed in the fork.
+    * `elapsed_s`: the virtual time in seconds that passed in the fork.
     """
 
     pods: Records[PodChange]
@@ -60,10 +60,10 @@ class PlannedChanges(DiffAnswer):
 
 @attrs.frozen
 class ConfigComparison(PlacementComparison):
-    """What `compare` returns for a configuration: `a` is the present one, `b` the other one.
+    """The result of `compare` for a configuration: `a` is the present configuration, `b` the other one.
 
-    * `different`: the pods with another node, or another reason for none, in the order of their attempts.
-    * `pending`: how many pods have no node, first by `a`, then by `b`.
+    * `different`: the pods with another node, or with another reason for having none, in the order of their attempts.
+    * `pending`: the number of pods without a node, first under `a`, then under `b`.
     """
 
     different: Records[ChangedPod]

@@ -20,7 +20,8 @@ class SimulationSpec:
 
     `nodes`: Node manifests. `manifests`: all other objects, as manifests or as YAML text; they are applied in order at
     the start. `until`: the virtual time to simulate; None runs until the cluster is idle, at most 24 h. The other
-    fields are those of `Cluster`; plugin classes must be picklable if the specification is to be, paths always are.
+    fields are the options of `Cluster`. To pickle a specification, its plugin classes must be picklable; paths always
+    are.
     """
 
     nodes: Sequence[Raw] = ()
@@ -39,10 +40,10 @@ class SimulationSpec:
 
 @attrs.frozen(kw_only=True)
 class SimulationResult:
-    """The end of a simulation, and the decisions that led there.
+    """The end of a simulation, and its decisions.
 
-    `elapsed_s`: virtual seconds. `at_rest`: False if work was left at the end. `used`: the requested share of the
-    allocatable CPU and memory of all nodes, from 0 to 1.
+    `elapsed_s`: the simulated time in virtual seconds. `at_rest`: False if work was left at the end. `used`: the
+    requested share of the allocatable CPU and memory of all nodes, from 0 to 1.
     """
 
     pods: Records[PodRecord]
@@ -59,7 +60,7 @@ class SimulationResult:
 
 
 def simulate(spec: SimulationSpec) -> SimulationResult:
-    """Run a simulation and return its result. Raises as `Cluster` does, and ApplyError for refused objects."""
+    """Run a simulation and return its result. Raises the errors of `Cluster`, and ApplyError for rejected objects."""
     checked("spec", spec, SimulationSpec)
     cluster = Cluster(
         spec.nodes,

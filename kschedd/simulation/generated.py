@@ -81,7 +81,7 @@ class GeneratedPods:
 
 
 def generated_nodes(count: int, text: str, flag: str = "--node-shape") -> list[Raw]:
-    """Parse the resources of the generated nodes. Raises GeneratedWorkloadError."""
+    """Return `count` equal nodes with these resources. Raises GeneratedWorkloadError."""
     resources, numbers = _parsed(flag, text, {"pods": 110, "zones": 3})
     has = {**resources, "pods": str(numbers["pods"])}
     spec: Raw = {}
