@@ -54,7 +54,7 @@ MOST_KEPT: Final = 100
 class LoadErrors:
     """The errors of a load.
 
-    The first errors are kept and the others only counted, since a file of a million values may have a million errors.
+    The first errors are kept and the others only counted, because a file of a million values may have a million errors.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:

@@ -44,7 +44,7 @@ def completed(
     """Yield the objects to add, and note each as an assumption.
 
     `is_there` returns whether the cluster that takes the dump has an object. `manifests` are applied after the objects:
-    none of the objects in the manifests is made up, but the namespaces they need are.
+    no object that is in the manifests is made up, but missing namespaces of manifests are.
     """
     applied = [_key_of(raw) for raw in manifests]
     known = {*((obj.kind, obj.namespace, obj.name) for obj in objects), *applied}
@@ -246,7 +246,7 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 
 
 def _template_spec(pod: Object) -> Raw:
-    """Return the pod's spec without the fields that were set for this pod alone or after its creation."""
+    """Return the pod's spec without the fields that were set only for this pod or after its creation."""
     spec = {name: value for name, value in pod.spec.items() if name not in _PER_POD}
     volumes = [one for one in spec.get("volumes") or () if not one.get("name", "").startswith(_TOKEN_VOLUMES)]
     if "volumes" in spec:

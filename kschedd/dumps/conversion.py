@@ -38,7 +38,7 @@ def current(raw: Raw) -> Raw:
     group = group_of(api_version)
     group = _EXTENSIONS_ELSEWHERE.get(kind, _FORMER_GROUPS[group]) if group in _FORMER_GROUPS else group
     if group != known.group:
-        return raw  # a custom kind with the same name
+        return raw  # a custom kind with the name of a built-in kind
     moved = {**raw, "apiVersion": known.api_version}
     if kind == "ResourceSlice":
         return _flattened_slice(moved)

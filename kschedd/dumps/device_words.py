@@ -2,7 +2,7 @@
 
 An expression is rewritten token by token: its string literals, the names of attributes and its own variables are
 replaced by the same made-up words as in the devices, and comments are dropped. The result is used only if it selects
-the same devices of the dump as the original. Otherwise the expression stays unchanged, for example one with a regular
+the same devices of the dump as the original. Otherwise the expression stays unchanged, for example if it has a regular
 expression or an ordering of strings. The drivers, attributes and capacities that it names then also stay unchanged, as
 do the values of these attributes. If the expression still selects other devices, all expressions and all names of
 devices stay unchanged.
@@ -36,7 +36,7 @@ _CLASS: Final = re.compile(r"\\.")  # \d, \w, ...
 
 @attrs.frozen(eq=False)
 class DeviceWords:
-    """The made-up words of devices. `stays`: names and texts that are kept; None: all are kept."""
+    """The made-up words of devices. `stays`: names and texts that are kept; None: all of them are kept."""
 
     text: Callable[[str], str]
     stays: Set[str] | None = None
@@ -143,7 +143,7 @@ def _named(expression: str) -> Iterator[str]:
 
 
 def _shapes(objects: Iterable[Raw]) -> Iterator[tuple[str, Raw]]:
-    """Yield each driver and device once, of those that expressions can distinguish."""
+    """Yield each driver and device once, as far as expressions can distinguish them."""
     seen: set[str] = set()
     for raw in objects:
         if raw.get("kind") != "ResourceSlice" or not isinstance(spec := current(dict(raw)).get("spec"), Mapping):

@@ -1,7 +1,8 @@
-"""What a dump's own cluster wrote of pods that it did not place or create: conditions, and Events of refusals.
+"""Messages of a dump's own cluster about pods that it did not place or create: conditions, and Events of rejections.
 
-The scheduler and the controllers here replace these. The PodScheduled condition of a pending pod, and why the pods of a
-workload were refused, are therefore kept in an annotation, which is removed when the cluster is saved.
+The scheduler and the controllers of this cluster replace these messages. The PodScheduled condition of a pending pod,
+and why the pods of a workload were refused, are therefore kept in an annotation, which is removed when the cluster is
+saved.
 """
 
 import json
@@ -42,9 +43,9 @@ class DumpedCondition:
 
 
 def with_condition(raw: Raw, dumped: float | None, refusals: Mapping[Key, str] = {}) -> Raw:
-    """Return an object of a dump; a pending pod and a workload whose pods are refused get the annotation.
+    """Return an object of a dump; a pending pod and a workload whose pods are rejected get the annotation.
 
-    `refusals`: messages of Events, by the object that they are about.
+    `refusals`: messages of Events, by the object of the Event.
     """
     spec, status, meta = raw.get("spec"), raw.get("status"), raw["metadata"]
     annotations = meta.get("annotations") or {}
@@ -88,7 +89,7 @@ def _lacks_pods(spec: Raw, status: Raw) -> bool:
 
 
 def refusal_told(event: Raw) -> tuple[Key, str] | None:
-    """Return the object whose pods were refused according to an Event, and why; None for other Events."""
+    """Return the object whose pods were rejected according to an Event, and the reason; None for other Events."""
     about, message = event.get("involvedObject"), event.get("message")
     if event.get("reason") != FAILED_CREATE or not isinstance(about, dict) or not isinstance(message, str):
         return None
@@ -96,7 +97,7 @@ def refusal_told(event: Raw) -> tuple[Key, str] | None:
 
 
 def dumped_refusal(obj: Object) -> str:
-    """Return why pods of a workload were refused when it was dumped; "" if none were, or it has changed since."""
+    """Return why pods of a workload were rejected when it was dumped; "" if none were, or if it has changed since."""
     found = dumped_condition(obj)
     if found is None or found.reason != FAILED_CREATE or found.generation != obj.metadata.get("generation"):
         return ""
@@ -104,7 +105,7 @@ def dumped_refusal(obj: Object) -> str:
 
 
 def dumped_condition(obj: Object) -> DumpedCondition | None:
-    """Return the dumped condition; None if there is none, or if the annotation was changed to an invalid value."""
+    """Return the dumped condition; None if there is no annotation, or if it was changed to an invalid value."""
     text = (obj.metadata.get("annotations") or {}).get(ANNOTATION)
     if text is None:
         return None

@@ -20,7 +20,7 @@ from kschedd.config.versions.kube_versions import (
 
 @attrs.frozen
 class DumpedRelease:
-    """`minor` of the release 1.`minor`, as the nodes show it; None if no node states a version."""
+    """`minor` of the release 1.`minor` according to the nodes; None if no node states a version."""
 
     minor: int | None
 
@@ -49,7 +49,7 @@ class DumpedRelease:
 
 
 def kubelet_version(node: Mapping[str, Any]) -> str:
-    """Return the kubelet version in a node's status; "" if there is none."""
+    """Return the kubelet version in a node's status; "" if it has none."""
     status = node.get("status")
     info = status.get("nodeInfo") if isinstance(status, Mapping) else None
     return str(info.get("kubeletVersion") or "") if isinstance(info, Mapping) else ""

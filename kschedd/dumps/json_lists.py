@@ -26,7 +26,7 @@ _POD_LIST: Final = re.compile(rb'"kind"\s*:\s*"PodList"')
 _DECODER: Final = json.JSONDecoder()
 _LONGEST_HEAD: Final = 1 << 16  # bytes of a list before its items
 _UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
-_TRIES: Final = 8  # attempts at splitting within one item
+_TRIES: Final = 8  # limit of attempts at splitting within one item
 _WINDOW: Final = 1 << 16
 
 
@@ -50,7 +50,7 @@ class JsonList:
 
 
 def read_list(data: Data) -> JsonList | None:
-    """Return the list; None if the text is not a list, or one that must be decoded as a whole."""
+    """Return the list; None if the text is not a list, or must be decoded as a whole."""
     start = _FIRST_ITEM.search(data, 0, _LONGEST_HEAD)
     if start is None:
         return None
@@ -119,7 +119,7 @@ def _whole_item(data: Data, position: int, texts: ObjectTexts) -> tuple[ListItem
             continue
         try:
             return _item(memoryview(data)[position:end], texts), end
-        except _UNREADABLE:  # for example a number, or half of a surrogate pair, that only the other decoder accepts
+        except _UNREADABLE:  # for example a number, or half of a surrogate pair, which only the lenient decoder accepts
             return _odd_item(data[position:end]), end
 
 
@@ -129,5 +129,5 @@ def _item(text: memoryview, texts: ObjectTexts) -> ListItem:
 
 
 def _odd_item(text: Data) -> ListItem:
-    """Decode an item with the slower, more lenient decoder. Raises UnicodeDecodeError."""
+    """Decode an item with the slower decoder, which is more lenient. Raises UnicodeDecodeError."""
     return ListItem(_DECODER.decode(without_lone_surrogates(text.decode())))

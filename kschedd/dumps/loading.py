@@ -1,8 +1,8 @@
 """A dump that is loaded into a cluster: its unchanged objects, ordered by version, and the assumptions made.
 
 `read_dump` performs all steps that need no cluster: reading, conversion, removal of duplicates, checks and completion;
-it may run in a thread. `take_dump` fills a cluster. Objects without a uid have never been on an API server: they are
-manifests, and are applied afterwards like any others.
+it may run in a thread. `take_dump` fills a cluster. Objects without a uid were never on an API server: they are
+manifests, and are applied afterwards like other manifests.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ Raw = dict[str, Any]
 
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
 _ROUNDS: Final = 2  # a made-up object may need an owner or a namespace, which is made up in the second round
-_LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # of any resource on one node: one exbibyte
+_LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # limit of any resource on one node: one exbibyte
 _TEXTS: Final = ("name", "generateName", "namespace", "uid")  # fields of metadata
 _TIMES: Final = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
 
@@ -46,7 +46,7 @@ class LoadOptions:
 
     `keep_secrets`: keep the data of Secrets and ConfigMaps. `complete`: make up missing objects.
 
-    `profiles`: the schedulers that pods can name here.
+    `profiles`: the scheduler names that have a profile here.
     """
 
     keep_secrets: bool = False
@@ -58,12 +58,12 @@ class LoadOptions:
 class Prepared:
     """A dump that was read and checked, ready to be loaded."""
 
-    objects: list[Object]  # to be stored unchanged, in order
+    objects: list[Object]  # objects to store unchanged, in order
     manifests: list[DumpedObject]  # to be applied
     faults: LoadErrors
     assumptions: Assumptions
     taken_at: float | None  # the latest time in the dump, in seconds since the epoch
-    release: DumpedRelease  # the release that its nodes show
+    release: DumpedRelease  # the release according to the dump's nodes
 
     @property
     def count(self) -> int:
@@ -120,7 +120,7 @@ def taken(prepared: Prepared, in_the_way: list[Object], refused: Sequence[str]) 
 def prepare(
     sources: Sources, is_there: Callable[[Key], bool], now: float | None, options: LoadOptions = LoadOptions()
 ) -> Prepared:
-    """Return the dump as it is to be loaded.
+    """Return the dump in the form in which it is loaded.
 
     `is_there` returns whether the cluster that takes the dump has an object. `now` is the time of that cluster; None:
     the time of the dump.
@@ -178,7 +178,7 @@ def prepare(
 
 
 def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, options: LoadOptions) -> Raw | None:
-    """Return the object in its current version, without fields that are dropped; None if it is left out."""
+    """Return the object in its current version, without dropped fields; None if the object is left out."""
     raw = found.raw
     kind, meta = raw.get("kind"), raw.get("metadata")
     if not isinstance(kind, str) or not isinstance(raw.get("apiVersion"), str) or not isinstance(meta, dict):
@@ -247,8 +247,8 @@ def _version(found: DumpedObject) -> int:
 
 
 def _note_objects(objects: Iterable[Object], options: LoadOptions, assumptions: Assumptions) -> None:
-    """Note the objects that are loaded but handled differently than in their cluster."""
-    seen: set[int] = set()  # specs already checked; many pods share one
+    """Note the objects that are handled differently here than in their own cluster."""
+    seen: set[int] = set()  # checked specs; many pods share a spec
     for obj in objects:
         if isinstance(obj, Pod):
             if not obj.node_name and obj.scheduler_name not in options.profiles:
@@ -310,7 +310,7 @@ def _name(raw: Raw) -> str:
 def apply_manifests(
     store: ClusterWriter, manifests: Iterable[DumpedObject], assumptions: Assumptions
 ) -> Generator[None, None, list[str]]:
-    """Apply manifests that have never been on an API server, step by step; return the errors."""
+    """Apply manifests that were never on an API server, step by step; return the errors."""
     refused: list[str] = []
     for outcome in apply_each(store, manifests):
         yield

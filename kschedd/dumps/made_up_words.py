@@ -1,4 +1,4 @@
-"""Made-up words that replace those of a cluster: each word is always replaced by the same one, and the order is kept.
+"""Made-up words that replace the words of a cluster: equal words are replaced by equal words, and the order is kept.
 
 Names are split at dashes, dots and slashes, since the name of a StatefulSet's pod contains the name of its set, and the
 name of a claim contains both. Numbers, uids of the usual form and names defined by Kubernetes are kept.

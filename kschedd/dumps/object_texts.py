@@ -1,10 +1,10 @@
-"""Decoding of pods and nodes in JSON: of similar ones, only the first is decoded in full.
+"""Decoding of pods and nodes in JSON: of several similar objects, only the first is decoded in full.
 
 The likeness of a pod contains all values that checks depend on: its spec without the node's name and the name of the
 token volume; its status without times, addresses and IDs; its labels, owners and finalizers; and the keys of its
 annotations. The likeness of a node is the whole node without its name, its version, times, addresses and IDs.
 
-Owns: the templates and the parts that pods share. It lives while one dump is read.
+Owns: the templates and the parts that pods share. The object lives while one dump is read.
 """
 
 import re
@@ -28,9 +28,9 @@ from kschedd.dumps.templates import (
 
 _LABEL: Final = rb"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _NODE_NAME: Final = re.compile(rb'"nodeName"\s*:\s*"(' + _LABEL + rb"(?:\." + _LABEL + rb'){0,3})"')
-_HOST_NAME: Final = re.compile(rb"(?=[a-z])" + _LABEL)  # can be the value of a label, and is not a quantity
+_HOST_NAME: Final = re.compile(rb"(?=[a-z])" + _LABEL)  # the text may be the value of a label, and is not a quantity
 _TOKEN: Final = re.compile(rb'"(kube-api-access-[a-z0-9]{5})"')
-_NODE, _TOKEN_VOLUME = range(2)  # numbers of a spec's strings
+_NODE, _TOKEN_VOLUME = range(2)  # numbers of the strings in a spec
 _MOST_VALUES: Final = 1 << 14
 _NONE: Final = Raw(b"")
 
@@ -159,7 +159,7 @@ class ObjectTexts:
 
 
 def _spec_template(text: bytes) -> TextTemplate | None:
-    """Return the template of a spec; None if the node's name also occurs elsewhere in the spec."""
+    """Return the template of a spec; None if the name of the node also occurs elsewhere in the spec."""
     tree = msgspec.json.decode(text)
     if not isinstance(tree, dict):
         return None

@@ -1,6 +1,6 @@
-"""Claims whose uid was stripped: the cluster gives them another one, so they are bound to their volumes anew.
+"""Claims whose uid was removed: the cluster gives them another uid, so they are bound to their volumes again.
 
-A claim with the annotation of a complete binding and another uid than its volume names would be Lost.
+A claim would be Lost if it had the annotation of a complete binding and another uid than its volume states.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ _BOUND: Final = "pv.kubernetes.io/bind-completed"
 
 
 def claims_without_uid(manifests: Iterable[DumpedObject]) -> set[tuple[str, str]]:
-    """Return namespace and name of the claims among these manifests, none of which has a uid."""
+    """Return namespace and name of the claims among these manifests, which have no uid."""
     metas = (found.raw["metadata"] for found in manifests if found.raw["kind"] == "PersistentVolumeClaim")
     return {(meta.get("namespace") or "default", meta.get("name") or "") for meta in metas}
 

@@ -115,7 +115,7 @@ class Redaction:
             for raw in everything
             if raw["kind"] == DEFINITION and (path := _replicas_path(raw))
         }
-        self._devices: DeviceWords | None = None  # None: names of devices are kept, and so are expressions
+        self._devices: DeviceWords | None = None  # None: names of devices and expressions are kept
         if resources:
             from kschedd.dumps.device_words import device_words  # evaluates CEL, which few commands need
 
@@ -123,7 +123,7 @@ class Redaction:
 
     @property
     def kept(self) -> list[str]:
-        """A sentence for each sort of text of the cluster that is kept."""
+        """Return a sentence for each kind of text of the cluster that is kept."""
         devices = self._devices
         everything = devices is None or devices.stays is None
         kept = self.expressions if devices is None or devices.stays is None else devices.kept
@@ -224,7 +224,7 @@ class Redaction:
         return found
 
     def _fields(self, value: Any, schema: Fields) -> dict[str, Any]:
-        """Return the fields that the schema defines; the others are dropped."""
+        """Return the fields that the schema defines; other fields are dropped."""
         if not isinstance(value, Mapping):
             return {}
         done = {}

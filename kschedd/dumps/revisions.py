@@ -1,10 +1,10 @@
 """ControllerRevisions that a dump lacks, made up from workloads and pods; `kubectl get all` leaves them out.
 
-If the revision that the pods of a StatefulSet or DaemonSet name is missing, the controller takes the current template
-for a new one and replaces all pods. The status identifies the revision of the current template, provided that the
-controller has observed the template: a StatefulSet's status names it; a DaemonSet's is the revision that as many pods
-name as are counted as updated. During a rollout, the template of a StatefulSet's earlier revision is taken from a pod
-that names that revision.
+If the revision that the pods of a StatefulSet or DaemonSet name is missing, the controller treats the current template
+as a new revision and replaces all pods. The status identifies the revision of the current template, provided that the
+controller has observed the template. A StatefulSet's status names the revision. For a DaemonSet, it is the revision
+that as many pods name as the status counts as updated. During a rollout, the template of a StatefulSet's earlier
+revision is taken from a pod that names that revision.
 """
 
 from collections import Counter

@@ -31,7 +31,7 @@ class DumpError(KscheddError):
 
 
 def dump_objects(objects: Iterable[Raw], *, keep_secrets: bool = False) -> Iterator[Raw]:
-    """Yield the objects to save, without our annotations and without the data of Secrets and ConfigMaps."""
+    """Yield the objects to save, without kschedd's annotations and without the data of Secrets and ConfigMaps."""
     for raw in objects:
         meta = raw["metadata"]
         notes = meta.get("annotations") or {}
@@ -57,7 +57,7 @@ def json_chunks(objects: Iterable[Raw]) -> Iterator[str]:
 
 def yaml_chunks(objects: Iterable[Raw]) -> Iterator[str]:
     """Yield the list as YAML, one object per chunk."""
-    import yaml  # slow to import, and not all verbs need it
+    import yaml  # slow to import, and most verbs do not need it
 
     yield "apiVersion: v1\nitems:\n"
     for raw in objects:

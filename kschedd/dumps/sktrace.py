@@ -63,7 +63,7 @@ def changes(data: bytes) -> list[TraceChange]:
 
 
 def objects(data: bytes) -> list[dict[str, Any]]:
-    """Return the objects that exist at the end of the trace. Raises UnusableTrace, also if there are none."""
+    """Return the objects that exist at the end of the trace. Raises UnusableTrace, also if no objects exist."""
     there: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     events = changes(data)
     for change in events:
@@ -94,7 +94,7 @@ def _objects(event: dict[str, Any], field: str, number: int) -> list[Any]:
 
 
 def _check(raw: Any, number: int) -> None:
-    """Raise UnusableTrace for a value that is no object."""
+    """Raise UnusableTrace for a value that is not an object."""
     meta = raw.get("metadata") if isinstance(raw, dict) else None
     if not isinstance(meta, dict):
         raise UnusableTrace(f"events[{number}]: an object is a map with metadata")

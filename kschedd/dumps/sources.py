@@ -2,8 +2,8 @@
 
 The formats are `kubectl get -o yaml|json` (single objects, lists, several documents), the folders of `kubectl
 cluster-info dump` and of OpenShift's must-gather, the Cluster Autoscaler's /snapshotz, KWOK's YAML and SimKube's
-.sktrace. Each may be compressed with gzip. Unreadable parts are reported by file and line, and the rest is read. The
-complete objects of a truncated file are taken.
+.sktrace. Each format may be compressed with gzip. Unreadable parts are reported by file and line, and all other parts
+are read. The complete objects of a truncated file are taken.
 
 JSON is decoded without the line numbers of its values, and lists item by item (`json_lists`). If a text is not valid
 JSON, it is read again by the slower reader, which finds the line of the error.
@@ -41,8 +41,8 @@ _JSON: Final = re.compile(rb"\s*[{\[]")
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _YAML_END: Final = re.compile(r"^\S", re.MULTILINE)  # of an item
 _YAML_KIND: Final = re.compile(r"^kind:", re.MULTILINE)
-_LONGEST_SHOWN: Final = 1 << 26  # bytes of a file in which the line of an error is searched
-_MOST_LEFT_OUT: Final = 16  # items of one list that cannot be read
+_LONGEST_SHOWN: Final = 1 << 26  # number of bytes of a file in which the line of an error is searched
+_MOST_LEFT_OUT: Final = 16  # limit of unreadable items of one list
 _PART_BYTES: Final = 1 << 24
 
 
@@ -75,7 +75,7 @@ def read_sources(
 ) -> Sources:
     """Return the objects in these files and folders; `-` is standard input, if there is one.
 
-    Without standard input, as in the daemon, pipes are not read either, since they might never end. `check` is called
+    Without standard input, as in the daemon, pipes are not read either, because they might never end. `check` is called
     before each file, and may raise.
     """
     sources = Sources()
@@ -115,7 +115,7 @@ def _read_file(path: Path, *, pipes: bool) -> bytes | None:
 def most_bytes() -> int:
     """Return the size of the largest file that is read.
 
-    Decoding takes several times as much memory, and a process that runs out of memory is killed.
+    Decoding takes several times as much memory as the file, and a process that runs out of memory is killed.
     """
     available = 0
     try:
@@ -149,7 +149,7 @@ def _take(given: bytes, source: str, sources: Sources) -> None:
 
 
 def unpack(data: bytes, limit: int) -> tuple[Data, str]:
-    """Return the unpacked gzip data and an error ("": none); of a damaged file, the data before the damage."""
+    """Return the unpacked gzip data and an error ("": none). For a damaged file, return the data before the damage."""
     unpacked = bytearray()  # extended in place, since joining parts would block all other threads
     while data:
         member = zlib.decompressobj(wbits=31)
@@ -177,7 +177,7 @@ def _add_json(data: Data, source: str, sources: Sources) -> None:
         found = read_list(data)
         value = json.loads(without_lone_surrogates(data.decode())) if found is None else None
     except (UnicodeDecodeError, ValueError, RecursionError):
-        _add_reading(data, source, sources)  # several documents, or an error, whose line the slower reader finds
+        _add_reading(data, source, sources)  # several documents, or an error: the slower reader finds its line
         return
     if found is not None:
         _add_list(found, data, source, sources)
@@ -241,7 +241,7 @@ def _add_reading(data: Data, source: str, sources: Sources) -> ManifestReading:
 
 
 def _without_faulty(data: Data, error: ManifestError) -> bytes | None:
-    """Return a YAML list without the item that has this error; None if the error is not within one."""
+    """Return a YAML list without the item that has this error; None if the error is not within an item."""
     if not error.path.startswith("items["):
         return None
     text = data.decode("utf-8", "replace")
@@ -309,7 +309,7 @@ _PENDING: Final = "UnscheduledPodsCanBeScheduled"
 
 
 def _is_snapshot(value: Mapping[str, Any]) -> bool:
-    """Return whether it is a debugging snapshot of the Cluster Autoscaler (`curl …:8085/snapshotz`)."""
+    """Return whether the value is a debugging snapshot of the Cluster Autoscaler (`curl …:8085/snapshotz`)."""
     return "kind" not in value and isinstance(value.get("NodeList"), list)
 
 

@@ -1,13 +1,13 @@
 """Templates of JSON texts that are equal except for some strings.
 
-The first text is decoded; the values of the others are built from its value.
+The first text is decoded; the values of the other texts are built from its value.
 
 The pods of a workload differ in names, times, addresses and IDs. A text is split at the strings that a pattern finds.
 The remaining pieces, and which of the strings are equal, are the key of its template. The template holds the decoded
 value, and a function that inserts other strings into it. Parts of the value without such strings are shared by all
 values of the template, and so are parts that contain only times, since many values have the same times.
 
-Owns: the templates. It lives while one dump is read.
+Owns: the templates. The templates live while one dump is read.
 """
 
 import re
@@ -28,7 +28,7 @@ _NAME: Final = 0  # the number of the name's string
 _MOST_SHARED: Final = 1 << 12
 _TIME_LENGTH: Final = len("2025-01-01T00:00:00Z")
 _LONGEST_ADDRESS: Final = len("255.255.255.255")
-_ADDRESS, _TIME, _LONG = range(3)  # sorts of strings, distinguished by their length
+_ADDRESS, _TIME, _LONG = range(3)  # kinds of strings, distinguished by their length
 _SORTS: Final = bytes(
     _ADDRESS if length <= _LONGEST_ADDRESS else _TIME if length == _TIME_LENGTH else _LONG for length in range(1 << 10)
 )
@@ -59,7 +59,7 @@ class TextTemplate:
 
 
 class Templates:
-    """The templates of texts that are split by one pattern: `":` and a quoted string, which is its only group."""
+    """The templates of texts that are split by the same pattern: `":` and a quoted string, which is its only group."""
 
     def __init__(self, pattern: re.Pattern[bytes]) -> None:
         self._pattern = pattern
@@ -68,7 +68,7 @@ class Templates:
     def read(self, text: bytes, name: bytes = b"") -> tuple[Any, TextTemplate | None]:
         """Return the value of a JSON text, and its template, if it has one. Raises msgspec.DecodeError and ValueError.
 
-        Strings equal to `name` are part of no template's key.
+        Strings equal to `name` are not part of a template's key.
         """
         marked = None if has_marks(text) else with_mark(text, name, _NAME) if name else text
         if marked is None:

@@ -1,4 +1,4 @@
-"""Results of methods for a real cluster that is mirrored, or whose pods are scheduled, by this daemon."""
+"""Answers of methods about a real cluster that this daemon mirrors, or whose pods it schedules."""
 
 from typing import Annotated
 

@@ -19,9 +19,9 @@ from kschedd.live.errors import HistoryLost, LiveError, faults_of
 Raw = dict[str, Any]
 
 PAGE: Final = 500  # objects per page
-_WATCH_S: Final = 240  # after which the server ends a watch, which is then continued by another one
-_PAGE_S: Final = 300  # maximum time for reading a page, as long as data keeps arriving
-_SMALL: Final = 1 << 16  # bytes that are decoded without a thread, which would cost more
+_WATCH_S: Final = 240  # seconds after which the server ends a watch, which another watch then continues
+_PAGE_S: Final = 300  # maximum time for reading a page, while data keeps arriving
+_SMALL: Final = 1 << 16  # maximum number of bytes that are decoded without a thread
 _LONGEST_EVENT: Final = 1 << 24  # bytes
 _LONGEST_PAGE: Final = 1 << 28
 EVENTS: Final = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -54,12 +54,12 @@ class ServedResource:
 class ServedPage:
     items: Sequence[Raw]
     version: str  # of the whole list
-    more: str  # the continue token for the next page; "": this is the last page
+    more: str  # the continue token for the next page; "": there is no next page
 
 
 @attrs.define(eq=False)
 class ApiServer:
-    """A client of one API server; see the module."""
+    """A client of one API server."""
 
     _connection: ServerConnection
 
@@ -188,7 +188,7 @@ def _event(event: Any, resource: ServedResource, server: str) -> Raw:
 
 
 def _whole(raw: Any, resource: ServedResource) -> Raw:
-    """Return the object with its kind and apiVersion, which items of a list lack."""
+    """Return the object with its kind and apiVersion, which items of a list do not have."""
     if not isinstance(raw, dict) or not isinstance(raw.get("metadata"), dict):
         raise ValueError("there is no metadata")
     raw["kind"], raw["apiVersion"] = resource.kind, resource.api_version

@@ -1,18 +1,18 @@
 """RemoteBindingActor: executes plans against a real API server; BindingActor does the same against the local store.
 
-Receives: `BindingBatch` from the scheduling actor.  Sends: `Answered` to it, for plans and failed evictions.
+Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for plans and
+failed evictions.
 
 Owns: the pending writes, and the order of the writes to each object.  Ends: when its sender has closed and all its
 tasks have ended; once the local store shuts down, tasks that do not end within a few seconds are cancelled.
 
 Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
-is tried again. Writes that the server forbids are logged once per sort of write.
+is tried again. Writes that the server forbids are logged once for each kind of write.
 
-Each plan is a task that performs its writes one after the other, up to the first one that is rejected. The mirror
-receives the effects of the writes and is authoritative: it also sees a write that succeeded although its response was
-lost.
+Each plan is a task that performs its writes one after the other, until one is rejected. The mirror receives the effects
+of the writes and is authoritative: it also receives a write that succeeded although its response was lost.
 
-Batches are always received at once, since the scheduling actor has other work while it waits to send one. When the
+Batches are always received immediately, since the scheduling actor has other work while it waits to send one. When the
 server is slow, the scheduling actor takes no more pods from the queue until it is notified. Results are collected and
 sent by a separate task, so that no write waits for the scheduling actor either.
 """
@@ -44,7 +44,7 @@ from kschedd.store.writes import Patch, Write, is_sent_again, tries_of
 
 log = structlog.get_logger("kschedd.binding")
 
-_UNDER_WAY: Final = 128  # started plans and writes; beyond that, no more pods are attempted
+_UNDER_WAY: Final = 128  # limit of started plans and writes beyond which no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
@@ -69,7 +69,7 @@ class RemoteBindingActor:
     _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not sent yet
     _failed_evictions: list[Pod] = attrs.field(factory=list, init=False)
     _more: Doorbell = attrs.field(factory=Doorbell, init=False)  # set when there are results to send
-    _forbidden: set[str] = attrs.field(factory=set, init=False)  # sorts of writes already logged
+    _forbidden: set[str] = attrs.field(factory=set, init=False)  # kinds of writes already logged
 
     async def run(self) -> None:
         try:
@@ -144,7 +144,7 @@ class RemoteBindingActor:
         self._more.ring()
 
     async def _execute_and_wait(self, request: BindingRequest, turn: WriteTurn) -> None:
-        """Execute one binding that has to wait; it counts towards the limit until its wait is over."""
+        """Execute one binding that has to wait; the binding counts towards the limit until its wait is over."""
         async with self._limiter, request.over:
             await self._execute(request.wanted, turn)
             async for _ in request.over:
@@ -200,7 +200,7 @@ class RemoteBindingActor:
         return None
 
     async def _perform(self, write: Write, written: Written) -> Status | None:
-        """Perform one write; return the Status of the error if it is rejected."""
+        """Perform one write; return the Status of the error if the write is rejected."""
         try:
             await self._write_retrying(write, written)
         except LiveError as failure:
@@ -232,7 +232,7 @@ class RemoteBindingActor:
             log.warning("forbidden", write=what, why=why)
 
     async def _is_gone(self, write: Write) -> bool:
-        """Return whether the pod that the rejected write was meant for no longer exists."""
+        """Return whether the pod for which the rejected write was meant no longer exists."""
         pod = EvictionOutcome.asks_about(write)
         if pod is None:
             return False

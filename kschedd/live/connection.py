@@ -23,7 +23,7 @@ from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
 JSON: Final = "application/json"
 SILENCE_S: Final = 30  # seconds to wait for a server or a credentials plugin
 _REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by HTTP status
-_LONGEST_REFUSAL: Final = 1 << 16  # bytes of the body that are read
+_LONGEST_REFUSAL: Final = 1 << 16  # maximum number of bytes of the body that are read
 _FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # attributes of kr8s' KubeAuth
 _FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-key")  # fields of a kubeconfig
 
@@ -41,7 +41,7 @@ class ServerRequest:
 
 @attrs.define(eq=False)
 class _Session:
-    """An HTTP client with one set of credentials; once replaced, it is closed after its last request."""
+    """An HTTP client with one set of credentials; after its replacement it is closed when its last request ends."""
 
     server: str
     context: str
@@ -57,7 +57,7 @@ class _Session:
 
 @attrs.define(eq=False)
 class ServerConnection:
-    """A connection; see the module. `kubeconfig` and `context`: as requested, "" for the default ones."""
+    """A connection to an API server. `kubeconfig` and `context`: as requested, "" for the default ones."""
 
     kubeconfig: str
     context: str
@@ -104,7 +104,7 @@ class ServerConnection:
     async def _renew(self, refused: _Session) -> None:
         async with self._renewing:
             if self._session is not refused:
-                return  # another task has renewed it
+                return  # another task has renewed the credentials
             self._session = await _session(self.kubeconfig, self.context)
             refused.is_replaced = True
             await refused.close_if_unused()
@@ -117,7 +117,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
     """
     try:
         import httpx
-        from kr8s._auth import KubeAuth  # without kr8s' Api class, which has one session for all requests
+        from kr8s._auth import KubeAuth  # kr8s' Api class is not used, because it has one session for all requests
     except ImportError:
         raise LiveError("--mirror and --schedule", "kr8s is not installed: pip install 'kschedd[live]'") from None
     where = kubeconfig or "the kubeconfig"
@@ -129,7 +129,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
             verify = await auth.ssl_context()
         finally:
             await trio.to_thread.run_sync(_remove_copies, auth)
-        client = await trio.to_thread.run_sync(  # slow, since it reads the system's certificates
+        client = await trio.to_thread.run_sync(  # slow, because it reads the system's certificates
             partial(
                 httpx.AsyncClient,
                 base_url=auth.server,
@@ -195,7 +195,8 @@ async def _answer(session: _Session, asked: ServerRequest) -> AsyncGenerator[Any
 async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
     """Yield the body piece by piece.
 
-    An unread rest is cancelled from within the generator, since otherwise the nested generators of httpx would not end.
+    An unread remainder is cancelled from within the generator, since otherwise the nested generators of httpx would not
+    end.
     """
     pieces = response.aiter_bytes()
     try:
@@ -226,7 +227,7 @@ async def _refusal(server: str, response: Any) -> LiveError:
     try:
         status = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
-        status = _Status()  # from a proxy, or a server of another kind
+        status = _Status()  # the response of a proxy, or of a server of another kind
     if status.message:
         why = f"{why}: {' '.join(status.message.split())[:1000]}"
     if code == 401:

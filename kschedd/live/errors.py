@@ -29,7 +29,7 @@ class RequestFailed(LiveError):
 
 
 class NotServed(LiveError):
-    """An error for a resource that the server does not have, or that we may not read."""
+    """An error for a resource that the server does not have, or that this client may not read."""
 
 
 class HistoryLost(LiveError):
@@ -40,7 +40,7 @@ class HistoryLost(LiveError):
 class faults_of:
     """A context manager that converts any exception into a LiveError of this server.
 
-    `hint` is the beginning of its message.
+    `hint` is the beginning of the error's message.
     """
 
     server: str
@@ -56,5 +56,5 @@ class faults_of:
 
 
 def answer(fault: Exception) -> str:
-    """Return the exception's message in one line; its type if the message is empty."""
+    """Return the exception's message in one line; the exception's type if the message is empty."""
     return " ".join(str(fault).split()) or type(fault).__name__

@@ -1,9 +1,9 @@
-"""EventCorrelator: decides which events are written as a new Event, and which ones are counted in an existing series.
+"""EventCorrelator: decides which events become new Events, and which ones are counted in an existing series.
 
-The first event is created as an Event; the second one turns that Event into a series. Further ones are counted, and
+The first event is created as an Event; the second event turns that Event into a series. Further events are counted, and
 written when the series has ended or every half hour, so that the Event does not expire. Events belong to one series if
-all their fields except the time are equal. Upstream compares the version of the pod instead of the message; the version
-changes whenever the message in the pod's condition does.
+all their fields except the time are equal. kube-scheduler compares the version of the pod instead of the message; the
+version changes whenever the message in the pod's condition does.
 
 Pure.  Source: Kubernetes v1.34, client-go/tools/events/event_broadcaster.go (recordToSink, finishSeries,
 refreshExistingEventSeries), event_recorder.go (makeEvent), scheduler/schedule_one.go, framework/preemption.
@@ -19,7 +19,7 @@ from kschedd.live.connection import ServerRequest
 from kschedd.live.write_requests import MERGE
 from kschedd.log.events import SchedulerEvent
 
-# seconds between two searches for ended series; a series has ended after that long without events
+# seconds between two searches for ended series; a series has ended after this time without events
 SWEEP_S: Final = 360.0
 _REFRESH_S: Final = 1800.0
 _EVENTS: Final = ServedResource("Event", "events.k8s.io/v1", "events")
@@ -53,7 +53,7 @@ class _Series:
 class EventCorrelator:
     _host: str
     _series: dict[_Key, _Series] = attrs.field(factory=dict, init=False)
-    _number: int = attrs.field(default=0, init=False)  # of the last Event, which is part of its name
+    _number: int = attrs.field(default=0, init=False)  # time of the last Event, which is part of its name
     _next_sweep_s: float = attrs.field(default=0.0, init=False)
 
     def take(self, event: SchedulerEvent) -> WrittenEvent | None:

@@ -4,7 +4,7 @@ Receives: batches of `SchedulerEvent` from the log's actor, always at once.  Sen
 the other.  Owns: the waiting events, and the series.  Ends: at most a few seconds after its sender has closed.
 
 Fails: Events never delay scheduling. An Event that the server rejects is dropped. While the server cannot be reached,
-events wait, and the oldest are dropped beyond a limit. Each sort of drop is logged once.
+events wait, and the oldest are dropped beyond a limit. Each kind of drop is logged once.
 
 Source: Kubernetes v1.34, client-go/tools/events (event_broadcaster.go), scheduler/schedule_one.go.
 """

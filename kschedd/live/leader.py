@@ -1,15 +1,16 @@
 """Election: determines whether this scheduler leads, by a Lease that all schedulers of a cluster use.
 
-The leader renews the Lease. A standby takes it once it has seen no renewal for the duration stated in the Lease,
-measured by its own clock since the last observed change, since the clocks of machines differ. A renewal counts from the
-time of its request. A leader that could not renew stops leading before others may take the Lease:
+The leader renews the Lease. A standby takes the Lease after no renewal was observed for the duration stated in the
+Lease. It measures this time by its own clock since the last observed change, because the clocks of machines differ. A
+renewal counts from the time of its request. A leader that could not renew stops leading before others may take the
+Lease:
 
     standby ──taken──▶ leading ──not renewed for `renew_deadline_s`, or seen with another holder──▶ standby
 
-Pure: it takes the server's responses and the times, and returns the Lease to write.
+The election is pure: it takes the server's responses and the times, and returns the Lease to write.
 
-Source: Kubernetes v1.34, client-go/tools/leaderelection (tryAcquireOrRenew, release). Upstream's scheduler exits when
-it no longer leads.
+Source: Kubernetes v1.34, client-go/tools/leaderelection (tryAcquireOrRenew, release). kube-scheduler exits when it no
+longer leads.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,7 @@ class Election:
         return bool(self._lease)
 
     def observe(self, lease: Raw | None, now: float) -> None:
-        """Record the Lease that the server has now."""
+        """Record the Lease that the server currently has."""
         if lease is None or lease.get("spec") != self._lease.get("spec"):
             self._seen_at = now
         self._lease = lease or {}
@@ -75,7 +76,7 @@ class Election:
         )
 
     def released(self, at: str) -> Raw:
-        """Return the Lease with which this scheduler lets others lead."""
+        """Return the Lease with which this scheduler releases the leadership."""
         return self._with_spec(
             {
                 "holderIdentity": "",
@@ -87,12 +88,12 @@ class Election:
         )
 
     def taken(self, lease: Raw, asked_at: float) -> None:
-        """Record that the server accepted the `wanted` Lease requested at that time: this scheduler leads."""
+        """Record that the server accepted the `wanted` Lease requested at that time, so that this scheduler leads."""
         self._lease, self._seen_at = lease, asked_at
         self.leads, self.renewed_at = True, asked_at
 
     def has_lost(self, now: float) -> str:
-        """Return the reason why this scheduler may no longer lead; "" while it may."""
+        """Return the reason why this scheduler may no longer lead; "" while it may lead."""
         if self.holder not in ("", self.identity):
             return f"{self.holder} holds the lease"
         if now >= self.renewed_at + self.settings.renew_deadline_s:

@@ -1,6 +1,6 @@
 """LeaderActor: lets the queue hand out pods only while this scheduler leads.
 
-Receives: the Lease from the server.  Sends: to the queue, whether it may hand out pods; renewals to the server.
+Receives: the Lease from the server.  Sends: to the queue, whether it may pop pods; renewals to the server.
 
 Owns: the Election.  Ends: when it is cancelled; `release` is called once no bindings are pending any more.
 
@@ -32,7 +32,7 @@ from kschedd.live.leader import API_VERSION, Election
 log = structlog.get_logger("kschedd.leader")
 
 _LEASES: Final = ServedResource("Lease", API_VERSION, "leases")
-# the largest factor by which a standby extends its wait, so that standbys do not all send requests at once
+# the largest factor by which a standby extends its wait, so that standbys do not all send requests together
 _JITTER: Final = 1.2
 _RELEASE_S: Final = 3.0
 _NOT_FOUND: Final = 404
@@ -66,7 +66,7 @@ class LeaderActor:
             log.warning("no_longer_leading", lease=self._name, why=why)
 
     async def release(self) -> None:
-        """Release the Lease, so that another scheduler can lead at once."""
+        """Release the Lease, so that another scheduler can lead immediately."""
         if not self.election.leads:
             return
         try:
@@ -108,7 +108,7 @@ class LeaderActor:
         return why
 
     async def _try(self) -> None:
-        """Take or renew the Lease, if allowed."""
+        """Take or renew the Lease, if this is allowed."""
         election, now = self.election, trio.current_time()
         try:
             if election.is_valid(now) and await self._renewed(now):
@@ -122,7 +122,7 @@ class LeaderActor:
             self._logged = ""
 
     async def _renewed(self, now: float) -> bool:
-        """Renew the Lease without reading it first; return whether that succeeded."""
+        """Renew the Lease without reading it first; return whether the renewal succeeded."""
         try:
             await self._take(now)
         except LiveError:

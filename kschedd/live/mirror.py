@@ -1,12 +1,12 @@
-"""MirrorActor: holds a copy of a real cluster's objects and follows every change.
+"""MirrorActor: copies a real cluster's objects and follows every change.
 
 Receives: pages and events from the cluster's API server.  Sends: `reflect` requests to the store.
 
 Owns: for each resource, the version up to which it was followed.  Ends: when it is cancelled.
 
-Fails: requests to a server that cannot be reached are retried with growing pauses; a resource whose history the server
-has discarded is listed again; a resource that the server does not serve, or that we may not read, is left out, which is
-logged. An object that cannot be held is left out as well.
+Fails: requests to a server that cannot be reached are retried with growing pauses. A resource whose history the server
+has discarded is listed again. A resource that the server does not serve, or that this client may not read, is left out,
+which is logged. An object that cannot be stored is left out as well.
 
 Only the mirror may write to the store. Requests in the meantime are answered from the data received so far.
 """
@@ -61,12 +61,12 @@ _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
 _STEADY_S: Final = 10.0  # seconds; a watch that lasted longer is considered healthy
 _FORBIDDEN: Final = 403
-_MOST_PAGES: Final = 1 << 13  # of one list: four million objects
+_MOST_PAGES: Final = 1 << 13  # maximum number of pages of one list: four million objects
 _AT_ONCE: Final = 4  # concurrent page requests
 _FIRST_TRIES: Final = 3  # attempts to list a resource at start-up
 _PART: Final = 1000  # objects processed between two pauses: less than a millisecond
 _MOST_LOGGED: Final = 1000  # distinct messages, each logged once
-_LONGEST_TOLD: Final = 500  # characters of each message
+_LONGEST_TOLD: Final = 500  # maximum number of characters of each message
 
 Raw = dict[str, Any]
 
@@ -75,8 +75,8 @@ Raw = dict[str, Any]
 class MirrorActor:
     server: ApiServer
     _store: ClusterApi
-    _own: frozenset[str]  # the schedulers whose pods are scheduled by this daemon
-    _kinds: Sequence[Sequence[ServedResource]]  # each in all its versions, the preferred one first
+    _own: frozenset[str]  # the schedulers whose pods this daemon schedules
+    _kinds: Sequence[Sequence[ServedResource]]  # each resource in all its versions, the preferred version first
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # time of the last received data, on Trio's clock
     # error messages of resources whose requests are being retried
@@ -86,7 +86,7 @@ class MirrorActor:
     _back: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the server responds again after an error
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Copy all objects, then follow the changes. Raises LiveError before it has started."""
+        """Copy all objects, then follow the changes. Raises LiveError if this fails before the mirror has started."""
         await self._fill()
         log.info("mirrored", server=self.server.url, resources=len(self._since))
         task_status.started()
@@ -145,7 +145,7 @@ class MirrorActor:
                 if not self._unreachable:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
-                self._since[resource] = None  # the server may be another one by then, or have an older state
+                self._since[resource] = None  # the server may be another server by then, or have an older state
             else:
                 pause = _FIRST_PAUSE_S
                 await trio.sleep_until(begun + pause)  # some servers end each watch at once
@@ -221,13 +221,13 @@ class MirrorActor:
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
         objects = await trio.to_thread.run_sync(self._as_held, new_standing(), present) if present else []
         held = set(map(key_of, objects))
-        gone = [key for key in last if key not in held]  # including objects that can no longer be held
+        gone = [key for key in last if key not in held]  # including objects that can no longer be stored
         if last:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
         self._since[resource] = version
 
     def _as_held(self, standing: Standing, raws: Iterable[Raw]) -> list[Object]:
-        """Return the objects in the form held here, without those that cannot be held. Runs in a thread."""
+        """Return the objects in their stored form, without those that cannot be stored. Runs in a thread."""
         return as_held(raws, self._log_once, self._own, standing)
 
     def _log_once(self, what: str) -> None:
@@ -265,7 +265,7 @@ def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
 
 
 def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:
-    """Hold exactly these objects of the kind, and delete all others."""
+    """Store exactly these objects of the kind, and delete all others."""
     there: set[Key] = set()
     for part in in_parts(objects, _PART):
         there.update(map(key_of, part))

@@ -35,7 +35,7 @@ ANSWER_S: Final = 10.0  # seconds from a request to the latest accepted response
 
 
 async def ask_at_pace(server: ApiServer, rate: RateLimit, request: ServerRequest) -> dict[str, Any]:
-    """Return the object in the response to the request. Raises LiveError if there is none within `ANSWER_S`."""
+    """Return the object in the response to the request. Raises LiveError if there is no response within `ANSWER_S`."""
     await trio.sleep_until(rate.next_at(trio.current_time()))
     with trio.move_on_after(ANSWER_S):
         return await server.ask(request)

@@ -1,4 +1,4 @@
-"""A real cluster whose pods are scheduled by this daemon, as needed to wire the actors.
+"""A real cluster whose pods this daemon schedules, with the parts that the wiring of the actors needs.
 
 `scheduling` keeps the Lease and the connection until no bindings are pending any more.
 """
@@ -50,7 +50,7 @@ class MirroredCluster:
         return RemoteEventsActor(inbox, self.server, clock, self._rate(), EventCorrelator(socket.gethostname()))
 
     def _rate(self) -> RateLimit:
-        """Return a new rate limit; Events have their own, as upstream."""
+        """Return a new rate limit; Events have their own limit, as in kube-scheduler."""
         return RateLimit(self._pace.qps, self._pace.burst)
 
 

@@ -1,4 +1,4 @@
-"""The order of writes: writes to one object are performed in the order of their requests, others concurrently."""
+"""The order of writes: writes to one object keep the order of their requests; other writes run concurrently."""
 
 from collections.abc import Iterable
 from types import TracebackType
@@ -14,7 +14,7 @@ from kschedd.store.trial import Key
 class WriteOrder:
     """Queues of writes, one queue per object.
 
-    A place in several queues is taken in all of them at once, which rules out deadlocks.
+    A place in several queues is taken in all of them together, which rules out deadlocks.
     """
 
     _last: dict[Key, trio.Event] = attrs.field(factory=dict, init=False)
@@ -35,7 +35,7 @@ class WriteOrder:
 
 @attrs.frozen(eq=False)
 class WriteTurn:
-    """A place in the queues; leaving the context gives it up."""
+    """A place in the queues, which is released at the end of the context."""
 
     _order: WriteOrder
     keys: frozenset[Key]
@@ -43,7 +43,7 @@ class WriteTurn:
     over: trio.Event
 
     async def come(self) -> None:
-        """Wait until all earlier places are given up."""
+        """Wait until all earlier places are released."""
         for event in self._before:
             await event.wait()
 

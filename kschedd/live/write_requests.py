@@ -1,9 +1,9 @@
 """Writes as requests to a real API server.
 
-A write to an existing object is sent as the change it makes: a strategic merge patch, like kube-scheduler's. Fields
-that are unknown here, and list entries that others have added meanwhile, are therefore kept. Resource versions of
-objects held here are assigned by this daemon and never sent: the caller determines the server's version for a write
-that depends on one.
+A write to an existing object is sent as the change that it makes: a strategic merge patch, as in kube-scheduler.
+Therefore fields that are unknown here, and list entries that others have added in the meantime, are kept. This daemon
+assigns resource versions to its own copies of objects and never sends them. The caller determines the server's version
+for a write that depends on a version.
 
 Pure.  Source: Kubernetes v1.34, the REST API; apimachinery/pkg/util/strategicpatch for `$patch`.
 """
@@ -42,7 +42,7 @@ def key_written(write: Write) -> Key:
 
 
 def made_from(write: Write) -> str:
-    """Return the version held here that the object must still have; "": any version."""
+    """Return the local version that the object must still have; "": any version."""
     match write:
         case Update(raw) | Patch(patch=raw) if version := (raw.get("metadata") or {}).get("resourceVersion"):
             return str(version)
@@ -55,7 +55,8 @@ def made_from(write: Write) -> str:
 def request_of(write: Write, held: Object | None, version: str = "") -> ServerRequest:
     """Return the request for this write.
 
-    `held`: the object as held here, if any; `version`: the server's version that the object must still have ("": any).
+    `held`: the local copy of the object, if any; `version`: the server's version that the object must still have ("":
+    any).
     """
     match write:
         case Create(raw):
@@ -168,7 +169,7 @@ def _difference(old: Any, new: Any) -> Any:
 
 
 def _sendable(raw: Raw, kind: str) -> dict[str, Any]:
-    """Return the object without resource versions, which are assigned by this daemon."""
+    """Return the object without resource versions, which this daemon assigns."""
     meta = {field: value for field, value in raw["metadata"].items() if field not in _OWN_META}
     sendable: dict[str, Any] = {**raw, "metadata": meta}
     claim = (raw.get("spec") or {}).get("claimRef") if kind == "PersistentVolume" else None

@@ -1,8 +1,8 @@
 """RemoteWriter: performs one write at a real API server, within the configured rate limit.
 
-If a write depends on a version, the server's object is read and compared first. If it equals the object held here in
-that version, the write is sent with the server's own version. Otherwise Conflict is raised, as if the server had
-rejected the write.
+If a write depends on a version, the server's object is read and compared first. If the server's object equals the local
+copy in that version, the write is sent with the server's own version. Otherwise Conflict is raised, as if the server
+had rejected the write.
 
 Raises: Conflict; LiveError if the server rejects the write or does not respond.
 """
@@ -42,7 +42,7 @@ class RemoteWriter:
     async def write(self, write: Write, written: Written) -> None:
         """Perform the write; record the server's response in `written`."""
         key = key_written(write)
-        if isinstance(write, Bind):  # does not depend on an object held here
+        if isinstance(write, Bind):  # the write does not depend on a local object
             await self._request(request_of(write, None))
             return
         held = await self._store.find(*key)
@@ -62,7 +62,7 @@ class RemoteWriter:
         return _text_in(found, "uid")
 
     async def _version(self, write: Write, key: Key, held: Object | None, written: Written) -> str:
-        """Return the server's version that the write depends on; "" if it depends on none."""
+        """Return the server's version on which the write depends; "" if it depends on none."""
         own = made_from(write)
         if not own:
             return ""
