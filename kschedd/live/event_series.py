@@ -53,7 +53,7 @@ class _Series:
 class EventCorrelator:
     _host: str
     _series: dict[_Key, _Series] = attrs.field(factory=dict, init=False)
-    _number: int = attrs.field(default=0, init=False)  # time of the last Event, which is part of its name
+    _number: int = attrs.field(default=0, init=False)  # the number of the last Event, which is part of its name
     _next_sweep_s: float = attrs.field(default=0.0, init=False)
 
     def take(self, event: SchedulerEvent) -> WrittenEvent | None:

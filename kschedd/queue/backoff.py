@@ -1,9 +1,10 @@
 """backoffQ: pods that back off after a failed attempt; the backoff doubles with each failure, up to a limit.
 
 Pods rejected by plugins and pods whose attempt ended in an error have separate heaps (upstream's podBackoffQ and
-podErrorBackoffQ), because only the former may be popped early, when activeQ is empty (SchedulerPopFromBackoffQ).
-With that feature backoffs are aligned to whole seconds, and pods with the same aligned expiration are ordered as in
-activeQ. An expiration equal to the current second still counts as backing off, so the pod leaves one second later.
+podErrorBackoffQ). Only pods rejected by plugins may be popped early, when activeQ is empty (SchedulerPopFromBackoffQ).
+With SchedulerPopFromBackoffQ backoffs are aligned to whole seconds, and pods with the same aligned expiration are
+ordered as in activeQ. An expiration equal to the current second still counts as backing off, so the pod leaves one
+second later.
 
 The limit of a PodGroup grows with the square root of the number of its pods.
 
@@ -86,7 +87,7 @@ class BackoffQueue:
         return self.rejected.take() if self.aligned else None
 
     def take_completed(self, now: int, most: int | None = None) -> list[QueuedPod]:
-        """Remove and return the pods whose backoff has expired; at most `most` of them."""
+        """Remove and return at most `most` pods whose backoff has expired."""
         done: list[QueuedPod] = []
         for heap in (self.rejected, self.failed):
             while (head := heap.peek()) is not None and not self.backing_off(head[1], now) and len(done) != most:

@@ -30,7 +30,7 @@ class SubQueue(StrEnum):
     ERROR_BACKOFF = "error_backoff"  # backs off after an error; never popped early
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
-    IN_FLIGHT = "in_flight"  # popped, not yet done: being scheduled, waiting in Permit, or being bound
+    IN_FLIGHT = "in_flight"  # popped and not finished: being scheduled, waiting in Permit, or being bound
     PENDING_GROUP = "pending_group"  # waits for the end of its PodGroup's cycle
     INCOMPLETE_GROUP = "incomplete_group"  # waits for its PodGroup to be created
 
@@ -41,18 +41,18 @@ class SubQueue(StrEnum):
 class QueuedPod:
     pod: Pod
     key: str  # namespace/name
-    timestamp: int  # when it was added, or when its last failed attempt ended
+    timestamp: int  # the time when the pod was added, or when its last failed attempt ended
     place: SubQueue = SubQueue.OUTSIDE
-    attempts: int = 0  # pops, the running one included
+    attempts: int = 0  # number of pops, the running attempt included
     unschedulable_count: int = 0  # attempts rejected by plugins
     consecutive_errors: int = 0  # consecutive attempts that ended in an error
-    backoff_expiration: int = 0  # computed on first use after an attempt
-    initial_attempt: int | None = None  # when it first entered the active queue
-    unschedulable_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it, gating plugins included
+    backoff_expiration: int = 0  # computed at the first use after an attempt
+    initial_attempt: int | None = None  # the time when the pod first entered the active queue
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected the pod, gating plugins included
     pending_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it as Pending: their Queue hint skips backoff
-    gating_plugin: str = ""  # the PreEnqueue plugin that gates it
-    gating_status: Status | None = None  # the status that plugin returned
-    since: int = 0  # the time of its move to `place`
+    gating_plugin: str = ""  # the PreEnqueue plugin that gates the pod
+    gating_status: Status | None = None  # the status that the gating plugin returned
+    since: int = 0  # the time when the pod moved to `place`
     # the time at which its backoff would have expired, if it was popped from the backoff queue; else 0
     popped_early: int = 0
     was_flushed: bool = False  # it left the unschedulable pods because it had waited too long, and was not tried since
@@ -80,7 +80,7 @@ class QueuedGroup(QueuedPod):
 
     group: str = ""  # namespace/name
     group_priority: int = 0
-    members: list[QueuedPod] = attrs.field(factory=list)  # in the order of their attempts
+    members: list[QueuedPod] = attrs.field(factory=list)  # entries of the pods, in the order of their attempts
 
     @property
     def priority(self) -> int:
@@ -92,9 +92,9 @@ class Move:
     """One move between sub-queues, an entry of the log.
 
     `event` is upstream's label of the cause (`NodeAdd`, `ScheduleAttemptFailure`, `BackoffComplete`). `plugin` is the
-    plugin whose queueing hint returned Queue ("" if no hint was needed), or the gating plugin. `seen` is the event
-    that hint was called for, if it was observed while the pod was in flight. `entity` is the type of the entry that the
-    queue gets, "" if it gets none: one move of those of a PodGroup's pods has it.
+    gating plugin, or the plugin whose queueing hint returned Queue ("" if no hint was needed). `seen` is the event for
+    which that hint was called, if the event was observed while the pod was in flight. `entity` is the type of the entry
+    that the queue gets, "" if it gets none. Of the moves of a PodGroup's pods, one has the type.
     """
 
     when: int

@@ -1,8 +1,8 @@
 """Event handlers: translate object changes into cluster events and queue operations.
 
-They cover assigned pods, pending pods this scheduler is responsible for, nodes, and every other kind a plugin may have
-registered for. The caller updates the caches first and then calls `changed`, once per change, in watch order. Two facts
-from the owner of the caches are passed in as pod uids: which changed pods are assumed, and which were rejected at
+The handlers cover assigned pods, pending pods of this scheduler, nodes, and every other kind for which a plugin may
+have registered. The caller updates the caches first and then calls `changed`, once per change, in watch order. Two
+facts from the owner of the caches are passed in as pod uids: which changed pods are assumed, and which were rejected at
 Permit because of the change. Terminated pods are treated as deleted. Fails: an exception raised for a change is
 recorded in `faults` under the changed object.
 
@@ -38,7 +38,7 @@ _UNSCHEDULED_DELETE: Final = events.UNSCHEDULED_POD_DELETE.label
 @attrs.define(eq=False)
 class EventHandlers:
     queue: SchedulingQueue
-    scheduler_names: Container[str]  # of the profiles: this scheduler is responsible for pods with these
+    scheduler_names: Container[str]  # names of the profiles: this scheduler handles the pods with these names
     assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
     rejected: Container[str] = frozenset()  # uids of changed pods that were rejected at Permit because of the change
     faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
@@ -172,7 +172,7 @@ class EventHandlers:
         return pod if pod.resize_deferred else None
 
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int, bound: bool) -> None:
-        """Process a change of a pending pod; `bound`: it is no longer pending because it got a node.
+        """Process a change of a pending pod; `bound`: the pod is no longer pending because it got a node.
 
         Source: Kubernetes v1.35, scheduler/eventhandlers.go (updatePod, deletePodFromSchedulingQueue).
         """
@@ -189,7 +189,7 @@ class EventHandlers:
                     queue.assigned_pod_deleted(old, now, _up_to(old.priority))
         elif old is None:
             queue.add(new, now)
-            if new.signature.spec.pod_group_name:  # the others of its group may have waited for it
+            if new.signature.spec.pod_group_name:  # other pods of the group may have waited for this pod
                 queue.move_all_to_active_or_backoff(events.UNSCHEDULED_POD_ADD, None, new, now)
         else:
             if same_version(old, new) or new.uid in self.assumed:

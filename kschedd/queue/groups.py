@@ -3,9 +3,9 @@
     PodGroup unknown ──▶ incomplete_group      group in its cycle ──▶ pending_group
     else: a member of the group's entry, which is in one sub-queue as a whole, at its PreEnqueue plugins' mercy as well
 
-The members of a group in its cycle are in flight individually. Those that fail, and pods added meanwhile, are pending
-until `attempted` makes a new entry of them. It backs off after a cycle that placed no pod, and is active at once after
-one that placed a pod.
+The members of a group in its cycle are in flight individually. Pods that fail, and pods that are added in the meantime,
+are pending until `attempted` makes a new entry of them. The entry backs off after a cycle that placed no pod, and is
+active immediately after a cycle that placed a pod.
 
 Owns the entries of groups and the pods that wait for one; calls the queue to move an entry. Called by SchedulingQueue.
 Source: Kubernetes v1.37, scheduler/backend/queue/scheduling_queue.go, pod_group_member_pods.go, workload_forest.go;
@@ -76,7 +76,7 @@ class GroupQueue:
         self._incomplete: Waiting = {}
 
     def holder(self, entry: QueuedPod) -> QueuedPod:
-        """Return the group's entry of which the pod is a member; the pod's own if there is none."""
+        """Return the group's entry that contains the pod; the pod's own entry if there is none."""
         if not self.queued or entry.place in _WAITING:
             return entry
         return self.queued.get(entry.pod.pod_group, entry)
@@ -127,7 +127,7 @@ class GroupQueue:
         return entry.place
 
     def delete(self, entry: QueuedPod, now: int, bound: bool) -> None:
-        """Remove a pod from its group. `bound`: it got a node, and is still one of the group's pods."""
+        """Remove a pod from its group. `bound`: the pod got a node, and is still one of the group's pods."""
         queue, key, label = self._queue, entry.pod.pod_group, events.UNSCHEDULED_POD_DELETE.label
         group = self.holder(entry)
         if isinstance(group, QueuedGroup):

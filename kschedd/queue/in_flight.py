@@ -2,9 +2,9 @@
 
 A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead an event is kept while any pod that
 was in flight when it was observed is still in flight. When an attempt fails, the pod is checked against all events
-since its pop. So no wake-up is lost, whatever the order. (If every hint returns Queue, this is equivalent to upstream's
-older rule, by which any move request since the pop sent the pod to backoffQ.) If several pods are popped together,
-events that the caches had observed before a pod's attempt began are skipped.
+since its pop. So no wake-up is lost, whatever the order of events. (If every hint returns Queue, the result is
+equivalent to upstream's older rule, by which any move request since the pop sent the pod to backoffQ.) If several pods
+are popped together, events that the caches had observed before a pod's attempt began are skipped.
 
 Events are numbered in order of arrival. A pod stores the number of the first event after its pop; events older than
 the oldest pod's number are dropped.
@@ -30,7 +30,7 @@ _BATCH = 256
 class Happened:
     """An event observed while some pod was in flight.
 
-    `observation` is the number of the caches' observation that it is part of; 0: of none.
+    `observation` is the number of the caches' observation that contains the event; 0: none.
     """
 
     event: ClusterEvent

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 
 V = TypeVar("V")
 
-# Number of stale items always tolerated: rebuilding a heap this short does not pay.
+# Number of stale items that are always tolerated, because rebuilding so short a heap does not pay.
 _FEW = 64
 
 

@@ -67,7 +67,7 @@ class MoveMetrics:
 
 
 def _entered(source: SubQueue, target: SubQueue, event: str) -> str | None:
-    """Return the label of the queue that a move counts for; None if it counts for none."""
+    """Return the label of the queue to which a move is counted; None if the move is not counted."""
     if event == POP_FROM_BACKOFF_Q:
         return "active"  # upstream counts a pod that is popped early as if it passed the active queue
     # Upstream has one place for gated and unschedulable pods, and does not count those that wait for their group.

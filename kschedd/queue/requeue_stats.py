@@ -1,9 +1,10 @@
 """Outcomes of requeues: for each plugin and event, how many requeued pods found a node, and how many did not.
 
-A pod is requeued (woken) when an event moves it out of unschedulablePods, or was observed while the pod was in flight
-and keeps it from entering them. The wake-up helped if the next attempt finds a node, and was in vain if that attempt
-fails. Pods that only the timeout woke and that then found a node should have been woken earlier: `late` counts them.
-A recorder for SchedulingQueue; owns its counts and, until a woken pod's next attempt ends, the cause of its wake-up.
+A pod is requeued (woken) when an event moves it out of unschedulablePods. An event that was observed while the pod was
+in flight also requeues it, if the event keeps the pod from entering them. The wake-up was useful if the next attempt
+finds a node, and useless if that attempt fails. Pods that only the timeout woke and that then found a node should have
+been woken earlier: `late` counts them. A recorder for SchedulingQueue; owns its counts and, until a woken pod's next
+attempt ends, the cause of its wake-up.
 """
 
 from collections.abc import Collection, Sequence
@@ -61,7 +62,7 @@ class RequeueStats:
         return sum(worth.helped for (_, event), worth in self.counts.items() if event == _TIMEOUT)
 
     def as_data(self) -> list[dict[str, Any]]:
-        """Return the counts as plain maps, those with most useless wake-ups first."""
+        """Return the counts as plain maps, sorted by useless wake-ups, most first."""
         ordered = sorted(self.counts.items(), key=lambda item: (-item[1].in_vain, item[0]))
         return [
             {"plugin": plugin, "event": event, "helped": worth.helped, "in_vain": worth.in_vain}

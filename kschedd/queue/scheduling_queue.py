@@ -9,7 +9,7 @@
 A state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer nanoseconds of the
 caller's clock; it must not go back. The owner calls `flush_backoff` at every whole second and
 `flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times given by `next_flush` and `next_leftover`.
-`pop` returns None where upstream's would block; `ready` predicts that.
+`pop` returns None where upstream's `pop` would block; `ready` predicts this.
 
 Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with an
 Error status, a hint that raises counts as Queue; both are reported to `on_fault`. `recorder` is called with every
@@ -185,7 +185,7 @@ class SchedulingQueue:
         return moved
 
     def ungated(self) -> list[Pod]:
-        """Return the gated pods that no event frees: their gating plugin is no longer enabled in their profile."""
+        """Return the gated pods that no event can free: their gating plugin is no longer enabled in their profile."""
         gating = self._gating.plugins
         return [
             entry.pod
@@ -207,7 +207,7 @@ class SchedulingQueue:
         return popped.popped_early, self._sort_key(popped)
 
     def next_comes_before(self, popped: tuple[int, Any], now: int) -> bool:
-        """Return whether the next pod sorts before one that was popped in that order.
+        """Return whether the next pod sorts before a pod that was popped in that order.
 
         The popped pod counts as active if its backoff has expired since.
         """
@@ -258,7 +258,7 @@ class SchedulingQueue:
         return taken
 
     def begin(self, entry: QueuedPod, label: str, now: int, entity: str = POD) -> bool:
-        """Mark an entry that has left its sub-queue as in flight; return False if its pod already is."""
+        """Mark an entry that has left its sub-queue as in flight. Return False if its pod is already in flight."""
         self._forget(entry)
         source = entry.place
         entry.attempts += 1
@@ -311,7 +311,7 @@ class SchedulingQueue:
 
     @property
     def heeds_events(self) -> bool:
-        """True if events may have consequences: for unschedulable pods, or for those in flight if they fail."""
+        """Return True if events may have consequences: for unschedulable pods, or for pods in flight if they fail."""
         return bool(self._unschedulable.spots or self._in_flight.pods)
 
     def move_all_to_active_or_backoff(
@@ -667,7 +667,8 @@ class SchedulingQueue:
     ) -> None:
         """Move an entry to a sub-queue.
 
-        `is_new`: it counts as an incoming entity. Upstream takes the sub-queue for the entry's own if a hint names it.
+        `is_new`: the entry counts as an incoming entity. Upstream treats the sub-queue as the entry's own if a hint
+        names it.
         """
         source = entry.place
         if source is not SubQueue.OUTSIDE and source is not SubQueue.IN_FLIGHT:

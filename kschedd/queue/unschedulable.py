@@ -6,8 +6,8 @@ per signature. The result equals calling the hints for every single pod; `decide
 
 A second index orders pods by timestamp, to find those past the timeout. Gated pods whose gating plugin is not
 registered for every event have a separate heap there, because the timeout does not move them. With `flushes_gated` (the
-rule gated_pods_flushed) it does; then that heap has the pods that stayed gated at their timeout. They cause no further
-flush, but each flush tries them again.
+rule gated_pods_flushed) the timeout moves them. Then that heap has the pods that stayed gated at their timeout. Such
+pods cause no further flush, but each flush tries them again.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
 (movePodsToActiveOrBackoffQueue). Owns the index, not the entries. Called by SchedulingQueue.
@@ -101,7 +101,7 @@ class UnschedulablePods:
             (self._by_age if moved else self._unmoved_by_age).put(entry.key, whole.timestamp, entry)
 
     def remove(self, key: str) -> None:
-        """Remove the pod from the group it was added to, even if its entry has changed since."""
+        """Remove the pod from the group to which it was added, even if its entry has changed since."""
         group, signature = self.spots.pop(key)
         signatures = self._groups[group]
         pods = signatures[signature]
@@ -169,7 +169,7 @@ class UnschedulablePods:
     def decide(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, RequeueDecision]]:
-        """Return the pods that the event moves, in another order than `decide_each`, visiting only groups concerned."""
+        """Return the pods that the event moves, in another order than `decide_each`; visit only the affected groups."""
         moved: list[tuple[QueuedPod, RequeueDecision]] = []
         # A hint may treat the event's own pod differently from others with its signature, so it is decided separately.
         own = self._about(old, new)
