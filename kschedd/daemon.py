@@ -119,9 +119,9 @@ async def cluster_actors(
     """Run a cluster while the context is open. With a journal it starts from the journal's state.
 
     `store` and `driver`, if given, are used instead of ones built from the other parameters. What the scheduler writes
-    goes to the `remote` cluster, if there is one, of which this one has to be a mirror. `verbosity` is
-    kube-scheduler's: from MOVES_LOGGED and SCORES_LOGGED on these are logged. Raises JournalError (for a damaged
-    journal only unless `state.drop_damaged`), PluginLoadError, RecordingError.
+    goes to the `remote` cluster, if there is one, of which this one has to be a mirror. `verbosity` has
+    the meaning of kube-scheduler's flag -v: queue moves are logged from MOVES_LOGGED, scores from SCORES_LOGGED.
+    Raises JournalError (for a damaged journal only unless `state.drop_damaged`), PluginLoadError, RecordingError.
     """
     config, limits = config or default_config(), limits or DaemonLimits()
     clock, state = clock or Clock.started(), state or StateOptions()

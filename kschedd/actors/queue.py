@@ -84,10 +84,10 @@ class Popped:
 class QueueActor:
     """The queue's actor; see the module.
 
-    `run_by` is the queue's configuration from the scheduling driver, which has the plugins.
+    `queue_config` is the queue's configuration. The scheduling driver makes it, because it has the plugins.
     """
 
-    run_by: Reconfigured
+    queue_config: Reconfigured
     _inbox: "trio.MemoryReceiveChannel[QueueUpdate | OwnerQuery[QueueActor, Any]]"
     _popped: "trio.MemorySendChannel[Popped]"
     _to_log: "trio.MemorySendChannel[Sequence[Entry]]"
@@ -109,9 +109,9 @@ class QueueActor:
     _next_leftover: float = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._out_of_tree = self.run_by.out_of_tree
-        self.queue = self.run_by.new_queue()
-        self.operations = self.run_by.new_operations(self.queue)
+        self._out_of_tree = self.queue_config.out_of_tree
+        self.queue = self.queue_config.new_queue()
+        self.operations = self.queue_config.new_operations(self.queue)
         self.queue.recorder = self._moves.append
         self.operations.handlers.times = self._times
         self.queue.time(self._times)

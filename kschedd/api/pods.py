@@ -113,11 +113,11 @@ class PodSpec:
     # this spec with an empty node affinity; None if the spec has no node affinity
     spec_without_node_affinity: "PodSpec | None" = None
     # The spec that represents all specs that differ only in amounts of cpu and memory and in weights of pod affinity.
-    # None if there is no such spec or it was not set (`differs_in_amounts`).
+    # None if there is no such spec or it was not set (`set_without_amounts`).
     spec_without_amounts: "PodSpec | None" = None
 
-    def differs_in_amounts(self, other: "PodSpec") -> None:
-        """Set `spec_without_amounts`, which then shares the cached values that do not depend on amounts."""
+    def set_without_amounts(self, other: "PodSpec") -> None:
+        """Set `spec_without_amounts`, from which this spec then takes the cached values that ignore amounts."""
         if self.spec_without_amounts is None and other is not self:
             self.spec_without_amounts = other
             _take_over(self, other, _AFFECTED_BY_AMOUNTS)
@@ -341,7 +341,7 @@ class PodSignature:
         self.__dict__.setdefault("_ignoring_node", None if self.spec.required_node is None else other)
         self.__dict__.setdefault("_alike", other)
 
-    def differs_in_amounts(self, other: "PodSignature") -> None:
+    def set_without_amounts(self, other: "PodSignature") -> None:
         """Set the signature with `spec_without_amounts`."""
         if other is not self:
             self.__dict__.setdefault("_without_amounts", other)

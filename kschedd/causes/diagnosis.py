@@ -101,8 +101,8 @@ def diagnosis(
 ) -> DiagnosisAnswer:
     """Diagnose the workload that this object is or belongs to; the engine's cluster does not change.
 
-    `preempted`: known preempted pods of its namespace. `program`: of the commands. Without `trying` no remedies are
-    searched; `most`: remedies after which the search ends.
+    `preempted`: known preempted pods of its namespace. `program`: the program in the commands. Remedies are
+    searched for only if `trying` is given; the search ends after `most` remedies.
     """
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)

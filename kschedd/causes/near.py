@@ -46,7 +46,9 @@ def likeness(one: str, other: str) -> float:
     parts = re.split("[./]", one), re.split("[./]", other)
     if len(parts[0]) == len(parts[1]) > 1:
         return min(_likeness(*pair) for pair in zip(*parts, strict=True))
-    if "/" in one and "/" in other:  # kubernetes.io/host is not beta.kubernetes.io/os
+    if (
+        "/" in one and "/" in other
+    ):  # compare prefix and name apart: kubernetes.io/host does not resemble beta.kubernetes.io/os
         return min(_likeness(*pair) for pair in zip(one.split("/", 1), other.split("/", 1), strict=True))
     return _likeness(one, other)
 

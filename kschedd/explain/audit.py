@@ -179,9 +179,10 @@ class Auditor:
         return versions.last, updates, self.nominator.version, schedulers
 
     def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
-        """Yield lists of pods with the same signature.
+        """Yield groups of pods with the same signature.
 
-        The first pod is tried for all; the signature is included if it is complete.
+        Only the first pod of a group is tried, and its result applies to the group. Each group comes with the
+        signature if no pod of the group is left out.
         """
         one = next(iter(pods))
         scheduler = self._scheduler(one.pod.scheduler_name)

@@ -5,9 +5,9 @@ The client side is a `ResponseReader`, which returns the head, the body in piece
 events, since the body of a watch has no end. httptools (llhttp) parses; this module adds the limits that httptools
 lacks.
 
-Owns: the bytes of unfinished messages, at most its limits and the bytes of one feed. Raises: HttpFault, after which no
-more bytes can be parsed. The status of the fault is meant for the response that a server sends before it closes the
-connection.
+Owns: the bytes of unfinished messages, at most the limits plus the bytes of one call of `feed`. Raises: HttpFault,
+after which no more bytes can be parsed. The status of the fault is meant for the response that a server sends before it
+closes the connection.
 """
 
 import time

@@ -122,7 +122,7 @@ class SeriesByEvent:
             self._series[key] = first, entry.at_s, count + 1, number, born
 
     def forget(self, number: int) -> None:
-        """Delete the series that have not changed since this number."""
+        """Delete the series whose last entry of the log has at most this number."""
         series = self._series
         while series and (last := next(iter(series.values()))[_NUMBER]) <= number:
             series.popitem(last=False)

@@ -93,10 +93,10 @@ class SchedulingLoop:
         self.environment = environment
         self.machine = machine
         self.driver = driver or SchedulingDriver(machine, current_pod=environment.current_pod)
-        run_by = self.driver.config_changes.for_queue()
-        self.queue = run_by.new_queue()
+        queue_config = self.driver.config_changes.for_queue()
+        self.queue = queue_config.new_queue()
         self.queue.recorder = recorder
-        self.operations = run_by.new_operations(self.queue)
+        self.operations = queue_config.new_operations(self.queue)
         machine.handle.evicting, machine.handle.leaving = self.operations.evicting, self.operations.leaving
         self._on_effects = on_effects
         self.one_by_one = False  # each binding of a PodGroup proceeds as far as it can before the next is executed

@@ -100,7 +100,7 @@ def _perform_all(
             done += 1
         except ApiError as error:
             if subject(write).kind == "Event":
-                continue  # lost, as with client-go's recorder
+                continue  # a rejected Event is dropped, as by client-go's recorder
             if not rounds:
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
                 controller.faults.note(subject(write), partial(_again, write), endless, now, "write")

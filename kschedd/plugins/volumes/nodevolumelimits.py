@@ -51,7 +51,7 @@ class _Wanted:
     """The volumes that must be attached for the pod."""
 
     volumes: list[Attachable | Fault]
-    at_most: Attached | None  # volumes if every in-tree plugin is migrated; None if a volume has a fault
+    at_most: Attached | None  # upper bound: all in-tree plugins migrated; None: an invalid volume
     everywhere: bool  # True if all of these volumes count on every node
     is_migrated: IsMigrated
 

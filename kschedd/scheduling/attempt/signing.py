@@ -2,8 +2,8 @@
 
 Two pods with the same batch signature get the same verdict and score on the same nodes in the same state. A pod has no
 signature if a plugin of its profile reads more than the pod and the node, such as devices, other pods or topology. As
-in kube-scheduler, of a host port only the number is signed, and namespaces are not signed. A batch signature differs
-from `PodSignature`, kschedd's key for cached answers, which is finer and exists for every pod.
+in kube-scheduler, the signature has the number of a host port but not its protocol and address, and no namespace. A
+batch signature differs from `PodSignature`, kschedd's key for cached answers, which is finer and exists for every pod.
 
 Source: Kubernetes v1.36, kube-scheduler/framework/signers.go, the plugins' SignPod, framework/runtime (SignPod).
 """

@@ -158,10 +158,10 @@ class Player:
             config = self._config(header.config, header.unschedulable_flush_s)
             self.driver = SchedulingDriver(SchedulingMachine(config, registry=self.registry, seed=header.seed))
             self.driver.groups.stops_within = False
-        run_by = self.driver.config_changes.for_queue()
-        self.queue = run_by.new_queue()
+        queue_config = self.driver.config_changes.for_queue()
+        self.queue = queue_config.new_queue()
         self.queue.recorder = move_recorder
-        self.operations = run_by.new_operations(self.queue)
+        self.operations = queue_config.new_operations(self.queue)
         handle = self.driver.machine.handle
         handle.evicting, handle.leaving = self.operations.evicting, self.operations.leaving
         self._do_by_kind = self._calls_by_kind()

@@ -118,7 +118,7 @@ class InternedPod:
             if self.unpinned is not None:
                 signature.differs_in_node_affinity(self.unpinned.signature_in(namespace))
             elif self.without_amounts is not None:
-                signature.differs_in_amounts(self.without_amounts.signature_in(namespace))
+                signature.set_without_amounts(self.without_amounts.signature_in(namespace))
         return signature
 
 
@@ -215,7 +215,7 @@ class PodStrategy:
         if known.stated_spec is not None:
             return None
         interned = intern_spec(plain.fill(known.spec.raw))
-        interned.differs_in_amounts(known.spec)
+        interned.set_without_amounts(known.spec)
         return InternedPod(
             interned,
             known.labels,
