@@ -47,7 +47,7 @@ class ExportAnswer:
 
 @attrs.frozen
 class ShapeAnswer:
-    """The pods that one more node of a shape holds."""
+    """The number of pods that fit on one more node of a shape."""
 
     name: str
     price: float
@@ -90,7 +90,7 @@ class NeededShape:
 
 @attrs.frozen
 class UnplacedAnswer:
-    """A pod (namespace/name) that no number of nodes helps, and kube-scheduler's message."""
+    """A pod (namespace/name) that stays pending with any number of nodes, and kube-scheduler's message."""
 
     pod: str
     why: str
@@ -98,7 +98,7 @@ class UnplacedAnswer:
 
 @attrs.frozen
 class NeededAnswer:
-    """The nodes that are needed in addition: `nodes`, with their total `price`. `trials`: forks that were tried."""
+    """The additional nodes that are needed: `nodes`, with their total `price`. `trials`: forks that were tried."""
 
     nodes: Sequence[NeededShape]
     price: float

@@ -1,4 +1,4 @@
-"""Methods that compute how many pods fit, or compare configurations. Each works on its own forks."""
+"""Methods that compute how many pods fit, or compare configurations. Each method works on its own forks."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -265,7 +265,7 @@ class _OfWorkload:
 
 
 class _OfCluster:
-    """Decisions about the pods of the cluster, each by itself."""
+    """Decisions about the pods of the cluster, each pod separately."""
 
     def __init__(self, engine: Engine, given_up: GivenUp) -> None:
         engine.machine.choose = by_name

@@ -1,7 +1,7 @@
 """The forks of a cluster, by name: each is a cluster in virtual time that serves the same methods.
 
 A fork exists until it is discarded, or the daemon stops. Their number is limited. When the limit is reached, no more
-are created until one is discarded, and the error names the fork that has not been used for the longest time.
+forks are created until one is discarded. The error names the fork that has not been used for the longest time.
 
 Work in a fork runs in a thread of the worker pool, one call at a time: the thread that holds `busy` owns the fork. Long
 work (advancing time) ends when the fork is discarded, or when its caller gives up.
@@ -43,7 +43,7 @@ def _not_found(name: str, names: Iterable[str]) -> RpcError:
 
 @attrs.define(eq=False)
 class NamedFork:
-    """A fork with its metadata. `of`: the fork it was created from, "" for the cluster itself."""
+    """A fork with its metadata. `of`: the fork from which this fork was created, "" for the cluster itself."""
 
     name: str
     of: str
@@ -74,7 +74,7 @@ class NamedFork:
             raise _not_found(self.name, ())
 
     def close(self) -> None:
-        """Delete the cluster, once the running work has ended. Takes long for a large cluster."""
+        """Delete the cluster, once the running work has ended. This takes long for a large cluster."""
         self.discarded = True
         with self.busy:
             self.cluster.engine.close()
@@ -119,7 +119,7 @@ def fork_of(
 ) -> NamedFork:
     """Create a fork, with the decisions of `version` if one is given; to be called in a thread.
 
-    `feature_gates`: as the flag has them, for that version. Raises PluginLoadError, ConfigErrors.
+    `feature_gates`: states of gates for that version, as in the flag. Raises PluginLoadError, ConfigErrors.
     """
     cluster = VirtualCluster(resumed=snapshot)
     start = ForkStart(cluster.engine)
@@ -204,11 +204,11 @@ class Forks:
         return self._by_readers().total(), self._most_made_by_readers
 
     def used_by_one_reader(self) -> tuple[int, int]:
-        """Return the same counts for the read-only user who has, and had, most forks."""
+        """Return the same counts for the read-only user with the most forks."""
         return max(self._by_readers().values(), default=0), self._most_made_by_one_reader
 
     def release(self, name: str) -> None:
-        """Release the name of a fork that was created or could not be."""
+        """Release the name of a fork, after its creation has succeeded or failed."""
         self._making.pop(name, None)
 
     def discard(self, name: str) -> NamedFork:
@@ -222,8 +222,8 @@ class Forks:
 class ObservedFork:
     """A client of a cluster in virtual time whose only fork can be observed, even after it was discarded.
 
-    `begin` is called with the fork's engine when it is created; every fork name refers to that fork. `methods`: those
-    of the cluster; `of_fork`: the methods that a fork serves.
+    `begin` is called with the fork's engine when it is created; every fork name refers to that fork. `methods`: the
+    methods of the cluster; `of_fork`: the methods that a fork serves.
     """
 
     def __init__(

@@ -131,7 +131,7 @@ class _ReplayTime:
 
 
 class ReplayCluster(OwnersAtHand):
-    """A replay; see the module. It is stopped before the first attempt."""
+    """A replay; see the module. The replay is stopped before the first attempt."""
 
     def __init__(self, recording: RecordingFile) -> None:
         log = Log()

@@ -128,14 +128,14 @@ class TimeAtHand:
         raise _no_streams()
 
     async def until_idle(self) -> None:
-        """Return at once: the cluster is idle whenever a call has returned."""
+        """Return immediately: the cluster is idle whenever a call has returned."""
 
 
 class StopsAtHand(Bulletin):
     """The stop bulletin of a cluster that is always idle between two calls, so that no call waits."""
 
     async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
-        """Return at once: the cluster is always idle between two calls."""
+        """Return immediately: the cluster is always idle between two calls."""
 
 
 class OwnersAtHand:
@@ -236,7 +236,7 @@ class VirtualCluster(OwnersAtHand):
 
 
 class VirtualDaemon:
-    """A daemon; see the module. It serves one client and implements `ClientServices` for it."""
+    """A daemon; see the module. The daemon serves one client and implements `ClientServices` for it."""
 
     def __init__(self, cluster: VirtualCluster, methods: MethodsOf | TableOf) -> None:
         self._cluster = cluster

@@ -27,11 +27,11 @@ Since 2, Kubernetes versions since 1.35 take the first of equally good nodes; be
 """
 MARK: Final = b"KSCHEDD-RECORDING\n"
 HEADER, NOTES, END = 0, 1, 2
-_LEVEL: Final = 1  # of zlib: three times as fast as the default, with a fifth more bytes
+_LEVEL: Final = 1  # compression level of zlib: three times as fast as the default, with a fifth more bytes
 _FRAME: Final = struct.Struct(">IIIB")
 FRAME_BYTES: Final = _FRAME.size
 LATEST_S: Final = 253_402_300_799.0  # the last second of the year 9999, the limit of a cluster's time
-MOST_BYTES: Final = 1 << 30  # of a frame; a larger length means that the frame is damaged
+MOST_BYTES: Final = 1 << 30  # maximum length of a frame; a larger length means that the frame is damaged
 
 
 @attrs.define(eq=False)
@@ -49,7 +49,7 @@ class RecordingError(KscheddError):
 class RecordingHeader:
     """The initial state of a run. `config` is a KubeSchedulerConfiguration; settings of flags are separate fields."""
 
-    kschedd: str  # the version that recorded it
+    kschedd: str  # the version of kschedd that recorded the run
     kube_version: str
     seed: int
     start_s: float  # seconds since the epoch

@@ -1,7 +1,7 @@
 """Notes of the inputs of a driver and a queue, taken by listeners, and of the attempts that result from them.
 
 `DriverNotes` and `QueueNotes` decide nothing: they record the input and execute the step. The result of a step is not
-recorded, since it follows from the inputs. The exception are the records of attempts, with which a replay is compared.
+recorded, since it follows from the inputs. The records of attempts are an exception: a replay is compared with them.
 """
 
 from collections.abc import Callable
@@ -166,7 +166,7 @@ class DriverNotes:
             self._recorder.note((NoteKind.SEND, _from_outside(yielded, answers)))
 
     def _run(self, work: Work[T], sent: Callable[[Any, Any], None]) -> Work[T]:
-        """Run the work. Before each continuation, call `sent` with the work's request and the results for it."""
+        """Run the work. Before each continuation, call `sent` with the request of the work and the results for it."""
         answers: Any = None
         yielded: Any = None
         while True:

@@ -2,7 +2,7 @@
 
 A note is a tuple: its kind, then its values. Calls of the driver and of the queue form one sequence, in the order in
 which they began. With out-of-tree plugins, calls of the two may overlap in threads. The order within each machine is
-then still kept, which is sufficient, since they interact only through messages and plugins.
+then still kept. This is sufficient, because the machines interact only through messages and plugins.
 
 Times are seconds (driver) or nanoseconds (queue) since the epoch.
 """
@@ -23,7 +23,7 @@ class NoteKind(IntEnum):
     OBSERVE = 1  # now, events: each (type, kind, packed object, version)
     STARTED = 2  # version: all events before it describe the cluster at the start
     POPPED = 3  # number of entries, in the order in which the queue returned them
-    NOMINATED = 4  # number of pods, in the same way
+    NOMINATED = 4  # the number of pods, in the order in which the queue returned them
     BEGIN = 5  # now, uid
     SEND = 6  # results of out-of-tree plugins and extenders that the attempt requested, packed; None if there are none
     BROKEN = 7  # status packed: the attempt was aborted with this result

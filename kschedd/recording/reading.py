@@ -118,7 +118,7 @@ class RecordingFile:
             number += 1
 
     def _frame(self, number: int, kind: int) -> bytes | None:
-        """Return the body of the next frame; None at the end, also of a truncated recording."""
+        """Return the body of the next frame; None at the end, which may be the end of a truncated recording."""
         at = self._at
         head = self._file.read(FRAME_BYTES)
         if not head:

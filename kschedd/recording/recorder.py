@@ -1,11 +1,11 @@
 """RunRecorder: collects the notes of a run and writes them to a file, in a separate thread.
 
-Owns: the unwritten notes, the thread, the file.  Ends: with `close`, or when the file cannot be written. Such an error
-is logged and stored in `failure`, and no more notes are taken; the run continues.
+Owns: the unwritten notes, the thread, the file. Ends: with `close`, or when the file cannot be written. An error of the
+file is logged and stored in `failure`, and no more notes are taken; the run continues.
 
 Taking a note is one append to a deque. The thread wakes when there is a note, waits a moment for more, and writes all
 of them as one frame; a run that is killed loses the notes of that moment. If the disk is slower than the run, up to
-MOST_WAITING notes accumulate. Then `behind` is true, and callers must wait before they add notes: none is lost.
+MOST_WAITING notes accumulate. Then `behind` is true, and callers must wait before they add notes, so no note is lost.
 """
 
 import threading
@@ -27,7 +27,7 @@ from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType, Watch
 log = LazyLogger("kschedd.recording")
 
 MOST_WAITING: Final = 200_000  # notes
-_FRAME_NOTES: Final = 5_000  # per frame: about 500 KB before compression
+_FRAME_NOTES: Final = 5_000  # notes per frame: about 500 KB before compression
 _MOMENT_S: Final = 0.1  # seconds for which notes wait for further ones
 _LAST_S: Final = 30.0  # seconds for which the end of a run waits for the disk
 EVENT_CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}

@@ -2,8 +2,8 @@
 
 Names are replaced in objects, plugin results, records of attempts and the configuration, by the same words everywhere
 and in the same order, so that all decisions stay the same; a replay of the new recording verifies that. Messages are
-removed from the records of attempts; a replay creates them again. The fields that a redacted dump lacks are dropped,
-and also the addresses of extenders.
+removed from the records of attempts; a replay creates them again. The fields that a redacted dump lacks are dropped, as
+are the addresses of extenders.
 
 The recording is read twice: every word must be known before the first one is replaced.
 """

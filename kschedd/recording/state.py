@@ -7,10 +7,10 @@
     DRIVER_STATE  random state, start of the next search, nominations, skipped pods
     QUEUE_STATE   every entry and its place
 
-The state is taken while no pod is in flight and none is assumed (`DriverPart.of` checks that). There is then no attempt
-and no binding cycle to continue; these are suspended coroutines, which cannot be stored. All other state is computed
-again: counts, cached evaluations, ids. Copying each part takes a few milliseconds; the notes can be created from it in
-any thread.
+The state is taken while no pod is in flight and none is assumed (`DriverPart.of` checks that). At that time there is no
+attempt and no binding cycle to continue. Both are suspended coroutines, which cannot be stored. All other state is
+computed again: counts, cached evaluations, IDs. Copying each part takes a few milliseconds; the notes can be created
+from it in any thread.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class DriverPart:
     random: Any
     start: int
     bound: int
-    version: int  # of the store: every write up to it has been observed
+    version: int  # version of the store: every write up to this version has been observed
     config: Config
     batches: Mapping[str, Any]
     plugins: Sequence[Note]  # out-of-tree plugins
