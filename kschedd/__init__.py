@@ -19,7 +19,7 @@
 | VERSIONS | the supported releases of Kubernetes |
 
 `kschedd.plugin` has the names for plugins, `kschedd.testing.strategies` Hypothesis strategies. The names of `__all__`
-are the public interface. Each is imported when it is first used.
+are the public interface. Each name is imported on its first use.
 """
 
 import gc
@@ -115,12 +115,12 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     collecting = gc.isenabled()
-    gc.disable()  # it would look at all modules imported so far again and again, for a fifth of the time
+    gc.disable()  # the collector would traverse all imported modules repeatedly, which takes a fifth of the time
     try:
         found = getattr(import_module(module), name)
     finally:
         if not gc.get_freeze_count():
-            gc.freeze()  # with `unfreeze`: all objects are old now, and a collection of young ones passes them over
+            gc.freeze()  # with `unfreeze`, this makes all objects old, and a collection of young objects skips them
             gc.unfreeze()
         if collecting:
             gc.enable()

@@ -1,6 +1,6 @@
-"""The entry point: of the script `kschedd`, and of `python -m kschedd` where the script is not on the path.
+"""The entry point of the script `kschedd`, and of `python -m kschedd` if the script is not on the path.
 
-Imports next to nothing before `main` runs, so that Ctrl-C while the modules are imported ends in words, too.
+Imports almost nothing before `main` runs, so that Ctrl-C during the imports also ends with a message.
 """
 
 import gc
@@ -8,7 +8,7 @@ import os
 import sys
 
 _INTERRUPTED = 130
-_YOUNG = 20_000  # objects made until the collector looks at them: what modules make as they are imported stays
+_YOUNG = 20_000  # number of created objects that triggers a collection: most objects that imports create are long-lived
 
 
 def main() -> int:
@@ -23,7 +23,7 @@ def main() -> int:
             sys.stderr.write("interrupted\n")
         return _INTERRUPTED
     finally:
-        gc.freeze()  # the process ends: what refers to itself is left as it is, where Python would take it apart
+        gc.freeze()  # the process ends: the collector need not free the remaining reference cycles
 
 
 if __name__ == "__main__":

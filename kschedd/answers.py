@@ -1,10 +1,10 @@
-"""Answers as attrs classes: one class defines the data sent, its shape in METHODS.md and the check of answers.
+"""Answers as attrs classes: one class defines the data sent, its shape in METHODS.md and the validation of answers.
 
-The type of a field gives its shape, an annotation its meaning: `node: Annotated[str | None, "null: it got none"]`. For
-the items of a list and the keys of a map, the annotation is a label: with `NodeName = Annotated[str, "node"]`, a list
-of node names is shown as `[node]`, and a map keyed by node name as `{NODE: ...}`. A field with the value `ABSENT` is
-omitted. A field whose key is a Python keyword ends in `_`, which is not part of the key. An answer is a class, a list
-of one, or a union of classes.
+The type of a field gives its shape, and an annotation gives its meaning: `node: Annotated[str | None, "null: it got
+none"]`. For the items of a list and the keys of a map, the annotation is a label: with `NodeName = Annotated[str,
+"node"]`, a list of node names is shown as `[node]`, and a map keyed by node name as `{NODE: ...}`. A field with the
+value `ABSENT` is omitted. A field whose key is a Python keyword ends in `_`, which is not part of the key. An answer is
+a class, a list of a class, or a union of classes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _EXPECTED: Mapping[Any, str] = {str: "text", int: "an integer", float: "a number
 
 
 class Absent(Enum):
-    """The value of a field that an answer does not have."""
+    """The value of a field that is absent from an answer."""
 
     ABSENT = "absent"
 
@@ -33,14 +33,14 @@ ABSENT: Final = Absent.ABSENT
 
 
 def shape(answer: type) -> str:
-    """Return the shape of an answer as METHODS.md has it: `{pod, reserved: {node, plugins: [plugin]}}`."""
+    """Return the shape of an answer in the notation of METHODS.md: `{pod, reserved: {node, plugins: [plugin]}}`."""
     found = _shape(answer)
     assert found, f"{answer} is no attrs class"
     return found
 
 
 def returned(answer: Any) -> str:
-    """Return the documentation of an answer: its type, and whether it is a sequence."""
+    """Return the documentation of an answer: its type, and whether the answer is a sequence."""
     if answer is Any:
         return "Any value"
     if _is(answer, Sequence):
@@ -50,7 +50,7 @@ def returned(answer: Any) -> str:
 
 
 def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the fields of an answer that have a meaning of their own, each with its path."""
+    """Yield the fields of an answer that have an annotated meaning, each with its path."""
     known: set[tuple[str, str]] = set()
     for each in _classes(_class_in(answer) or answer):
         for name, kind in _hints(each).items():
@@ -62,13 +62,13 @@ def meanings(answer: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def _classes(answer: Any) -> Sequence[Any]:
-    """Return the attrs classes of which an answer is one."""
+    """Return the attrs classes that an answer may have."""
     return [each for each in get_args(answer) or (answer,) if _is_class(each)]
 
 
 @attrs.define(eq=False)
 class AnswerError(KscheddError, rpc_code="invalid"):
-    """A message that is not an answer of the class that it is read as."""
+    """An error for a message that does not fit the class of the expected answer."""
 
     where: str
     why: str
@@ -78,9 +78,9 @@ class AnswerError(KscheddError, rpc_code="invalid"):
 
 
 def read(kind: Any, value: Any, where: str = "answer") -> Any:
-    """Return the answer, of this class or type, that `plain` made the value of. Raises AnswerError.
+    """Return the answer of this class or type from its plain value, as `plain` returns it. Raises AnswerError.
 
-    An instance of the class is returned as it is. Keys that the class does not have are ignored: a newer daemon may
+    An instance of the class is returned unchanged. Keys that the class does not have are ignored: a newer daemon may
     send more.
     """
     if get_origin(kind) is Annotated:
@@ -133,18 +133,18 @@ def _no_such(where: str, expected: str, value: Any) -> AnswerError:
 
 
 def plain(value: Any) -> Any:
-    """Return the answer in maps, lists and values that have a form in JSON; parts that are shared stay shared."""
+    """Return the answer as maps, lists and values that JSON can represent; shared parts stay shared."""
     return _plain(value, {})
 
 
 def fields_of(value: object) -> dict[str, Any]:
-    """Return the fields of an attrs instance, as they are, without absent ones."""
+    """Return the fields of an attrs instance unchanged, without absent fields."""
     kind: Any = type(value)
     return {key: found for name, key in _names(kind) if (found := getattr(value, name)) is not ABSENT}
 
 
 def extended(kind: Callable[..., A], known: attrs.AttrsInstance, **more: Any) -> A:
-    """Return an answer that has the fields of a known one and these."""
+    """Return an answer with the fields of an existing answer and these fields."""
     return kind(**attrs.asdict(known, recurse=False), **more)
 
 
@@ -180,7 +180,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _shape(kind: Any) -> str:
-    """Return the shape of values of a type; "" for texts, numbers and what may be anything."""
+    """Return the shape of a type's values; "" for texts, numbers and values of any type."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         hints = _hints(kind)
@@ -199,7 +199,7 @@ def _is_class(kind: Any) -> bool:
 
 
 def _class_in(kind: Any) -> type | None:
-    """Return the attrs class of a type, or of the items of a list or a map of it."""
+    """Return the attrs class of a type, or of the items if the type is a list or a map."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         found: type = kind

@@ -1,6 +1,6 @@
-"""Child processes of the daemon: each runs a module of kschedd in Python, at the other end of a pipe.
+"""Child processes of the daemon: each child runs a module of kschedd in Python and has one end of a pipe to the daemon.
 
-A child has the daemon's module search path, without the working directory. It has a process group of its own, so
+A child has the daemon's module search path, without the working directory. A child has a separate process group, so
 signals from the terminal do not reach it.
 """
 

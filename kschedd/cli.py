@@ -1,7 +1,7 @@
 """`kschedd`: the command line. Verbs call a running daemon; the other commands run in this process.
 
-Verbs must start quickly, so each command imports its modules when it is called: `get` imports neither Trio nor numpy.
-Exit status: 0 success or yes, 1 failure or no, 2 wrong usage or unusable input, 130 after Ctrl-C.
+Verbs must start quickly, so each command imports its modules when the command is called: `get` imports neither Trio nor
+numpy. Exit status: 0 success or yes, 1 failure or no, 2 wrong usage or unusable input, 130 after Ctrl-C.
 """
 
 import argparse
@@ -24,7 +24,7 @@ FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 #: errors of a write to a full disk, a closed stream or a terminal that has disconnected
 _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO})
 
-#: commands with a module of their own, which offers `add_parser(subparsers)`
+#: commands with a separate module, which provides `add_parser(subparsers)`
 MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "demo": (
         "kschedd.commands.demo",
@@ -107,7 +107,7 @@ def _set_encoding() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Reopen standard streams that the caller closed, on a descriptor whose use fails like that of a closed one.
+    """Reopen standard streams that the caller closed, on a descriptor that fails like a closed one.
 
     Otherwise the next file opened would get the descriptor number, and output would go into that file. Standard error
     goes to /dev/null instead: an error message without a reader is not a failure.
@@ -180,9 +180,10 @@ def _run(words: list[str]) -> int:
 
 
 def _is_verb(words: Sequence[str]) -> bool:
-    """Return whether a command with a module of its own is meant as the verb of that name.
+    """Return whether the first word of a command that has its own module means the verb with the same name.
 
-    `run` is kubectl's with an image, which the daemon has no flag for. `plugin list` and others need a daemon.
+    `run --image` is kubectl's verb `run`, because the daemon's command has no flag `--image`. `plugin list` and others
+    need a daemon.
     """
     flags = words[: words.index("--")] if "--" in words else words
     if words[0] == "plugin":
@@ -227,13 +228,13 @@ def _usage(why: str) -> Exception:
 
 
 class _Parser(NotingParser):
-    """Parser of a command that has its own module. Flags are written out, as those of verbs."""
+    """Parser of a command that has its own module. Flags must be given in full, like the flags of verbs."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Report unknown flags by the parser of the subcommand, which knows the others."""
+        """Report unknown flags by the parser of the subcommand, which defines the other flags."""
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -250,7 +251,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
     """Run a command that has its own module. --socket is passed on to the commands that accept it."""
     from kschedd.garbage_collection import collection_postponed
 
-    with collection_postponed():  # nothing of what is imported is garbage: a tenth of the time otherwise
+    with collection_postponed():  # no imported object is garbage; collections would take a tenth of the time
         module = importlib.import_module(MOUNTED[words[0]][0])
     parser = _Parser(prog="kschedd")
     subparsers = parser.add_subparsers(required=True, parser_class=_Parser)
@@ -343,7 +344,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 
 
 def _of_file(method: str, named: Mapping[str, Any]) -> Any:
-    """Return the result of a method on files, without a daemon."""
+    """Return the result of a method that reads files, without a daemon."""
     if method == "capacity.compare":
         from kschedd.commands.compare import answer
 
@@ -381,7 +382,7 @@ def _client(socket: str | None) -> Any:
 
 
 def _summaries() -> dict[str, str]:
-    """Return the summary of each command as a user types its first word."""
+    """Return the summary of each command by the command's first word."""
     from kschedd.verbs.table import GROUPS, VERBS
 
     verbs = {verb.name: verb.summary for verb in VERBS if not verb.whole}

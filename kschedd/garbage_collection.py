@@ -1,15 +1,16 @@
-"""The schedule of the cyclic garbage collector. It runs seldom, since this program rarely forms reference cycles.
+"""The schedule of the cyclic garbage collector. The collector runs rarely, since this program rarely forms reference cycles.
 
-A collection of young objects takes about 0.3 us per object, but traverses everything that they refer to. A new copy of
-a map of 50,000 pods costs 10 ms or more, twice, and stops all threads meanwhile. Such copies are therefore made while
-collection is postponed. They are old objects afterwards, which only a full collection traverses.
+A collection of young objects takes about 0.3 us per object, but traverses everything to which they refer. Collecting
+after a new copy of a map of 50,000 pods takes 10 ms or more, twice, and stops all threads meanwhile. Such copies are
+therefore made while collection is postponed. The copies are old objects afterwards, which only a full collection
+traverses.
 
 A full collection takes 0.5 us per object, 100 ms and more in a large cluster. A program that ends soon rarely needs
-one. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one. It traverses all
-objects only if many were created since the last full collection, and if the collection takes less than a five-hundredth
-of the elapsed time, or a fiftieth of the idle time. A full collection frees long-lived reference cycles. There are few:
-requests and pods form none, and a discarded fork is taken apart. If a collection of young objects finds hardly any
-garbage, the next young objects are excluded without being traversed.
+one. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one. The daemon
+traverses all objects only if many were created since the last full collection, and if the collection takes less than a
+five-hundredth of the elapsed time, or a fiftieth of the idle time. A full collection frees long-lived reference cycles.
+There are few long-lived reference cycles: requests and pods form none, and a discarded fork is taken apart. If a
+collection of young objects finds hardly any garbage, the next young objects are excluded without being traversed.
 """
 
 import gc
@@ -22,29 +23,31 @@ from typing import Literal
 import attrs
 
 _lock = threading.Lock()
-_postponing = 0  # number of threads and tasks that postpone collection now; guarded by `_lock`, like the next one
+_postponing = 0  # number of threads and tasks that postpone collection now; guarded by `_lock`, like `_passed_over`
 _was_on = True  # before the first of them
 _passed_over = 0  # created objects that the collector no longer counts, because its lists were joined
 _YOUNG, _MIDDLE, _OLD = 4_000, -1, 300
-_DUE = _YOUNG * _OLD  # objects made beyond those freed, for a full collection
-_UNLOOKED = 7  # portions after one with hardly any garbage
-_HARDLY_ANY = 0.01  # of the objects of a portion
-_ALL = 300_000  # objects made beyond those freed, after which it looks at everything
-_SHARE = 0.002  # of its time that this may take while it is busy
+_DUE = _YOUNG * _OLD  # number of objects created minus objects freed that triggers a full collection
+_UNLOOKED = 7  # number of portions that are skipped after a portion with hardly any garbage
+_HARDLY_ANY = 0.01  # share of a portion's objects
+_ALL = 300_000  # number of objects created minus objects freed after which all objects are traversed
+_SHARE = 0.002  # share of the elapsed time that full collections may take while the process is busy
 _IDLE_SHARE = 0.02  # of the idle time, because a request may arrive
-_OBJECT_S = 5e-7  # what it takes for each object, until it is known
+_OBJECT_S = 5e-7  # initial estimate of the seconds per object, until it has been measured
 LOOK_S = 1.0
-_IDLE = 0.2  # of a core: it has little to do
+_IDLE = 0.2  # share of a core below which the process counts as nearly idle
 
 
 def tune_gc() -> None:
-    """Collect young objects in small portions, old ones rarely.
+    """Collect young objects in small portions, and old objects rarely.
 
-    Nearly all objects of a pod stay, so a portion takes the longer the larger it is, and everybody waits meanwhile: for
-    10,000 objects 6 to 9 ms on a busy machine. What has stayed once stays, too, so there is no middle generation: -1
-    makes every portion old at once, where others would be looked at a second time, three of them together. Old ones are
-    looked at when some 1,200,000 objects more were made than freed, and Python sees to it that they are a quarter more
-    than they were the last time.
+    Nearly all objects of a pod stay alive, so a larger portion takes longer, and all threads wait meanwhile: 10,000
+    objects take 6 to 9 ms on a busy machine.
+
+    Objects that survive one collection usually stay alive, so there is no middle generation: -1 makes every portion old
+    immediately. Otherwise three portions together would be traversed a second time. Old objects are traversed when about
+    1,200,000 more objects were created than freed; Python also requires that their number has grown by a quarter since
+    the last time.
     """
     gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
 
@@ -59,12 +62,12 @@ def freeze_present() -> None:
     """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
     gc.collect()
     gc.freeze()
-    gc.collect()  # of nothing: by how many are left the collector judges when the next one is worth its while
+    gc.collect()  # collects nothing; the collector uses the number of remaining objects to schedule the next collection
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Without garbage collection; what is there at the end is excluded from it.
+    """Pause garbage collection; objects that exist at the end are excluded from collection.
 
     For reading a dump at the start: the collector would traverse everything that was read so far again and again.
     """
@@ -80,11 +83,11 @@ def collection_paused() -> Iterator[None]:
 
 @contextmanager
 def collection_postponed() -> Iterator[None]:
-    """Without garbage collection, in all threads; at the end all that is there are old objects.
+    """Postpone garbage collection in all threads; all objects that exist at the end become old.
 
-    For making large copies while others go on. It may be entered by several at a time. In a daemon that has
-    `FullCollections` they are excluded at once. Else what `freeze_gc` has excluded is included again: the next full
-    collection, should there be one, takes that much longer.
+    Used to make large copies while other threads continue. Several threads and tasks may enter this context at a time.
+    In a daemon that has `FullCollections`, the old objects are excluded immediately. Otherwise, the objects that
+    `freeze_gc` has excluded are included again, so the next full collection, if any, takes longer.
     """
     global _postponing, _was_on
     due = False
@@ -107,7 +110,7 @@ def collection_postponed() -> Iterator[None]:
 
 
 def _all_made_old() -> bool:
-    """Make all present objects old, and return whether that calls for a full collection."""
+    """Make all existing objects old, and return whether a full collection is then due."""
     global _passed_over
     young, _, old = gc.get_count()
     made = young + _YOUNG * old
@@ -127,18 +130,18 @@ def _all_made_old() -> bool:
 class FullCollections:
     """Control of full garbage collections in a daemon; see the module.
 
-    A daemon enters it after loading its initial objects, and then calls `look` now and then. If several daemons run in
-    one process, as in tests, only the first one controls collection.
+    A daemon enters this context after loading its initial objects, and then calls `look` regularly. If several daemons
+    run in one process, as in tests, only the first one controls collection.
     """
 
     cpu_s: Callable[[], float] = time.process_time
-    made: int = attrs.field(default=0, init=False)  # objects beyond those freed, since everything was looked at
-    _unlooked: int = attrs.field(default=0, init=False)  # so many portions of young objects are not to be looked at
+    made: int = attrs.field(default=0, init=False)  # objects created minus objects freed since the last full collection
+    _unlooked: int = attrs.field(default=0, init=False)  # portions of young objects still to be skipped
     _ended_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`
     _took_s: float = attrs.field(default=0.0, init=False)
-    looked_at: int = attrs.field(default=0, init=False)  # number of objects at that time
-    _used_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`, at the last look
-    _idle_s: float = attrs.field(default=0.0, init=False)  # for so long there has been little to do
+    looked_at: int = attrs.field(default=0, init=False)  # number of objects at the last full collection
+    _used_s: float = attrs.field(default=0.0, init=False)  # value of `cpu_s` at the last call of `look`
+    _idle_s: float = attrs.field(default=0.0, init=False)  # seconds for which the process has been nearly idle
     _thresholds: tuple[int, int, int] = attrs.field(default=(0, 0, 0), init=False)
 
     def __enter__(self) -> "FullCollections":
@@ -147,7 +150,7 @@ class FullCollections:
             return self
         self._thresholds = gc.get_threshold()
         tune_gc()
-        gc.freeze()  # what it begins with is in use, and to look at that would take as long as to read it has
+        gc.freeze()  # the initial objects are in use, and traversing them would take as long as loading them did
         self.looked_at = gc.get_freeze_count()
         self._ended_s, self._took_s = self.cpu_s(), self.looked_at * _OBJECT_S
         gc.callbacks.append(self._collected)
@@ -164,7 +167,7 @@ class FullCollections:
         gc.unfreeze()
 
     def look(self) -> None:
-        """Look at everything when that is due. To be called every LOOK_S."""
+        """Run a full collection if it is due. Call this method every LOOK_S seconds."""
         used_s = self.cpu_s()
         self._idle_s = self._idle_s + LOOK_S if used_s - self._used_s < _IDLE * LOOK_S else 0.0
         if self.due(self._idle_s) and gc.isenabled():
@@ -172,7 +175,7 @@ class FullCollections:
         self._used_s = self.cpu_s()
 
     def due(self, idle_s: float) -> bool:
-        """Return whether a full collection is due after this long with little to do."""
+        """Return whether a full collection is due after the process has been nearly idle for this time."""
         if self.made < max(_ALL, self.looked_at // 4):
             return False
         would_take_s = self._took_s * (1 + self.made / max(self.looked_at, 1))
@@ -196,7 +199,7 @@ class FullCollections:
                 self._unlooked = _UNLOOKED
             gc.freeze()
         elif self._unlooked:
-            gc.freeze()  # nothing is left for this collection to look at
+            gc.freeze()  # this collection has no objects left to traverse
 
 
 _full: FullCollections | None = None  # of this process

@@ -28,9 +28,9 @@ def manifest_files(path: Path) -> list[Path]:
 
 
 def open_input(path: Path, *, pipes: bool) -> BinaryIO:
-    """Open a file for reading; with `pipes` a pipe is accepted, and its writer is waited for.
+    """Open a file for reading; with `pipes`, a pipe is accepted, and the call waits for the pipe's writer.
 
-    Raises OSError, with a text in `strerror`, also for anything that is neither a file nor such a pipe.
+    Raises OSError, with a text in `strerror`, also if the path is neither a file nor an accepted pipe.
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "no file has a null character in its name")

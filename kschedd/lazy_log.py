@@ -1,6 +1,6 @@
-"""Loggers that import structlog with their first line: that takes a tenth of the start of a program without a log.
+"""Loggers that import structlog with their first line: the import takes a tenth of the start-up time.
 
-For modules that a cluster in process imports as well as the daemon.
+Used by modules that both the daemon and a cluster in the caller's process import.
 """
 
 from typing import Any

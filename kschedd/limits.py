@@ -1,7 +1,7 @@
-"""All limits of the daemon: the purpose of each, its default and its present value.
+"""All limits of the daemon: the purpose of each limit, its default and its current value.
 
-Everything that is kept for clients, or that grows over time, has a bound in this table. `kschedd run --limit
-NAME=N` sets one; `daemon.limits` returns how much of each is in use. Pure values.
+Everything that is stored for clients, or that grows over time, has a bound in this table. `kschedd run --limit NAME=N`
+sets a limit; `daemon.limits` returns the current use of each limit. Pure values.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from kschedd.errors import KscheddError
 
 @attrs.frozen
 class Bound:
-    """`unit`: "" for a count. `reached`: what happens then."""
+    """`unit`: "" for a count. `reached`: the effect of reaching the limit."""
 
     name: str
     default: int
@@ -28,7 +28,7 @@ class Bound:
 _MIB: Final = 1 << 20
 MAX_REQUEST_BYTES: Final = 3 * _MIB
 """The default maximum size of a request body, that of kube-apiserver (MaxRequestBodyBytes)."""
-_MOST_DIGITS: Final = 18  # of a limit; `int` raises its own error for more than 4,300
+_MOST_DIGITS: Final = 18  # maximum number of digits of a limit; `int` raises a different error for more than 4,300
 _DROPPED: Final = "the oldest is dropped"
 
 BOUNDS: Final[Mapping[str, Bound]] = {
@@ -150,7 +150,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
 
 @attrs.define(eq=False)
 class UnknownLimit(KscheddError):
-    """An unknown limit, or a value out of its range."""
+    """An error for an unknown limit, or for a value out of its range."""
 
     why: str
 
@@ -160,7 +160,7 @@ class UnknownLimit(KscheddError):
 
 @attrs.frozen
 class DaemonLimits:
-    """The values of the limits; those not in `changed` have their default."""
+    """The values of the limits; limits that are not in `changed` have their default."""
 
     changed: Mapping[str, int] = attrs.field(factory=dict)
 
@@ -169,7 +169,7 @@ class DaemonLimits:
 
 
 def read_limits(texts: Iterable[str]) -> DaemonLimits:
-    """Return the limits of texts `NAME=N`. Raises UnknownLimit."""
+    """Return the limits in texts of the form `NAME=N`. Raises UnknownLimit."""
     changed = {}
     for text in texts:
         name, _, number = text.partition("=")

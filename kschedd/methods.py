@@ -49,7 +49,7 @@ from kschedd.service.table import Method
 def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
     """Return the methods, in the order of METHODS.md."""
     forks = Forks()
-    if daemon is not None:  # as where the methods are only described
+    if daemon is not None:  # None if the methods are only described
         limits = daemon.limits
         forks = Forks(limits["forks"], limits["forks-of-readers"], limits["forks-of-one-reader"])
         daemon.usage["forks"] = forks.used
@@ -64,7 +64,7 @@ def daemon_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]
 
 
 def cluster_methods(cluster: ClusterBackend, daemon: DaemonState) -> list[Method]:
-    """Return the methods that forks serve as well."""
+    """Return the methods that forks serve, too."""
     return [
         *DaemonMethods(cluster, daemon).table(),
         *ReadingMethods(cluster).table(),

@@ -2,10 +2,10 @@
 
 Each component that handles objects one by one (a controller, the scheduler cache, the queue) owns a `FaultLedger` and
 runs the work on each object through it. An exception is recorded under the object's name and logged, once for each
-reason; the work is retried with exponential backoff, and whenever the object is handled
-again for another reason. Once the work succeeds, the record is removed.
+reason. The work is retried with exponential backoff, and whenever the object is handled again for another reason. Once
+the work succeeds, the record is removed.
 
-So the work must be idempotent: it looks the object up by its name, and does nothing where the object is deleted.
+So the work must be idempotent: it looks up the object by name, and does nothing if the object was deleted.
 
 Owns the faults of its component. Ends: never by itself. Source of the backoff: client-go v1.34, util/workqueue
 (ItemExponentialFailureRateLimiter), with bounds suited to interactive use.
@@ -36,7 +36,7 @@ _OURS: Final = str(Path(__file__).parent)
 
 @attrs.frozen
 class ObjectRef:
-    """Reference to an object: the namespace of a cluster-scoped one is ""."""
+    """A reference to an object; the namespace of a cluster-scoped object is ""."""
 
     kind: str
     namespace: str
@@ -70,7 +70,8 @@ class FaultLedger(Generic[R]):
 
     def __init__(self, component: str) -> None:
         self.component = component
-        # Public for reading: its truth is checked for every event, and a `__len__` costs a call each time.
+        # Public for reading: its truth value is tested for every event, and a `__len__` method would cost a call each
+        # time.
         self.by_object: dict[tuple[ObjectRef, str], ObjectFault] = {}
         self._retries: dict[tuple[ObjectRef, str], _Retry[R]] = {}
         self._heap: list[tuple[float, int, tuple[ObjectRef, str]]] = []
@@ -86,7 +87,7 @@ class FaultLedger(Generic[R]):
         """
         try:
             result = work(now)
-        except Exception as fault:  # the object's: see the module
+        except Exception as fault:  # the fault of the object: see the module docstring
             self.note(ref, work, fault, now, step)
             return None
         if self.by_object:
@@ -117,7 +118,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "Generator[None, None, list[W]]":
-        """Yield between parts of the same work, for long sequences of keys; return what `each` returns."""
+        """Process a long sequence of keys like `each`, but yield between parts; return what `each` returns."""
         results: list[W] = []
         for some in in_parts(keys, _PART):
             results += self.each(kind, some, work, now, step)
@@ -130,7 +131,7 @@ class FaultLedger(Generic[R]):
         """Run work that is done in steps; otherwise like `run`."""
         try:
             result = yield from work(now)
-        except Exception as fault:  # the object's: see the module
+        except Exception as fault:  # the fault of the object: see the module docstring
             self.note(ref, partial(_at_once, work), fault, now, step)
             return None
         if self.by_object:
@@ -173,7 +174,7 @@ class FaultLedger(Generic[R]):
             _log.error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
 
     def strike_off(self, ref: ObjectRef, step: str = "") -> None:
-        """Remove the fault of an object that was handled without a fault, or is gone."""
+        """Remove the fault of an object that was handled successfully, or no longer exists."""
         if self.by_object.pop((ref, step), None) is not None:
             self._retries.pop((ref, step), None)
             _log.info("object_recovered", component=self.component, object=str(ref))
@@ -188,7 +189,7 @@ class FaultLedger(Generic[R]):
         return None
 
     def retry(self, now: float) -> list[R]:
-        """Run the retries that are due; returns the results of those that succeeded."""
+        """Run the retries that are due; return the results of the successful retries."""
         results: list[R] = []
         while (at := self.next_retry) is not None and at <= now:
             ref, step = heapq.heappop(self._heap)[2]
@@ -199,7 +200,7 @@ class FaultLedger(Generic[R]):
         return results
 
     def faults(self) -> list[ObjectFault]:
-        """All that is wrong now, in the order in which it was noted."""
+        """All current faults, in the order in which they were recorded."""
         return [attrs.evolve(fault) for fault in self.by_object.values()]
 
 

@@ -6,9 +6,9 @@ The names in `__all__` are stable: a name is removed only after a release that d
 quantities, and raises `QuantityError`; `spread_matcher(namespace, parse_label_selector(...))` checks
 `cluster.counts.matching` for counts of pods, which it keeps.
 
-A plugin is a class with a `name` that has the methods of one of the Protocols here; no base class. The optional
-attributes that save calls are in `kschedd.framework.fast_path`; `kschedd.testing.rules` checks
-a plugin against their rules.
+A plugin is a class with a `name` that has the methods of one of the Protocols here; it needs no base class. The
+optional attributes that save calls are in `kschedd.framework.fast_path`; `kschedd.testing.rules` checks a plugin
+against their rules.
 """
 
 from kschedd.api.nodes import Node

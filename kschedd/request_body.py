@@ -1,4 +1,4 @@
-"""RequestBody: the body of an httpx request that leaves nothing behind when the request fails."""
+"""RequestBody: the body of an httpx request that leaves no open generator when the request fails."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,10 +8,10 @@ import httpx
 
 @attrs.frozen(eq=False)
 class RequestBody(httpx.AsyncByteStream):
-    """A body that is sent part by part, as often as redirects ask for it.
+    """A body that is sent part by part, and again for each redirect that requires it.
 
     httpx's own bodies are asynchronous generators. httpcore does not close them when a request fails while its body is
-    sent, and Trio then warns of a generator that was left to the garbage collector.
+    sent. Trio then warns of a generator that was left to the garbage collector.
     """
 
     parts: Sequence[bytes]

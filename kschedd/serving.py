@@ -1,8 +1,8 @@
-"""The daemon as a program: a cluster with its socket and other doors, from its options until it is stopped.
+"""The daemon as a program: a cluster with its socket and other endpoints, from reading the options to shutdown.
 
-`run_daemon` reads the options, locks the state directory, opens the doors, starts the cluster (`kschedd.daemon`), and
-serves until SIGTERM, SIGINT or `daemon.stop`. SIGHUP has files read again. A bug in any actor ends up here: it is
-logged with its traceback, and the exit status says so.
+`run_daemon` reads the options, locks the state directory, opens the endpoints, starts the cluster (`kschedd.daemon`),
+and serves until SIGTERM, SIGINT or `daemon.stop`. On SIGHUP, the daemon reads its files again. A bug in any actor is
+handled here: it is logged with its traceback, and the exit status is `BUG`.
 """
 
 import os
@@ -73,7 +73,7 @@ BUG = 70  # exit status: internal software error, EX_SOFTWARE in sysexits.h
 
 
 async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> int:
-    """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path once it serves.
+    """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path once the daemon serves.
 
     Raises KscheddError for faults in options, configuration, plugins, state or socket.
     """
@@ -100,15 +100,15 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
 
 @attrs.define(eq=False)
 class _Orders:
-    """The orders that signals gave to the process, also before it serves.
+    """The orders that signals gave to the process, also before the daemon serves.
 
-    They are to `stop`, at once if `clients` is cancelled, or to `reload` its files.
+    The orders are to `stop`, immediately if `clients` is cancelled, or to `reload` its files.
     """
 
     stop: trio.Event = attrs.field(factory=trio.Event)
     reload: trio.Event = attrs.field(factory=trio.Event)
     clients: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    connecting: trio.CancelScope = attrs.field(factory=trio.CancelScope)  # while credentials for a server are got
+    connecting: trio.CancelScope = attrs.field(factory=trio.CancelScope)  # credentials for a server are being obtained
 
     def notify(self, number: signal.Signals, count: int) -> None:
         log.info("signal", name=number.name)
@@ -129,7 +129,7 @@ async def _serve(
     state: LockedStateDir | None,
     task_status: trio.TaskStatus[Path],
 ) -> None:
-    """Open all that the daemon has, in an order in which whatever is refused is refused before anything is begun."""
+    """Open all resources of the daemon; everything that may be rejected is checked before any work begins."""
     path, limits, orders = (options.socket or default_socket_path()).absolute(), options.limits, _Orders()
     async with AsyncExitStack() as opened:
         opened.enter_context(heeded(orders.notify, orders.read_again))  # until the journal is closed
@@ -291,7 +291,7 @@ def _server(
 
 @attrs.frozen(eq=False)
 class _Running:
-    """The daemon once all is open: it serves until it is told to stop, and then as long as its clients are given."""
+    """The daemon after all resources are open: it serves until it is stopped, and then gives clients time to finish."""
 
     _orders: _Orders
     _cluster: LiveCluster
@@ -335,7 +335,10 @@ class _Running:
         )
 
     async def _begin(self, nursery: trio.Nursery, started: Callable[[], None]) -> None:
-        """Fill the mirror, which can be queried and stopped meanwhile. Raises LiveError if that fails."""
+        """Fill the mirror; meanwhile the daemon can be queried and stopped.
+
+        Raises LiveError if filling the mirror fails.
+        """
         if self._mirror is not None:
             await nursery.start(self._mirror.run, name="mirror")
         if self._remote_cluster is not None:
@@ -366,7 +369,7 @@ class _Running:
 
 
 async def _alive(cluster: LiveCluster) -> None:
-    """Return once the actors on which all others depend have answered."""
+    """Return after the actors on which all others depend have answered."""
     await cluster.store.do(lambda store: store.version)
     await cluster.scheduler.query(lambda owner: owner.working)
 

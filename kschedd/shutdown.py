@@ -1,14 +1,16 @@
 """Signals that stop the daemon, and the deadline of a stop.
 
-SIGTERM, SIGINT and a closed terminal (SIGHUP, unless under nohup) stop it in order; a second signal stops it at once,
-and ends requests in progress. A SIGHUP while the terminal is open, or without a terminal, reloads files instead.
+SIGTERM, SIGINT and a closed terminal (SIGHUP, unless under nohup) stop the daemon in order. A second signal stops it
+immediately, and ends requests in progress. A SIGHUP while the terminal is open, or without a terminal, reloads the
+daemon's files instead.
 
 A stop in order may take long if a plugin or a disk hangs, because a thread or a blocked loop cannot be stopped. So each
-signal, and `daemon.stop`, sets a deadline after which the process exits as it stands, with the tracebacks of all
-threads on standard error; what was answered is in the journal by then. The deadline is kept by a thread that needs no
-Python (`faulthandler`), so it holds while Python code hangs, too.
+signal, and `daemon.stop`, sets a deadline after which the process exits immediately, with the tracebacks of all threads
+on standard error; all acknowledged writes are in the journal by then. A thread that needs no Python enforces the
+deadline (`faulthandler`), so the deadline also applies while Python code hangs.
 
-Owns: the handlers of these signals while they are `heeded`.  Ends: with the context, which puts them back.
+Owns: the handlers of these signals while they are `heeded`. Ends: with the context, which restores the previous
+handlers.
 """
 
 import faulthandler
@@ -29,7 +31,7 @@ _STANDARD_ERROR: Final = 2
 
 
 def end_within(seconds: float) -> None:
-    """Exit with status 1 after so long, unless it is lifted or set anew."""
+    """Exit with status 1 after this time, unless the deadline is lifted or set again."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=_STANDARD_ERROR)
 
 
@@ -58,7 +60,7 @@ def heeded(notify: Callable[[signal.Signals, int], None], reload: Callable[[], N
         try:
             loop.run_sync_soon(notify, signal.Signals(number), count)
         except trio.RunFinishedError:
-            end_within(AT_ONCE_S)  # Trio is done, and something keeps the process
+            end_within(AT_ONCE_S)  # Trio has ended, and something keeps the process alive
 
     heeded = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

@@ -1,8 +1,8 @@
-"""Notifications to systemd: the daemon is ready, reloads, stops, and is alive.
+"""Notifications to systemd: the daemon is ready, reloads, stops, or is alive.
 
-Each is a datagram to the socket in $NOTIFY_SOCKET, as sd_notify(3) describes; without that variable nothing is sent.
-The watchdog is notified only after the daemon has answered a request, so that a daemon whose actors hang is restarted.
-Never raises: a notification that cannot be sent is dropped.
+Each notification is a datagram to the socket in $NOTIFY_SOCKET, as sd_notify(3) describes; without that variable,
+nothing is sent. The watchdog is notified only after the daemon has answered a request, so that a daemon whose actors
+hang is restarted. Never raises: a notification that cannot be sent is dropped.
 """
 
 import socket
@@ -19,14 +19,14 @@ STOPPING: Final = "STOPPING=1"
 
 @attrs.frozen
 class ServiceManager:
-    """`address`: where it listens, "" where there is none; `watchdog_s`: how often it wants to hear, 0 for never."""
+    """`address`: systemd's socket, "" if there is none; `watchdog_s`: the watchdog interval, 0 for no watchdog."""
 
     address: str = ""
     watchdog_s: float = 0.0
 
     @classmethod
     def of(cls, environment: Mapping[str, str], pid: int) -> "ServiceManager":
-        """Return the notifier that the environment names."""
+        """Return the notifier that the environment specifies."""
         usec, whose = environment.get("WATCHDOG_USEC", ""), environment.get("WATCHDOG_PID", "")
         meant = usec.isascii() and usec.isdigit() and whose in ("", str(pid))
         return cls(environment.get("NOTIFY_SOCKET", ""), int(usec) / 1e6 if meant else 0.0)
@@ -47,7 +47,7 @@ class ServiceManager:
         self.tell("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")
 
     async def watchdog(self, alive: Callable[[], Awaitable[object]]) -> None:
-        """Tell it that the daemon is alive, twice as often as it wants to hear, as long as `alive` returns."""
+        """Notify systemd that the daemon is alive, twice per watchdog interval, as long as `alive` returns."""
         if not self.address or not self.watchdog_s:
             return
         while True:

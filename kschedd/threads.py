@@ -1,7 +1,7 @@
-"""Threads behind a narrow Protocol: callers run work in a thread with `in_thread`.
+"""Threads behind a narrow Protocol: callers use `in_thread` to run work in a thread.
 
-A Trio run has one `Threads`: Trio's own, unless `use_threads` has named another. A simulation runs the work on the
-event loop, after a delay of virtual time, so that the order of everything follows from its seed.
+A Trio run has one `Threads`: Trio's own threads, unless `use_threads` has set other threads. A simulation runs the work
+on the event loop, after a delay of virtual time, so that the seed determines the order of all work.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ class Threads(Protocol):
     async def run(
         self, work: Callable[[], T], /, *, abandon_on_cancel: bool, limiter: trio.CapacityLimiter | None
     ) -> T:
-        """Return or raise what `work` does; see trio.to_thread.run_sync."""
+        """Return the result of `work` or raise its exception; see trio.to_thread.run_sync."""
 
 
 class TrioThreads:
@@ -28,7 +28,7 @@ _THREADS: Final = trio.lowlevel.RunVar[Threads]("threads", TrioThreads())
 
 
 def use_threads(threads: Threads) -> None:
-    """For the rest of this Trio run."""
+    """Use these threads for the rest of this Trio run."""
     _THREADS.set(threads)
 
 

@@ -1,8 +1,8 @@
 """Immutable values on the hot path, several of which are created for every pod: cheap alternatives to `attrs.frozen`.
 
-`attrs.frozen` refuses assignments at run time; to do so it sets every field through `object.__setattr__`, which makes
-construction four times as expensive (a Pod: 1.3 us instead of 0.3). A pod's path through the daemon creates some twenty
-such objects. So `value` classes are frozen for the type checker only.
+`attrs.frozen` rejects assignments at run time. It therefore sets every field through `object.__setattr__`, which makes
+construction four times as expensive (a Pod: 1.3 us instead of 0.3). The processing of one pod in the daemon creates
+about twenty such objects. So `value` classes are frozen for the type checker only.
 
 `FrozenDict` and `FrozenList` are the read-only maps and lists given to out-of-tree plugins.
 """
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def as_map(value: object) -> Mapping[str, Any]:
-    """Return a map as it is, and an empty one for anything else: for fields that are not validated yet."""
+    """Return a map unchanged, and an empty map for any other value; used for fields that are not validated yet."""
     return value if isinstance(value, dict | Mapping) else {}
 
 
@@ -40,7 +40,7 @@ else:
             return lambda decorated: fast_frozen(decorated, eq=eq)
         made = attrs.define(cls, eq=eq, unsafe_hash=eq, repr=False)
         if "__repr__" not in vars(cls):
-            made.__repr__ = _shown  # one for all of them: attrs compiles one for each class
+            made.__repr__ = _shown  # one function for all classes: attrs would compile one for each class
         made.IS_VALUE = True  # for `is_value_class`
         return made
 
@@ -52,11 +52,11 @@ def is_value_class(cls: type) -> bool:
 
 @attrs.frozen
 class _Frozen:
-    """For its `__setattr__`, which all frozen classes of attrs share."""
+    """Used for its `__setattr__`, which all frozen classes of attrs share."""
 
 
 def run_steps(steps: Generator[Any, None, T]) -> T:
-    """Run a generator to its end at once, and return its result."""
+    """Run a generator to completion, and return its result."""
     while True:
         try:
             next(steps)

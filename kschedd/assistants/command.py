@@ -1,6 +1,6 @@
 """Command lines given by an assistant: the check whether a verb is allowed, and its execution.
 
-Assistants neither read nor write files of this machine: a verb's flags that name files accept only `-`, which is the
+Assistants can neither read nor write files of this machine. A flag that names a file accepts only `-`, which is the
 input given with the command.
 """
 
@@ -36,7 +36,7 @@ WRITING: Final = (
         "config undo",
     ),
 )
-#: the destinations of flags that name files
+#: the parser destinations of the flags that name files
 FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file")
 _OUTPUTS: Final = ("go-template-file", "custom-columns-file", "templatefile")
 _INPUT_FLAGS: Final = {
@@ -52,7 +52,7 @@ class CommandFailed(ToolError):
 
 @attrs.define(eq=False)
 class Reconnecting:
-    """A client of the daemon that connects when it is needed, and reconnects after the connection was lost."""
+    """A client of the daemon that connects on first use, and reconnects after the connection was lost."""
 
     _connect: Callable[[], DaemonClient]
     _client: DaemonClient | None = attrs.field(default=None, init=False)
@@ -72,10 +72,11 @@ class Reconnecting:
 
 @attrs.frozen(eq=False)
 class ServedCluster:
-    """The cluster that tools work on.
+    """The cluster that the tools read and change.
 
-    `now`: the time in seconds since the epoch; `sleep`: waits for time to pass, at most `patience_s` in one call of a
-    tool. `run_to_rest`: runs all work that a change causes, for a cluster whose time does not run by itself.
+    `now`: returns the time in seconds since the epoch; `sleep`: waits for time to pass, at most `patience_s` in one
+    call of a tool. `run_to_rest`: runs all work that a change causes, for a cluster whose time advances only on
+    request.
     """
 
     daemon: DaemonClient
@@ -102,7 +103,10 @@ def words_in(command: str) -> list[str]:
 
 
 def checked_words(words: Sequence[str], given: str, allowed: Sequence[str]) -> list[str]:
-    """Return the words if they are allowed, with the flag that reads the input if there is one. Raises ToolError."""
+    """Return the words if they are allowed, with the flag that reads the input if there is an input.
+
+    Raises ToolError.
+    """
     if not words:
         raise ToolError(f"which command? Allowed are {', '.join(allowed)}")
     words = short_words(words)
@@ -144,7 +148,7 @@ def session_on(target: ServedCluster, printed: list[str], complaints: list[str],
 def run(target: ServedCluster, words: Sequence[str], given: str = "", *, fork: str = "") -> str:
     """Return the output of a verb, in a fork or the cluster itself.
 
-    Raises CommandFailed with the output if it fails.
+    Raises CommandFailed with the output if the verb fails.
     """
     printed: list[str] = []
     complaints: list[str] = []

@@ -148,7 +148,7 @@ def tools(target: ServedCluster) -> list[Tool]:
 
 
 def _rows(table: Table, rows: str) -> Answer:
-    """Return the table with its headers on every page, preceded by the counts of the values of some columns."""
+    """Return the table with its headers on every page, preceded by the value counts of some columns."""
     head = "".join(
         f"by {header.lower()}: {_summed(counts)}\n"
         for place, header in enumerate(table.headers)
@@ -178,7 +178,7 @@ def _requested(usage: Raw) -> dict[str, dict[str, int]]:
 
 
 def _zones(usage: Raw) -> Iterable[str]:
-    """Yield the requested share of each resource, for all nodes and by zone."""
+    """Yield the requested share of each resource, for all nodes and for each zone."""
     zones: Sequence[str] = usage["zones"]
     for zone in ("", *sorted(set(zones))) if len(set(zones)) > 1 else ("",):
         at = [place for place, here in enumerate(zones) if not zone or here == zone]

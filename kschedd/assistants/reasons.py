@@ -101,7 +101,10 @@ def _blocked_node(target: ServedCluster, found: Raw, node: str, *, writes: bool)
 
 
 def _remedy(each: Raw) -> dict[str, Any]:
-    """Return a remedy as a suggestion. Its shell commands have their input as a here-document, which is split off."""
+    """Return a remedy as a suggestion.
+
+    The suggestion's shell commands have their input as a here-document, which is separated from them.
+    """
     steps = []
     for command in each["commands"]:
         line, _, given = str(command).partition("\n")

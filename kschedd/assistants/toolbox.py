@@ -26,7 +26,7 @@ class ToolResult:
 
 
 class Toolbox:
-    """The tools. `writes`: include those that change the cluster."""
+    """The tools. `writes`: include the tools that change the cluster."""
 
     def __init__(self, target: ServedCluster, *, writes: bool) -> None:
         everything = (

@@ -143,7 +143,7 @@ def tools(target: ServedCluster) -> list[Tool]:
 
 @contextmanager
 def _fork(target: ServedCluster) -> Iterator[str]:
-    """Yield the name of a copy of the cluster, which is deleted at the end."""
+    """Yield the name of a copy of the cluster; the copy is deleted at the end."""
     name = target.daemon.call("fork.create")["name"]
     try:
         yield name
@@ -172,7 +172,7 @@ def _reading(manifests: Any) -> ManifestReading:
 
 
 def _raws(manifests: Any) -> list[dict[str, Any]]:
-    """Return the objects of manifests. Raises ToolError if one cannot be read."""
+    """Return the objects of manifests. Raises ToolError if a manifest cannot be read."""
     reading = _reading(manifests)
     if reading.errors:
         raise ToolError("; ".join(map(str, reading.errors)))

@@ -1,9 +1,9 @@
-"""AddedPods: sums, row by row, of what pods that are not on the nodes would add to a node table.
+"""AddedPods: the amounts that pods not on the nodes would add to a node table, summed by row.
 
-An owner of such pods (nominated ones) keeps the sums, so that the pods of any number of rows are added to a what-if
+An owner of these pods (nominated pods) keeps the sums, so that the pods of any number of rows are added to a what-if
 copy in a few array operations, and removed again.
 
-Shapes: like the table's columns of the same names. Sums wrap as int64, as the table's do.
+Shapes: equal to those of the table's columns with the same names. Sums wrap as int64, like the table's sums.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class AddedPods:
     _requested: dict[str, Ints] = attrs.field(factory=dict, init=False)  # by resource
     _nonzero: Ints = attrs.field(init=False)
     _pod_count: Ints = attrs.field(init=False)
-    _ports: dict[int, list[PodSpec]] = attrs.field(factory=dict, init=False)  # by row: specs with host ports
+    _ports: dict[int, list[PodSpec]] = attrs.field(factory=dict, init=False)  # row -> specs with host ports
 
     def __attrs_post_init__(self) -> None:
         self._nonzero = np.zeros((2, self.size), dtype=np.int64)
@@ -55,7 +55,7 @@ class AddedPods:
     def count(self, copy: TableCopy, rows: Rows, of: Rows, sign: int) -> None:
         """Add (1) or subtract (-1) the pods of the rows `of` on these distinct rows of a copy."""
         for name, column in self._requested.items():
-            number = copy.resource(name)  # may replace the columns by an array with more of them
+            number = copy.resource(name)  # may replace the columns by a larger array
             copy.requested[number][rows] += sign * column[of]
         for number in (0, 1):
             copy.nonzero[number][rows] += sign * self._nonzero[number][of]

@@ -1,18 +1,19 @@
 """Counts of pods by node and by topology domain, updated as pods are added and removed.
 
 PodTopologySpread and InterPodAffinity both need the number of pods in a domain that match some selector. Counting from
-scratch walks over every pod. Here every selector requested once has a counter, and adding or removing a pod updates
-only the counters it matches. There are two kinds:
+scratch walks over every pod. Here every selector has a counter after its first request, and adding or removing a pod
+updates only the counters that match the pod. There are two kinds:
 
 * `PodMatcher`: pods that match all of some terms (namespaces and selector), as an incoming pod's own terms require.
-* `ExistingTerm`: pods that have a given affinity or anti-affinity term themselves, to decide whether the existing pods'
-  terms match an incoming pod.
+* `ExistingTerm`: pods that have a given affinity or anti-affinity term themselves. It is used to decide whether the
+  terms of existing pods match an incoming pod.
 
-Pods are held in groups (same namespace, same labels, terminating or not), because a selector reads nothing else of
-them. A new counter is filled from the groups that share a label with it and never walks over pods. Groups, matchers and
-existing terms are indexed by namespace and label (`term_index`), so that many applications do not slow each other down.
+Pods are held in groups (same namespace, same labels, terminating or not), because selectors read no other field of a
+pod. A new counter is filled from the groups that share a label with the selector, without walking over pods. Groups,
+matchers and existing terms are indexed by namespace and label (`term_index`), so that many applications do not slow
+each other down.
 
-Invariant: every counter equals a count made from scratch, after any sequence of changes.
+Invariant: after any sequence of changes, every counter equals a new count of all pods.
 Owned by the cache; plugins read it.
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go, plugins/interpodaffinity/filtering.go and scoring.go.
 """
@@ -45,7 +46,7 @@ _TERMS_MATCHING_LIMIT = 1024
 
 @attrs.frozen(cache_hash=True)
 class PodMatcher:
-    """The pods that match every one of `terms`; `live`: without terminating ones.
+    """The pods that match every one of `terms`; `live`: terminating pods do not match.
 
     See `pod_matcher`, `spread_matcher`.
     """
@@ -54,7 +55,7 @@ class PodMatcher:
     live: bool
 
     def includes(self, namespace: str, labels: Labels, namespaces: Mapping[str, Labels]) -> bool:
-        """Return whether a pod with these labels matches. `namespaces` has the labels of existing namespaces."""
+        """Return whether a pod with these labels matches. `namespaces` maps the existing namespaces to their labels."""
         for term in self.terms:
             if namespace not in term.namespaces and not _selected(term.namespace_selector, namespace, namespaces):
                 return False
@@ -94,14 +95,14 @@ class Group:
     counters: list[DomainCounter] = attrs.field(factory=list)
 
     def join(self, counter: DomainCounter) -> None:
-        """Update this counter as well from now on; remove dropped counters from the list."""
+        """Update this counter as well from now on; remove dropped counters from the list of counters."""
         self.counters = [known for known in self.counters if not known.dropped]
         self.counters.append(counter)
 
 
 @attrs.define(eq=False)
 class ExistingTerm:
-    """A term of existing pods: the number of pods with it by row, and the sum of weights if it is preferred."""
+    """A term of existing pods, with its number of pods in each row, and their sum of weights if it is preferred."""
 
     kind: TermKind
     term: PodAffinityTerm
@@ -136,12 +137,12 @@ class PodCounts:
 
     @property
     def counters(self) -> int:
-        """The number of pod matchers counted by node."""
+        """The number of pod matchers that have a counter."""
         return len(self._matching)
 
     @property
     def carries_terms(self) -> bool:
-        """True if any pod of the table has terms of affinity or anti-affinity."""
+        """True if any pod of the table has affinity or anti-affinity terms."""
         return bool(self.existing_terms)
 
     def add(self, row: int, pod: Pod, amount: int) -> None:
@@ -222,7 +223,7 @@ class PodCounts:
         return known[1][kind]
 
     def set_namespace(self, name: str, labels: Labels | None) -> None:
-        """Set a namespace's labels (None: deleted). Counters whose terms may select it are rebuilt."""
+        """Set a namespace's labels (None: deleted). Counters whose terms may select the namespace are rebuilt."""
         if self.namespaces.get(name) == labels:
             return
         if labels is None:

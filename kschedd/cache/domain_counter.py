@@ -1,7 +1,7 @@
 """An amount per node, and its sums by topology domain, updated incrementally.
 
-A `DomainCounter` receives every change (`add`) and returns columns: by row, or by the values of a label key. A column
-requested once is updated in place from then on, until labels change; then it is rebuilt on the next request.
+A `DomainCounter` receives every change (`add`) and returns columns: by row, or by the values of a label key. After its
+first request, a column is updated in place until labels change; then it is rebuilt on the next request.
 
 Owned by `PodCounts`, or by its creator. Returned columns are read-only and valid only within the cycle.
 Shapes: by row, an int64 for each row of the table; by domain, one for each value id of the label column and one
@@ -14,14 +14,14 @@ import numpy as np
 from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable
 from kschedd.cache.versions import LABELS
 
-FEW_DOMAINS = 64  # with so few domains, comparing counts takes no time
+FEW_DOMAINS = 64  # comparing counts of at most this number of domains takes no measurable time
 _DOMAINS_LIMIT = 64
 _DENSE = 16  # one row in this many
 
 
 @attrs.frozen(eq=False)
 class RowSet:
-    """A set of rows; equal sets made at one time share an id, different sets never do."""
+    """A set of rows; equal sets made while the rows are unchanged share an id, and different sets never do."""
 
     number: int
     mask: Bools
@@ -31,7 +31,8 @@ class RowSet:
 class TopologyPairCounts:
     """Sums by the values of one topology key over some rows.
 
-    The minimum is tracked as sums change: it is searched again only when the last domain with the minimum grew.
+    The minimum is tracked as sums change. It is searched again only when the count of the last domain that had the
+    minimum grows.
     """
 
     column: LabelColumn
@@ -52,7 +53,7 @@ class TopologyPairCounts:
         self.total += amount
 
     def least(self, values: Ints | None) -> int:
-        """Return the minimum sum among these values, which must be all those of the rows (None: the whole column)."""
+        """Return the minimum sum among these values, which must be all values of the rows (None: the whole column)."""
         if self._least is None:
             sums = self.counts[:-1] if values is None else self.counts[values]
             self._least = int(sums.min())
@@ -138,7 +139,7 @@ class DomainCounter:
         """Return the rows with a nonzero amount, and their amounts."""
         if len(self.by_row) * _DENSE < self.table.capacity:
             return self._listed()
-        # A column then takes no more memory than the sparse form, and reading it is several times faster.
+        # A column then takes no more memory than the sparse form, and can be read several times faster.
         column = self.rows()
         there = column.nonzero()[0]
         return there, column[there]

@@ -1,9 +1,10 @@
 """The counts of a fork, computed from its pods on request.
 
-A fork gets few queries and is then discarded, so groups of pods, which make many queries cheap, would cost more than
-they save. It only walks over all pods for each requested matcher. `recount` collects the terms of the pods once.
+A fork gets few queries and is then discarded. Groups of pods make many queries cheap, but would cost more than they
+save here. `ForkedCounts` walks over all pods for each requested matcher. `recount` collects the terms of the pods only
+once.
 
-Invariant: every answer equals that of `PodCounts` over the same pods.
+Invariant: every answer equals the answer of `PodCounts` for the same pods.
 Owned by the fork's cluster; plugins read it.
 """
 

@@ -4,9 +4,10 @@ A requirement is evaluated on the value ids of its label column, never on a node
 the few ids they name, Gt and Lt parse the column's values once and cache them as integers. A term that
 could not be parsed matches no row; its errors are in `NodeSelector.problems`.
 
-Used by NodeAffinity and PodTopologySpread, on the whole table or a what-if copy. It owns only the parsed integers of
-columns, which are dropped with their columns. Shapes: results are bool, one for each of `rows` (None: one for each row
-of the table, alive or not). Source: Kubernetes v1.34, component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
+Used by NodeAffinity and PodTopologySpread, on the whole table or a what-if copy. The module owns only the parsed
+integers of columns, which are dropped with their columns. Shapes: results are bool, one for each of `rows` (None: one
+for each row of the table, alive or not). Source: Kubernetes v1.34,
+component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,7 @@ _integers: WeakKeyDictionary[LabelColumn, tuple[int, Ints, Bools]] = WeakKeyDict
 def matching_rows(
     table: NodeTable, node_selector: Mapping[str, str], required: NodeSelector | None, rows: Rows | None
 ) -> Bools:
-    """Return whether each row meets both the nodeSelector and, if there is one, the required node affinity."""
+    """Return whether each row meets both the nodeSelector and the required node affinity, if the pod has one."""
     met: Bools | None = None
     for key, value in node_selector.items():
         holds = _equal(table.label(key), value, rows)
@@ -47,7 +48,7 @@ def matching_rows(
 
 
 def selected_rows(table: NodeTable, selector: NodeSelector, rows: Rows | None) -> Bools:
-    """Return whether each row meets one of the selector's terms."""
+    """Return whether each row meets at least one of the selector's terms."""
     met: Bools | None = None
     for term in selector.terms:
         holds = term_rows(table, term, rows)
@@ -56,7 +57,7 @@ def selected_rows(table: NodeTable, selector: NodeSelector, rows: Rows | None) -
 
 
 def term_rows(table: NodeTable, term: NodeSelectorTerm, rows: Rows | None) -> Bools:
-    """Return whether each row meets the whole term; none does if the term is empty or has problems."""
+    """Return whether each row meets the whole term; no row meets a term that is empty or has problems."""
     if term.problems or term.empty:
         return _constant(table, rows, False)
     met: Bools | None = None
@@ -98,7 +99,7 @@ def _ids(column: LabelColumn, rows: Rows | None) -> Ints:
 
 
 def _looked_up(accepted: Bools, column: LabelColumn, rows: Rows | None) -> Bools:
-    """Return, for each row, the entry of `accepted` for its value id; the last entry is for rows without the label."""
+    """Return the entry of `accepted` for each row's value id; the last entry is for rows without the label."""
     holds: Bools = accepted[_ids(column, rows)]
     return holds
 
@@ -130,7 +131,7 @@ def _field_rows(table: NodeTable, field: FieldRequirement, rows: Rows | None) ->
 
 
 def _numbers(column: LabelColumn) -> tuple[Ints, Bools]:
-    """Return the column's values as integers, and which of them parse as integers."""
+    """Return the column's values as integers, and a mask of the values that parse as integers."""
     known = _integers.get(column)
     if known is not None and known[0] == column.renumbered:
         numbers, readable = known[1:]

@@ -2,8 +2,8 @@
 
 Pods of one kind have the same signature and requests, so their amounts are computed once.
 
-Shapes: `requested` is R resources by kinds, `nonzero` 2 by kinds. Amounts beyond int64 are wrapped, and the copy is
-marked as one that wraps.
+Shapes: `requested` is R resources by kinds, `nonzero` 2 by kinds. Amounts beyond int64 wrap around, and the copy is
+marked as having amounts that wrap.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ class PodKinds:
 
     @classmethod
     def among(cls, pods: Sequence[Pod], kinds_of: Iterable[object] | None = None) -> "PodKinds":
-        """Group pods by kind. `kinds_of`: `kind_of_pod` of each, if already computed."""
+        """Group pods by kind. `kinds_of`: the `kind_of_pod` of each pod, if already computed."""
         numbers: dict[object, int] = {}
         of: list[Pod] = []
         kinds = []
@@ -53,7 +53,7 @@ class PodBatch(PodKinds):
 
     @classmethod
     def made(cls, pods: Sequence[Pod], table: TableCopy, kinds_of: Iterable[object] | None = None) -> Self:
-        """Create a batch. `kinds_of`: `kind_of_pod` of each, if already computed."""
+        """Create a batch. `kinds_of`: the `kind_of_pod` of each pod, if already computed."""
         among = PodKinds.among(pods, kinds_of)
         of = among.of
         amounts: dict[int, int] = {}  # by the identity of the requests, which equal specs share
@@ -97,7 +97,7 @@ class PodBatch(PodKinds):
         table.versions.touch_each(rows)
 
     def count_all(self, table: TableCopy, rows: Rows, first: Ints, sign: int) -> None:
-        """Add or remove the whole batch; the pods of row `rows[n]` are consecutive from `first[n]` on.
+        """Add or remove the whole batch; the pods of row `rows[n]` begin at `first[n]` and are consecutive.
 
         Every row has at least one pod.
         """

@@ -1,7 +1,7 @@
 """PodGroups: the scheduler's pods of each PodGroup, in any state.
 
-A pod belongs to its group from its creation until it is deleted or has finished, whether it waits, is assumed on a
-node, or runs there. That state is not stored here; it is looked up in the scheduler cache (`scheduled`,
+A pod belongs to its group from its creation until it is deleted or has finished, whether it is waiting, assumed on a
+node, or running. The state of a pod is not stored here; it is looked up in the scheduler cache (`scheduled`,
 `waiting_for_node`). A group may have pods before its PodGroup object exists, and an object may exist without pods.
 
 Owned by the scheduling machine, which updates it from the watch; plugins read it (`Handle.shared`). Source: Kubernetes
@@ -20,7 +20,7 @@ KIND: Final = "PodGroup.scheduling.k8s.io"
 
 
 def min_count(group: Object) -> int:
-    """Return how many pods the group needs to be placed at once; 0 if its policy is not gang."""
+    """Return the number of pods that must be placed together; 0 if the group's policy is not gang."""
     gang = (group.spec.get("schedulingPolicy") or {}).get("gang")
     return 0 if gang is None else int(gang.get("minCount") or 0)
 
@@ -31,16 +31,16 @@ def priority_of(group: Object) -> int:
 
 
 def disrupted_as_a_whole(group: Object) -> bool:
-    """Return whether all pods of the group are evicted if one is."""
+    """Return whether all pods of the group are evicted if one of them is evicted."""
     return (group.spec.get("disruptionMode") or {}).get("all") is not None
 
 
 @attrs.define(eq=False)
 class PodGroups:
-    """The PodGroups of a cluster; see the module. `cluster`: the cache that has the assumed pods."""
+    """The PodGroups of a cluster; see the module. `cluster`: the cache that contains the assumed pods."""
 
     cluster: SchedulerCache
-    _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # by group key, then by uid
+    _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # group key -> uid -> pod
 
     def fork(self, cluster: SchedulerCache) -> Self:
         forked = type(self)(cluster)
@@ -65,16 +65,16 @@ class PodGroups:
         return self.cluster.get(KIND, key)
 
     def of(self, pod: Pod) -> Object | None:
-        """Return the PodGroup of a pod; None if it has none, or one that does not exist."""
+        """Return the PodGroup of a pod; None if the pod names no PodGroup or its PodGroup does not exist."""
         return self.object(pod.pod_group) if pod.signature.spec.pod_group_name else None
 
     def priority(self, pod: Pod) -> int:
-        """Return the priority of the pod's PodGroup; the pod's own if there is none."""
+        """Return the priority of the pod's PodGroup; the pod's own priority if it has no PodGroup."""
         group = self.of(pod)
         return pod.priority if group is None else priority_of(group)
 
     def pods(self, key: str) -> list[Pod]:
-        """Return all pods of the group, in the order of their addition."""
+        """Return all pods of the group, in the order in which they were added."""
         return list(self._pods.get(key, {}).values())
 
     def keys(self) -> list[str]:

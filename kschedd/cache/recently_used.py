@@ -15,7 +15,7 @@ class RecentlyUsed(OrderedDict[K, V]):
     def keep(self, key: K, value: V, most: int) -> V:
         """Store the value as the most recently used, and keep at most `most` (1 or more) values; return it.
 
-        The bound may be lower than at earlier calls, and the value may replace an old one.
+        The bound may be lower than at earlier calls, and the value may replace an earlier value.
         """
         self[key] = value
         self.move_to_end(key)
@@ -24,7 +24,7 @@ class RecentlyUsed(OrderedDict[K, V]):
         return value
 
     def keep_new(self, key: K, value: V, most: int) -> bool:
-        """Store the value if the key has none; return whether it had none."""
+        """Store the value if the key has no value; return whether it was stored."""
         if key in self:
             return False
         self.keep(key, value, most)

@@ -1,8 +1,9 @@
 """The scheduler cache: nodes and pods in columns, every other object by kind and name.
 
-It applies watch events between two cycles, and the scheduler's own decisions at once (`assume`), before the API server
-has confirmed them. An assumed pod counts like any other; the watch event with its node confirms it, `forget` removes
-it. Pods whose node is unknown are stored under the node's name and count once the node is added.
+Watch events are applied between two cycles. The scheduler's own decisions are applied immediately (`assume`), before
+the API server has confirmed them. An assumed pod counts like any other pod. The watch event that contains its node
+confirms the pod, and `forget` removes it. Pods whose node is unknown are stored under the node's name and count once
+the node is added.
 
 Owned by the scheduling actor; plugins read it.
 Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
@@ -32,7 +33,7 @@ class _Known:
 
 
 def counted_as(signature: PodSignature) -> Hashable:
-    """Return a key of what counts for such a pod on its node; pods with equal keys may be assumed together."""
+    """Return a key of the pod's effect on its node; pods with equal keys may be assumed together."""
     spec = signature.spec
     more_than_requests = bool(spec.has_pod_affinity or spec.host_ports or spec.volumes)
     return signature.group_key, spec.resource_requests, more_than_requests
@@ -60,8 +61,8 @@ class SchedulerCache:
     def fork(self) -> "SchedulerCache":
         """Return a separate cluster, equal to this one except for its counts, which need a `recount`.
 
-        The owner of this cluster makes it (a few milliseconds at 5,000 nodes). All further work on the fork can run
-        anywhere, while the original continues.
+        The owner of this cluster makes the fork, which takes a few milliseconds at 5,000 nodes. All further work on the
+        fork can run in any thread, while the original continues.
         """
         forked = SchedulerCache(
             self.table.fork(),
@@ -92,7 +93,7 @@ class SchedulerCache:
     def put(self, obj: Object) -> None:
         """Add or update an object of any kind; a pod only if it has a node.
 
-        An unreadable object is left out entirely, never stored in part; the exception is raised.
+        If the object is unreadable, nothing of it is stored and the exception is raised.
         """
         try:
             if isinstance(obj, Pod):
@@ -184,15 +185,15 @@ class SchedulerCache:
         return placed
 
     def assume_each(self, pods: Sequence[Pod], node_names: Sequence[str]) -> list[Pod] | None:
-        """Assume each of these pods, which count alike (`counted_as`), on distinct nodes.
+        """Assume each of these pods, whose effects are equal (`counted_as`), on distinct nodes.
 
-        Returns None, with nothing changed, if they have to be assumed one by one.
+        Returns None, and changes nothing, if the pods have to be assumed individually.
         """
         rows = [self.table.row_of[name] for name in node_names]
         placed = [pod.on_node(name) for pod, name in zip(pods, node_names, strict=True)]
         if placed[0].signature.spec.has_pod_affinity:
             return None
-        self.counts.prepare(placed[0])  # a fault of a pod must raise before anything has changed
+        self.counts.prepare(placed[0])  # an invalid pod must raise its exception before anything has changed
         if not self.table.add_each(rows, placed):
             return None
         known = self._pods
@@ -212,7 +213,10 @@ class SchedulerCache:
         return True
 
     def take_out(self, pod: Pod) -> Callable[[], None] | None:
-        """Take the pod off its node temporarily; return a function that restores it. None if it is on no node."""
+        """Take the pod off its node temporarily; return a function that restores it.
+
+        Returns None if the pod is on no node.
+        """
         known = self._pods.pop(pod.uid, None)
         if known is None:
             return None
@@ -225,7 +229,10 @@ class SchedulerCache:
         return put_back
 
     def mark_deleted(self, pod: Pod) -> None:
-        """Mark an assumed pod as deleted. It counts until it is forgotten: in 1.34 when its binding has failed."""
+        """Mark an assumed pod as deleted.
+
+        The pod counts until it is forgotten: in 1.34, after its binding has failed.
+        """
         assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
         self._marked_deleted.add(pod.uid)
 

@@ -1,7 +1,7 @@
-"""Each node's utilization with the pod on it, by resource: the input of both resource scores.
+"""Each node's utilization by resource, including the pod to schedule: the input of both resource scores.
 
 Source: Kubernetes v1.34, plugins/noderesources/resource_allocation.go.
-Units: CPU in millicores, other resources in whole units. Shapes: one int64 a row and resource.
+Units: CPU in millicores, other resources in whole units. Shapes: one int64 for each row and resource.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _CPU_AND_MEMORY: Final = [CPU, MEMORY]
 class Fractions:
     """The requested amount, including the pod, and the allocatable amount of each resource that counts.
 
-    `wraps`: amounts may be negative, and results may overflow int64: they must wrap around as upstream's do.
+    `wraps`: amounts may be negative, and results may overflow int64: overflows must wrap around as they do upstream.
     """
 
     places: tuple[int, ...]  # indices of these resources in the requested list
@@ -53,7 +53,7 @@ def scoring_resources(
     """Return the utilization of these rows by resource, with the pod's `requests` added.
 
     With `nonzero`, existing pods without a cpu or memory request count with upstream's default request. Extended
-    resources that the pod does not request are left out, and so are unknown names.
+    resources that the pod does not request are omitted, and so are unknown names.
     """
     places, numbers, amounts = [], [], []
     wraps = table.wraps

@@ -1,17 +1,18 @@
 """Nodes as numpy columns with stable row numbers, and the pods on each of them.
 
-A row belongs to one node from its addition to its removal; then the row is free for another node. All columns have the
-same length (`capacity`); rows without a node are not `alive`. Any code may read the columns. Only the owner of the
-table changes them, between two cycles or on a separate copy (`copy_rows`), never within a cycle.
+A row belongs to one node from the node's addition to its removal; then the row is free for another node. All columns
+have the same length (`capacity`); rows without a node are not `alive`. Any code may read the columns. Only the owner of
+the table changes the columns, between two cycles or on a separate copy (`copy_rows`), never within a cycle.
 
-`versions` records what changed, so that cached evaluations recompute only these rows. Ids of a label value or a taint
-set are reused once no node has it any more. `trim` drops columns of label keys and resources if there are too many, so
-churn does not grow them without bound.
+`versions` records the changes, so that cached evaluations recompute only the changed rows. The id of a label value or a
+taint set is reused once no node has the value or set any more. `trim` drops columns of label keys and resources if
+there are too many, so churn does not grow them without bound.
 
-Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream's do; `wraps` is
-set once an amount occurred with which arithmetic may overflow. Shapes: `allocatable` and `requested` are R resources by
-`capacity` rows (a resource is one contiguous column); `nonzero` is 2 (cpu, memory) by rows; all others have one value a
-row. Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of nodes).
+Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as they do upstream; `wraps`
+is set after an amount occurred that may cause arithmetic to overflow. Shapes: `allocatable` and `requested` are R
+resources by `capacity` rows (a resource is one contiguous column); `nonzero` is 2 (cpu, memory) by rows; all others
+have one value a row. Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go
+(order of nodes).
 """
 
 import copy
@@ -38,8 +39,8 @@ CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
 _PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
 _FEWEST_IN_A_SLICE = 256  # rows
-_LONG = 256  # from this many pods on a row, their places are recorded
-_JUST_COME = 16  # the latest pods in a list, which are searched first
+_LONG = 256  # a row with this number of pods or more has their places recorded
+_JUST_COME = 16  # number of pods at the end of a list that are searched first
 _FEWEST_IN_A_SPAN = 1024  # rows
 _SPARSEST = 4  # one row in this many
 _MOST_LABELS, _MOST_RESOURCES = 256, 128  # default limits on the number of columns
@@ -50,8 +51,8 @@ _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # columns that exist from the start, b
 class LabelColumn:
     """One label key over all rows: `ids[row]` is the id of the row's value, -1 if the node lacks the key.
 
-    An id keeps its value as long as some row has it; then it is free for another value. While free, its entry in
-    `values` is "", which no row has. `renumbered` is incremented whenever an id is reused for another value.
+    An id keeps its value as long as some row has it; then it is free for another value. While the id is free, its entry
+    in `values` is "", which no row has. `renumbered` is incremented whenever an id is reused for another value.
     """
 
     key: str
@@ -59,7 +60,7 @@ class LabelColumn:
     numbers: dict[str, int]
     values: list[str]
     renumbered: int = 0
-    _users: list[int] = attrs.field(factory=list)  # by id: number of rows that have it
+    _users: list[int] = attrs.field(factory=list)  # by id: number of rows that have the value
     _free: list[int] = attrs.field(factory=list)
 
     @classmethod
@@ -81,7 +82,7 @@ class LabelColumn:
                 self._free.append(old)
 
     def _taken(self, value: str) -> int:
-        """Return the value's id, with its row count incremented."""
+        """Return the value's id, and increment the number of rows that have the value."""
         number = self.numbers.get(value)
         if number is None:
             if self._free:
@@ -122,7 +123,7 @@ def _grown(array: npt.NDArray[Any], capacity: int, fill: int | bool = 0) -> npt.
 
 
 def _with_column(columns: Ints) -> Ints:
-    """Return the columns with a zero column appended. The spare capacity doubles each time it is used up."""
+    """Return the columns with a zero column appended. The spare capacity doubles each time all columns are in use."""
     count, capacity = columns.shape
     room = columns.base
     if not isinstance(room, np.ndarray) or room.shape[1:] != (capacity,) or len(room) <= count:
@@ -132,9 +133,9 @@ def _with_column(columns: Ints) -> Ints:
 
 
 def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
-    """Return the node's images that count for ImageLocality: those of known size, which may be 0.
+    """Return the node's images that count for ImageLocality: the images of known size, which may be 0.
 
-    Our own kubelets list images of unknown size; those of a real cluster report the size.
+    Our own kubelets list images of unknown size; the kubelets of a real cluster report the size.
     """
     return tuple([(name, size) for name, size in node.images if size is not None])
 
@@ -162,7 +163,7 @@ class NodeTable:
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
         self.numbering = 0  # incremented when resource columns get other indices
         self.most_labels, self.most_resources = _MOST_LABELS, _MOST_RESOURCES
-        self._full_at = 0  # number of resource columns that were all in use at the last check
+        self._full_at = 0  # number of resource columns when all were in use at the last check
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
@@ -177,7 +178,7 @@ class NodeTable:
         self._free_taint_numbers: list[int] = []
         self._labels = {key: LabelColumn.of(key, [None] * capacity) for key in _EXPECTED}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
-        self.images: dict[str, ImageState] = {}  # by image name, as reported by nodes
+        self.images: dict[str, ImageState] = {}  # image states by image name, as reported by nodes
         self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
         self.versions = Versions(np.zeros(capacity, dtype=np.int64))
         self.resize_rules = ResizeRules(pod_level=False)
@@ -222,10 +223,10 @@ class NodeTable:
         return rows
 
     def span(self, rows: Rows) -> tuple[Rows | slice, Rows | None]:
-        """Return where to read columns for these rows, and the rows' indices in the result (None: all of it).
+        """Return where to read columns for these rows, and the rows' indices in the result (None: the whole result).
 
-        For thousands of rows that lie close together, in any order, a slice is read that includes other rows. It takes
-        half the time if little is computed for a row.
+        For thousands of rows that lie close together, in any order, a slice is read that includes other rows. Reading
+        the slice takes half the time if little is computed for each row.
         """
         count = len(rows)
         if count < _FEWEST_IN_A_SLICE:
@@ -239,7 +240,7 @@ class NodeTable:
         return slice(first, last + 1), rows - first
 
     def cpu_and_memory(self, rows: Rows) -> Ints:
-        """Return the allocatable cpu and memory of these rows, read-only; cached for plugins that read it in turn."""
+        """Return the allocatable cpu and memory of these rows, read-only; cached between plugins."""
         known, at = self._cpu_and_memory, self.versions.nodes.at
         if known is not None and known[0] is rows and known[1] == at:
             return known[2]
@@ -279,10 +280,10 @@ class NodeTable:
         return len(self._labels), len(self.resources)
 
     def trim(self) -> None:
-        """Drop columns, which are created again on demand; call this between two cycles.
+        """Drop columns, which are created again on demand; call this method between two cycles.
 
-        If there are more label columns than `most_labels`, all are dropped. If there are more resources than
-        `most_resources`, those that no pod on a node requests are dropped.
+        If there are more label columns than `most_labels`, all label columns are dropped. If there are more resources
+        than `most_resources`, the resources that no pod on a node requests are dropped.
         """
         if len(self._labels) > self.most_labels:
             self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
@@ -294,7 +295,7 @@ class NodeTable:
         used: Bools = (self.requested != 0).any(axis=1)
         used[: len(_KNOWN)] = True
         kept = np.flatnonzero(used)
-        # Checked again once there are twice as many, so that many used columns cost little.
+        # Checked again after the number of columns has doubled, so that many used columns cost little.
         self._full_at = len(kept)
         if len(kept) == len(self.resources):
             return
@@ -305,11 +306,11 @@ class NodeTable:
 
     @property
     def layout(self) -> tuple[list[str], list[int]]:
-        """The node of each row, "" if it is free, and the free rows, the next one last."""
+        """The name of the node in each row, "" if the row is free, and the free rows, with the next row to use last."""
         return self.names.copy(), self._free.copy()
 
     def lay_out(self, names: Sequence[str], free: Sequence[int]) -> None:
-        """Give a new table the row layout of another one, from its `layout`; then the nodes are added one by one."""
+        """Give a new table the row layout of another table, from its `layout`; then the nodes are added one by one."""
         assert not self.row_of, "a new table is expected"
         while self.capacity < len(names):
             self._grow()
@@ -318,7 +319,7 @@ class NodeTable:
 
     @property
     def nodes_by_zone(self) -> list[Node]:
-        """The nodes zone by zone, both in order of addition; added in this order, they get the same visiting order."""
+        """The nodes zone by zone, both in order of addition; adding them in this order keeps the visiting order."""
         rows = [row for queue in self._zones.values() for row in queue]
         return [node for row in rows if (node := self.nodes[row]) is not None]
 
@@ -493,7 +494,7 @@ class NodeTable:
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> bool:
         """Add each of these pods to its row; the rows are distinct, and the pods count alike.
 
-        Returns False, with nothing changed, if more than their requests counts, or sums may overflow.
+        Returns False, and changes nothing, if the pods have effects other than their requests, or if sums may overflow.
         """
         spec = pods[0].signature.spec
         if spec.host_ports or spec.volumes or any([pod.reports_resources for pod in pods]):
@@ -525,7 +526,10 @@ class NodeTable:
         return True
 
     def remove_pod(self, row: int, pod: Pod) -> None:
-        """Remove the pod (by uid) from the row. The last pod of the list takes its index, as upstream does."""
+        """Remove the pod (by uid) from the row.
+
+        The last pod of the list moves to the removed pod's index, as upstream does.
+        """
         if self._shared[row]:
             self._own(row)
         pods = self.pods[row]
@@ -537,7 +541,7 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
-        """Replace a pod on the same row by a new version; with equal requests no column changes."""
+        """Replace a pod on a row by a new version; if the requests are equal, no column changes."""
         if old.signature is new.signature and (
             not (old.reports_resources or new.reports_resources)
             or self.counted(old).requests == self.counted(new).requests
@@ -568,7 +572,7 @@ class NodeTable:
     def _place(self, row: int, pod: Pod) -> int:
         """Return the index of a pod in its row's list.
 
-        Most pods to be found were added recently and are being confirmed. A node may have 100,000 pods.
+        Most lookups are for pods that were added recently and are being confirmed. A node may have 100,000 pods.
         """
         pods, uid = self.pods[row], pod.uid
         for back, candidate in enumerate(islice(reversed(pods), _JUST_COME), 1):
@@ -650,8 +654,8 @@ class NodeTable:
     def fork(self) -> "NodeTable":
         """Return a separate table, equal to this one, with new change logs.
 
-        Nodes and pods are shared, because they are values. The rows' lists of pods are shared until one of the tables
-        changes them.
+        Nodes and pods are shared, because they are immutable values. The rows' lists of pods are shared until one of
+        the tables changes them.
         """
         forked = copy.copy(self)
         for name, held in vars(self).items():
@@ -672,10 +676,10 @@ class NodeTable:
 
 
 class TableCopy(NodeTable):
-    """Some rows of another table. Label columns are copied on demand; images stay those of the whole table.
+    """Some rows of another table. Label columns are copied on demand; images are those of the whole table.
 
-    `joined`: the rows to which pods were added that are not on them in the whole table, whether or not they were
-    removed again. Code that changes `pods` directly must not add such pods.
+    `joined`: the rows to which pods were added that are not there in the whole table, even if the pods were removed
+    again. Code that changes `pods` directly must not add pods that are not on the row in the whole table.
     """
 
     def __init__(self, whole: NodeTable, rows: Rows) -> None:
@@ -705,7 +709,7 @@ class TableCopy(NodeTable):
         self._labels = {}
         self.ports = {number: set(whole.ports[row]) for number, row in enumerate(chosen) if row in whole.ports}
         self.images = whole.images
-        self.claims = {}  # users of a claim are looked up in the whole table only
+        self.claims = {}  # users of a claim are looked up only in the whole table
         self.versions = Versions(np.zeros(len(chosen), dtype=np.int64))
         self.resize_rules = whole.resize_rules
         self.wraps = whole.wraps
@@ -736,7 +740,7 @@ class TableCopy(NodeTable):
         return self.resources[name]
 
     def plain(self, amount: int) -> int:
-        """Return the amount of one pod, wrapped to int64 if sums may overflow with it."""
+        """Return the amount of one pod, wrapped to int64 if sums that include the amount may overflow."""
         return amount if -_PLAIN_OF_POD <= amount <= _PLAIN_OF_POD else self._wrapped(amount)
 
 

@@ -1,9 +1,9 @@
-"""Index of affinity terms by namespace and label, so that a pod is compared only with terms that may match it.
+"""Index of affinity terms by namespace and label; it limits the terms with which a pod is compared.
 
-A term is stored under one key: its namespace, if it names just one, and the first label for which it requires one exact
-value. A pod is looked up with the keys that can match it: its namespace or none, each combined with one of its labels
-or none. It is therefore compared only with terms that require one of its labels, or no exact value of a label. The
-index returns candidates; the match itself must still be checked.
+A term is stored under one key: its namespace, if it names only one, and the first label for which it requires one exact
+value. A pod is looked up with every key that can match it: its namespace or no namespace, combined with one of its
+labels or no label. The pod is therefore compared only with terms that require one of its labels, or no exact value of a
+label. The index returns candidates; the match itself must still be checked.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """Versions of the cluster: the counts and logs of all changes.
 
 Time here is the number of changes so far (`now`). Every mutation of the cache calls a `touch` method, which stamps the
-parts that it changed. Every value derived from the cluster is stored with one stamp: `now` at the time of the
-computation. The value is valid as long as no part it was computed from changed after its stamp.
+changed parts. Every value derived from the cluster is stored with one stamp: `now` at the time of the computation. The
+value is valid as long as no part that was used to compute it has changed after its stamp.
 
 The parts, and their readers (through `changed`, or the stamp itself):
 
@@ -18,7 +18,7 @@ The parts, and their readers (through `changed`, or the stamp itself):
     POD_UPDATES a pod on a row has a new version with the same requests: other annotations or status, or it is being
                 deleted; row by row (`pod_updates`)                                     plugins that read the pods
 
-`row_pods_at` is the time of the last change of a row's pods: PODS or POD_UPDATES.
+`row_pods_at` is the time of the last change of the row's pods: PODS or POD_UPDATES.
 
 Owned by the node table; written by the cache, read by any code.
 Shapes: `row_pods_at` has one int64 for each row of the table.
@@ -38,7 +38,7 @@ TAINT_SETS: Final = "taint sets"
 TERMS: Final = "terms"
 
 _LOG_LIMIT = 1 << 14
-_OBJECT_LOG_LIMIT = 1 << 12  # smaller, because the log keeps deleted objects alive
+_OBJECT_LOG_LIMIT = 1 << 12  # smaller than the other limit, because the log keeps deleted objects in memory
 
 Entry = TypeVar("Entry")
 
@@ -50,14 +50,14 @@ ObjectChange = tuple[str, Any]
 class ChangeLog(Generic[Entry]):
     """Rows, or changes of objects, in the order of change, each with its stamp.
 
-    A query from before the log's start gets None: anything may have changed.
+    A query from before the start of the log returns None, because anything may have changed.
     """
 
     limit: int = _LOG_LIMIT
     at: int = 0  # stamp of the last change
     rows: list[Entry] = attrs.field(factory=list)
     dates: list[int] = attrs.field(factory=list)
-    _forgotten: int = 0  # stamp up to which changes are no longer in the log
+    _forgotten: int = 0  # the stamp up to which changes were dropped from the log
 
     def add(self, row: Entry, date: int) -> None:
         self.at = date
@@ -73,7 +73,7 @@ class ChangeLog(Generic[Entry]):
         del self.rows[:half], self.dates[:half]
 
     def since(self, stamp: int) -> list[Entry] | None:
-        """Return the changes after the stamp, with repetitions; None if the log does not reach back that far."""
+        """Return the changes after the stamp, with repetitions; None if the log does not contain all of them."""
         if stamp < self._forgotten:
             return None
         return self.rows[bisect_right(self.dates, stamp) :]
@@ -92,7 +92,7 @@ class Versions:
     _followed: dict[str, ChangeLog[ObjectChange]] = attrs.field(factory=dict)  # by kind
 
     def fork(self) -> "Versions":
-        """Return the current versions for a copy of the cluster; its logs have no earlier changes."""
+        """Return the current versions for a copy of the cluster; the new logs contain no earlier changes."""
         nodes, pods, updates = (
             ChangeLog[int](log.limit, log.at, forgotten=self.now) for log in (self.nodes, self.pods, self.pod_updates)
         )
@@ -103,7 +103,7 @@ class Versions:
     # -- recording changes --------------------------------------------------------------------------------------
 
     def touch_node(self, row: int, *parts: str) -> None:
-        """Record that the row's Node object was replaced or removed; `parts`: the parts that differ."""
+        """Record that the row's Node object was replaced or removed; `parts`: the parts that changed."""
         self.now += 1
         self.nodes.add(row, self.now)
         for part in parts:
@@ -138,7 +138,7 @@ class Versions:
         self.pod_updates.add(row, now)
 
     def touch_each(self, rows: npt.NDArray[np.int64]) -> None:
-        """Record that pods were added to or removed from these rows of a what-if copy, whose logs are never read."""
+        """Record that pods were added to or removed from these rows of a what-if copy (its logs are unused)."""
         self.now += 1
         self.row_pods_at[rows] = self.now
 

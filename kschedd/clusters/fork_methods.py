@@ -51,15 +51,15 @@ class ForkMethods(Methods):
         (
             Param("name", "string|null", False, doc="null: fork-1, fork-2, ..."),
             Param("of", "string|null", False, doc="the fork to copy; null: the current cluster"),
-            Param("version", "string|null", False, doc="the Kubernetes version whose rules it uses; null: the same"),
+            Param("version", "string|null", False, doc="Kubernetes version of its rules; null: unchanged"),
             Param(
                 "feature_gates", "string[]", False, [], "feature gates of that version, such as `GangScheduling=true`"
             ),
         ),
         doc="Creates a fork: a copy of the whole cluster (objects, queue, nominations, assumed pods, timers, "
         "random state), which continues in virtual time and serves the daemon's methods. It exists until it "
-        "is discarded or the daemon stops. There are at most 8 forks; read-only users have at most 4 of them, "
-        "and each of these users at most 2.",
+        "is discarded or the daemon stops. There are at most 8 forks; all read-only users together have at most 4, "
+        "and each read-only user has at most 2.",
         answer=ForkAnswer,
         own_forks=True,
     )
@@ -160,7 +160,10 @@ class ForkMethods(Methods):
         )
 
     def _own(self, call: Call) -> NamedFork:
-        """Return the fork that a call changes. Raises RpcError if a read-only user did not create it."""
+        """Return the fork that a call will change.
+
+        Raises RpcError if a read-only user calls it for a fork of another user.
+        """
         fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
         if reader and fork.owner != reader:
             why = f'{reader} has read-only access, and did not create the fork "{fork.name}": create one'
@@ -205,6 +208,6 @@ class ForkMethods(Methods):
 
 
 def _reader(call: Call) -> str:
-    """Return the user's name if the user may only read, else ""."""
+    """Return the user's name if the user is read-only, else ""."""
     user = call.services.caller.user
     return user.name if user.read_only else ""

@@ -1,7 +1,7 @@
 """A cluster in virtual time that serves the daemon's methods.
 
 `VirtualCluster` is the cluster that the methods work on: the store, driver, queue and records of a simulation, called
-directly instead of through actors. `VirtualDaemon` is the client that verbs call: it looks up the method in the table
+directly instead of through actors. `VirtualDaemon` is the client that verbs call. It looks up the method in the table
 that the socket serves, checks the parameters like the socket, and processes all pending work before it returns.
 
 Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
@@ -65,7 +65,7 @@ TableOf = Callable[[ClusterBackend, DaemonState], Mapping[str, Method]]
 
 @attrs.frozen(eq=False)
 class AtHand(Generic[S]):
-    """State that is queried by a direct call; the counterpart of an actor's state."""
+    """State that is read by a direct call; the counterpart of an actor's state."""
 
     owned: S
 
@@ -157,9 +157,9 @@ class OwnersAtHand:
 class VirtualCluster(OwnersAtHand):
     """A cluster; see the module.
 
-    `on_decision` is called with every attempt, `on_result` with its result before the result is applied. The cluster
-    begins at `start_s` (seconds since the epoch). Without `controlled` it has no controllers. With `resumed` it
-    continues from that snapshot, and the other parameters must not be given.
+    `on_decision` is called with every attempt; `on_result` is called with the attempt's result before the result is
+    applied. The cluster begins at `start_s` (seconds since the epoch). Without `controlled` it has no controllers. With
+    `resumed`, the cluster continues from that snapshot, and the other parameters must not be given.
     """
 
     def __init__(
@@ -246,16 +246,19 @@ class VirtualDaemon:
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.caller = Caller()
         self.turns, self.workers = Uninterrupted(), AtOnce()
-        self.written: list[tuple[int, int]] = []  # versions before and after the writes that calls made themselves
+        self.written: list[tuple[int, int]] = []  # versions before and after each write that a call made itself
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Return the method's result, after all work that the call causes at this virtual time. Raises RpcError."""
+        """Return the method's result, after all work that the call causes at the current virtual time.
+
+        Raises RpcError.
+        """
         request_bytes(1, method, wire_params(args, named))  # also rejects parameters that a socket could not transmit
         return _as_sent(self.perform(method, *args, **named))
 
     @collection_postponed()
     def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Return the method's result as its handler returns it, after the same work."""
+        """Return the method's result as its handler returns it, after the work that `call` does."""
         declared = find_method(self.methods, method)
         given = bind(method, declared.params, [named] if named else list(args))
         call = Call(method, given, "scenario", self, _refuse_stream)
@@ -279,11 +282,11 @@ class VirtualDaemon:
         return False
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
-        """Ignore the callback: the one client exists as long as the cluster."""
+        """Ignore the callback: the only client exists as long as the cluster."""
 
 
 def _run(answer: Awaitable[Any]) -> Any:
-    """Run a handler's coroutine to its end without an event loop: in virtual time no handler has to wait.
+    """Run a handler's coroutine to completion without an event loop: in virtual time no handler has to wait.
 
     Raises RpcError for a handler that waits, such as one of a stream.
     """

@@ -1,4 +1,4 @@
-"""PreEnqueue: runs the plugins that may gate a pod, which keeps it out of the active queue.
+"""PreEnqueue: runs the plugins that may gate a pod, which keep a gated pod out of the active queue.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (runPreEnqueuePlugins).
 Owns the PreEnqueue plugins of all profiles; records the gating plugin in the entry. Called by SchedulingQueue.
@@ -24,10 +24,10 @@ class Gating:
     on_fault: FaultReport | None = None
 
     def passes(self, entry: QueuedPod) -> bool:
-        """Run the PreEnqueue plugins, the previous gating plugin first, and update the entry's gating fields.
+        """Run the PreEnqueue plugins, the previous gating plugin first, and update the gating fields of the entry.
 
-        The caller must put the entry into a sub-queue right afterwards: the index is keyed by the gating plugin. A
-        PodGroup passes if all its pods do; the plugins are called for each of them.
+        The caller must then put the entry into a sub-queue immediately: the index is keyed by the gating plugin. A
+        PodGroup passes if all its pods pass; the plugins are called for each pod.
         """
         if isinstance(entry, QueuedGroup):
             gated = [member for member in entry.members if not self.passes(member)]

@@ -1,8 +1,9 @@
-"""Queueing hints: whether an event may make a pod schedulable, by the hints of the plugins that rejected it.
+"""Queueing hints: the plugins that rejected a pod decide whether an event may make the pod schedulable.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing). Owns the
-event registrations of all profiles and lookups cached from them, but no state of pods. Called by SchedulingQueue and
-UnschedulablePods. Fails: a hint that raises counts as Queue, so that no pod gets stuck, and is reported to `on_fault`.
+event registrations of all profiles and cached lookups of registrations, but no state of pods. Called by SchedulingQueue
+and UnschedulablePods. Fails: a hint that raises counts as Queue, so that no pod gets stuck, and is reported to
+`on_fault`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -58,7 +59,7 @@ class MatchedRegistration:
     concerns: Concerns | None = None
 
     def concerned(self, signature: PodSignature, old: Any, new: Any) -> Collection[str] | None:
-        """Return the pods of the signature for which the hint may return Queue; None: any."""
+        """Return the pods of the signature for which the hint may return Queue; None means any pod of the signature."""
         return None if self.hint is None or self.concerns is None else self.concerns(signature, old, new)
 
 
@@ -117,7 +118,7 @@ class HintTable:
     def relevant(
         self, profile: str, unschedulable: frozenset[str], pending: frozenset[str], event: ClusterEvent
     ) -> tuple[MatchedRegistration, ...] | None:
-        """Return the registrations in `matching` whose plugin is in either set; None for an unknown profile."""
+        """Return the registrations of `matching` for the plugins in either set; None for an unknown profile."""
         kind = (profile, event.resource.value, event.action.value, unschedulable, pending)
         if kind not in self._relevant:
             found = self.matching(profile, event)
@@ -127,7 +128,7 @@ class HintTable:
         return self._relevant[kind]
 
     def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> RequeueDecision:
-        """Return how the event requeues one pod: the reference rule, without the index of UnschedulablePods."""
+        """Return how the event requeues one pod: the reference rule, which uses no index."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
         if event.wildcard:

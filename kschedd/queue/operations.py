@@ -1,13 +1,13 @@
 """Inputs of the scheduling queue, as values, and `QueueOperations.step`, their only entry point.
 
-Most of them are operations that the scheduling driver requests: it never touches the queue itself. The owner of the
-queue applies them in order: the queue actor in the daemon, the scheduling loop in a simulation. The others come from
-that owner: pods are popped, time passes, a user moves a pod. Events reach the queue only after the caches have applied
-them, so a pod requeued by an event is attempted against a state that includes it.
+Most inputs are operations that the scheduling driver requests: the driver never accesses the queue itself. The owner of
+the queue applies the operations in order: the queue actor in the daemon, the scheduling loop in a simulation. The other
+inputs come from the owner: pods are popped, time passes, a user moves a pod. Events reach the queue only after the
+caches have applied them, so a pod requeued by an event is attempted against a state that includes it.
 
-Owns: the given queue and its event handlers; `nominated`, pods that were added with a nominated node already set,
-since the last `take_nominated`.
-Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError).
+Owns: the given queue and its event handlers; and `nominated`, the pods that were added with a nominated node since the
+last `take_nominated`. Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure,
+handleBindingCycleError).
 """
 
 from collections.abc import Callable, Sequence
@@ -30,12 +30,12 @@ T = TypeVar("T")
 
 @fast_frozen(eq=False)
 class EventsObserved:
-    """Events already applied to the caches, and facts about their pods from the owner of the caches."""
+    """Events already applied to the caches, with facts about their pods from the owner of the caches."""
 
     events: Sequence[WatchEvent]
     assumed: frozenset[str]  # uids
     rejected: frozenset[str]  # uids of pods that were rejected at Permit because of the event
-    number: int = 0  # of the observation, counted from 1; 0: attempts may not have seen the events
+    number: int = 0  # number of the observation, counted from 1; 0: attempts may not have seen the events
 
 
 @attrs.frozen(eq=False)
@@ -46,7 +46,7 @@ class AttemptFailed:
     pod: Pod
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
-    evicting: bool = False  # its victims are chosen but not yet evicted: it stays out of the active queue until then
+    evicting: bool = False  # the pod stays out of the active queue until its victims are evicted
     seen: int = 0  # the number of the last observation that the attempt saw
 
 
@@ -54,7 +54,7 @@ class AttemptFailed:
 class GroupAttempted:
     """The end of a PodGroup's cycle; its failed pods have returned to the queue.
 
-    `evicting`: the uid of the group if its victims are chosen but not yet evicted; else "".
+    `evicting`: the uid of the group if its victims are selected but not evicted yet; else "".
     """
 
     group: str
@@ -64,7 +64,7 @@ class GroupAttempted:
 
 @attrs.frozen(eq=False)
 class AssumedPodForgotten:
-    """The removal of an assumed pod; `for_itself`: the resources it frees may requeue this pod too."""
+    """The removal of an assumed pod; `for_itself`: the freed resources may requeue this pod too."""
 
     pod: Pod
     for_itself: bool
@@ -79,7 +79,10 @@ class Activate:
 
 @attrs.frozen(eq=False)
 class Reconfigured:
-    """A new configuration of the queue. `out_of_tree`: it has out-of-tree plugins, whose calls may be slow."""
+    """A new configuration of the queue.
+
+    `out_of_tree`: the configuration has out-of-tree plugins, whose calls may be slow.
+    """
 
     out_of_tree: bool
     scheduler_names: frozenset[str]
@@ -98,7 +101,7 @@ class Reconfigured:
 
 @attrs.frozen(eq=False)
 class AtThisPoint:
-    """A function to run when all operations before it have been applied, and none after it."""
+    """A function to run after all earlier operations and before all later operations."""
 
     work: "Callable[[QueueOperations], None]"
 
@@ -118,38 +121,41 @@ class PodDone:
 
 @fast_frozen(eq=False)
 class Pop:
-    """The pop of the next pod to schedule. Returns it, or None if there is none."""
+    """The pop of the next pod to schedule. Returns the pod, or None if no pod is ready."""
 
 
 @fast_frozen(eq=False)
 class PopOthersOfGroup:
-    """The pop of the other pods of that pod's PodGroup. Returns them; see `SchedulingQueue.pop_others_of_group`."""
+    """The pop of the other pods in that pod's PodGroup.
+
+    Returns the popped pods; see `SchedulingQueue.pop_others_of_group`.
+    """
 
     popped: QueuedPod
 
 
 @fast_frozen(eq=False)
 class FlushBackoff:
-    """The move of at most `most` pods whose backoff has expired. Returns those that became active."""
+    """The move of at most `most` pods whose backoff has expired. Returns the pods that became active."""
 
     most: int | None = None
 
 
 @fast_frozen(eq=False)
 class FlushLeftover:
-    """The move of the pods that have been unschedulable for too long. Returns those that became active."""
+    """The move of the pods that have been unschedulable for too long. Returns the pods that became active."""
 
 
 @fast_frozen(eq=False)
 class MoveToActive:
-    """A user's move of these pods to the active queue. Returns those that entered it."""
+    """A user's move of these pods to the active queue. Returns the pods that entered the active queue."""
 
     pods: Sequence[Pod]
 
 
 @fast_frozen(eq=False)
 class Force:
-    """A user's move of a pod to this sub-queue. Returns False if an attempt of it is in progress."""
+    """A user's move of a pod to this sub-queue. Returns False if an attempt of the pod is in progress."""
 
     key: str
     place: SubQueue
@@ -157,7 +163,7 @@ class Force:
 
 @fast_frozen(eq=False)
 class TakeNominated:
-    """The retrieval of pods that entered the active queue with a nominated node since the last retrieval.
+    """The retrieval of pods that entered the active queue with a nominated node since the previous retrieval.
 
     Returns them.
     """
@@ -185,7 +191,7 @@ class QueueListener(Protocol):
 
 @attrs.define(eq=False)
 class QueueOperations:
-    """The operations on one queue; see the module. `queue` may be read by code that runs in its owner's task."""
+    """The operations on one queue; see the module. Code that runs in the owner's task may read `queue`."""
 
     queue: SchedulingQueue
     handlers: EventHandlers
@@ -217,20 +223,23 @@ class QueueOperations:
         }
 
     def step(self, given: QueueInput, now: int) -> Any:
-        """Process an input and return the result described at its class. `now`: nanoseconds since the epoch."""
+        """Process an input and return the result that the input's class documents.
+
+        `now`: nanoseconds since the epoch.
+        """
         step = self._steps[type(given)]
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     def evicting(self, uid: str) -> bool:
-        """Return whether the pod, or PodGroup, is being requeued by the attempt that chose its victims.
+        """Return whether the attempt that selected victims for this pod or PodGroup is requeuing it.
 
-        None of the victims is evicted yet. Events observed during that attempt must not requeue it; the deletion of its
-        victims will.
+        None of its victims is evicted yet. Events observed during that attempt must not requeue the pod or PodGroup;
+        the deletion of its victims will.
         """
         return uid == self._evicting
 
     def leaving(self, key: str) -> bool:
-        """Return whether a pod of this PodGroup is being removed, which is not yet visible to the group's other pods.
+        """Return whether a pod of this PodGroup is being removed. The group's other pods do not see the removal yet.
 
         Upstream's cache of PodGroups processes a deleted pod after the queue.
         """
@@ -275,5 +284,5 @@ class QueueOperations:
 
 
 def _all_but(uid: str) -> Callable[[Pod], bool]:
-    # Without this pre-check the resources that the pod itself frees would requeue it at once.
+    # Without this pre-check, the resources that the pod itself frees would requeue it immediately.
     return lambda pod: pod.uid != uid

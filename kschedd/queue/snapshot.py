@@ -1,8 +1,8 @@
-"""A snapshot of the scheduling queue: taken by its owner in a few milliseconds, restored to a separate queue anywhere.
+"""A snapshot of the scheduling queue: its owner takes it, and a separate queue can be restored from it.
 
-The snapshot shares pods and events, which never change, and copies the containers. Entries do change, so it stores
-their fields. `EntryCopies` creates each entry once, for the queue and for other holders (the driver holds those in
-flight). A restored queue pops, wakes and flushes the same pods as the original.
+The snapshot shares pods and events, which never change, and copies the containers. Entries do change, so the snapshot
+stores their fields. `EntryCopies` creates one copy of each entry, for the queue and for other holders (the driver holds
+the entries in flight). A restored queue pops, requeues and flushes exactly the pods that the original does.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Groups = Mapping[Any, Mapping[Any, Mapping[str, QueuedPod]]]
 
 @attrs.frozen(eq=False)
 class EntryStates:
-    """The fields of some entries at one moment, and the entries themselves, which identify them."""
+    """The fields of some entries at one moment, and the entries themselves as identities."""
 
     entries: list[QueuedPod]
     fields: list[tuple[Any, ...]]
@@ -43,10 +43,10 @@ def fields_of(entry: QueuedPod) -> tuple[Any, ...]:
 
 
 class EntryCopies:
-    """The copies of a fork's entries: always the same copy for the same original."""
+    """The copies of a fork's entries: each original always has one copy."""
 
     def __init__(self, *states: EntryStates) -> None:
-        """Create copies from these states; for an entry in several states, the last one counts."""
+        """Create copies from these states; if an entry is in several states, the last state counts."""
         self._states = {id(e): f for known in states for e, f in zip(known.entries, known.fields, strict=True)}
         self._held = states  # keeps the entries alive, so that their ids stay valid
         self._copies: dict[int, QueuedPod] = {}

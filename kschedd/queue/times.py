@@ -1,7 +1,7 @@
 """Times of the queue's work: the handling of object changes, and plugins' queueing hints.
 
-`QueueTimes`, which has the clock, is passed to the queue if metrics are on; otherwise the queue reads no clock. Owned
-by the owner of the queue.
+`QueueTimes`, which has the clock, is passed to the queue if metrics are on; without metrics, the queue reads no clock.
+The owner of the queue also owns these times.
 
 Source: Kubernetes v1.34, scheduler/eventhandlers.go (EventHandlingLatency), backend/queue/scheduling_queue.go.
 """

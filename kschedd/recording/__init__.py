@@ -4,7 +4,7 @@
 
 All decisions are made by two pure machines, the scheduling driver and the scheduling queue: the same calls in the same
 order give the same decisions. A recording is therefore the log of these calls, with all values from outside: events of
-the store, times, results of out-of-tree plugins and extenders, results of writes, changes of the configuration. Values
+the store, times, results of out-of-tree plugins and extenders, results of writes, and configuration changes. Values
 that follow from the calls (the pods that a call of the queue returns, the operations that the driver requests) are not
-recorded. It makes no difference which actor makes a call, or how calls are batched over channels.
+recorded. The result is the same whichever actor makes a call, and however calls are batched over channels.
 """

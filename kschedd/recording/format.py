@@ -5,9 +5,9 @@ r"""The file format of a recording: a mark, then frames, each with its length, n
     frame 1 ...                       notes (`notes`), one after the other, compressed
     last frame                        END: how the recording ended
 
-A frame is `>IIIB`: the length of its body in bytes, its number, the CRC-32 of number, kind and body, and its kind; then
-the body. A recording that was cut off, for example by SIGKILL, ends within a frame or without END; its complete frames
-are valid. A frame with a wrong checksum, or a missing frame, also ends the recording.
+A frame is `>IIIB`: the length of its body in bytes, its number, the CRC-32 of number, kind and body, and its kind; the
+body follows. A recording that was truncated, for example by SIGKILL, ends within a frame or without END; its complete
+frames are valid. A frame with a wrong checksum, or a missing frame, also ends the recording.
 """
 
 import struct
@@ -27,11 +27,11 @@ Since 2, Kubernetes versions since 1.35 take the first of equally good nodes; be
 """
 MARK: Final = b"KSCHEDD-RECORDING\n"
 HEADER, NOTES, END = 0, 1, 2
-_LEVEL: Final = 1  # compression level of zlib: three times as fast as the default, with a fifth more bytes
+_LEVEL: Final = 1  # compression level zlib level: three times as fast as the default, with 20 % more bytes
 _FRAME: Final = struct.Struct(">IIIB")
 FRAME_BYTES: Final = _FRAME.size
 LATEST_S: Final = 253_402_300_799.0  # the last second of the year 9999, the limit of a cluster's time
-MOST_BYTES: Final = 1 << 30  # maximum length of a frame; a larger length means that the frame is damaged
+MOST_BYTES: Final = 1 << 30  # maximum length maximum length of a frame; a larger length means that the frame is damaged
 
 
 @attrs.define(eq=False)
@@ -47,7 +47,10 @@ class RecordingError(KscheddError):
 
 @attrs.frozen
 class RecordingHeader:
-    """The initial state of a run. `config` is a KubeSchedulerConfiguration; settings of flags are separate fields."""
+    """The initial state of a run.
+
+    `config` is a KubeSchedulerConfiguration; settings made with flags are separate fields.
+    """
 
     kschedd: str  # the version of kschedd that recorded the run
     kube_version: str
@@ -67,7 +70,7 @@ class RecordingHeader:
 
     @classmethod
     def read(cls, body: bytes, file: str) -> "RecordingHeader":
-        """Return the header, without fields that this version does not know. Raises RecordingError."""
+        """Return the header, without the fields that this version does not support. Raises RecordingError."""
         try:
             fields: dict[str, Any] = msgpack.unpackb(body)
             known = {a.name: fields[a.name] for a in attrs.fields(cls) if a.name in fields}

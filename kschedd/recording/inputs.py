@@ -1,7 +1,8 @@
-"""Notes of the inputs of a driver and a queue, taken by listeners, and of the attempts that result from them.
+"""Notes taken by listeners: the inputs of a driver and a queue, and the attempts that result from the inputs.
 
-`DriverNotes` and `QueueNotes` decide nothing: they record the input and execute the step. The result of a step is not
-recorded, since it follows from the inputs. The records of attempts are an exception: a replay is compared with them.
+`DriverNotes` and `QueueNotes` make no decisions: they record the input and execute the step. The result of a step is
+not recorded, since it follows from the inputs. The records of attempts are an exception: a replay is compared with
+them.
 """
 
 from collections.abc import Callable
@@ -139,7 +140,7 @@ class DriverNotes:
 
     @property
     def _began_s(self) -> float:
-        """The time of the attempt that begins."""
+        """The start time of the attempt that begins now."""
         return self._driver.machine.handle.now_s
 
     def _begin(self, given: BeginAttempt, now: float, step: Step) -> Any:
@@ -187,7 +188,7 @@ class DriverNotes:
         return result
 
     def _complete_run(self, given: CompleteRun, now: float, step: Step) -> Any:
-        """Record each attempt separately: a replay runs them one by one, with the same results."""
+        """Record each attempt separately: a replay runs the attempts one by one, with the same results."""
         for result in given.run.results:
             self._recorder.note((NoteKind.BEGIN, self._began_s, result.pod.uid))
             self._recorder.note((NoteKind.SEND, None))
@@ -226,7 +227,7 @@ class DriverNotes:
         return text_of(config, catalogue), config.unschedulable_flush_s
 
     def _changed(self, note: Note, given: Any, now: float, step: Step) -> Any:
-        """Change the configuration and record it if that succeeded, after the notes of the plugins created for it."""
+        """Change the configuration and, if that succeeded, record it after the notes of the plugins created for it."""
         before = enter(DRIVER)
         try:
             done = step(given, now)

@@ -1,8 +1,9 @@
 """Notes: one for each call of a machine, or value from outside, in the order in which they happened.
 
 A note is a tuple: its kind, then its values. Calls of the driver and of the queue form one sequence, in the order in
-which they began. With out-of-tree plugins, calls of the two may overlap in threads. The order within each machine is
-then still kept. This is sufficient, because the machines interact only through messages and plugins.
+which they began. With out-of-tree plugins, calls of the driver and of the queue may overlap in threads. The order
+within each machine is then still kept. This is sufficient, because the machines interact only through messages and
+plugins.
 
 Times are seconds (driver) or nanoseconds (queue) since the epoch.
 """
@@ -26,7 +27,7 @@ class NoteKind(IntEnum):
     NOMINATED = 4  # the number of pods, in the order in which the queue returned them
     BEGIN = 5  # now, uid
     SEND = 6  # results of out-of-tree plugins and extenders that the attempt requested, packed; None if there are none
-    BROKEN = 7  # status packed: the attempt was aborted with this result
+    BROKEN = 7  # packed status: the attempt was aborted with this result
     COMPLETE = 8  # now, seconds it took
     PLAN_EXECUTED = 9  # uid, status packed, now
     PLUGIN_CALLED = 10  # uid, answer packed, now
@@ -42,7 +43,7 @@ class NoteKind(IntEnum):
     ALLOW = 20  # uid, plugin
     REJECT = 21  # uid, plugin, reason
     ACTIVATE = 22  # uids
-    MADE = 23  # an out-of-tree plugin: name, its description packed
+    MADE = 23  # creation of an out-of-tree plugin: name, its packed description
     CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins created for it are discarded
     # 25 was a manual change, in words
     GROUP_CYCLE = 26  # now, uid of the first of the popped pods of a PodGroup; SEND follows, and no COMPLETE
@@ -66,7 +67,7 @@ class NoteKind(IntEnum):
     DRIVER_STATE = 51  # packed
     QUEUE_STATE = 52  # packed
     # -- store
-    OWN = 56  # first and last version of writes by the daemon's own controllers and the scheduler
+    OWN = 56  # first and last version of a range of writes by the daemon's own controllers and the scheduler
 
 
 DRIVER: Final = 0  # streams

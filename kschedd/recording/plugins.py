@@ -1,7 +1,7 @@
 """PluginNotes: notes of the results of out-of-tree plugins, taken by a listener.
 
-The notes contain the results that driver and queue get within their steps, checked and copied. They do not contain
-results for a fork or an explanation, nor the results of calls that a plugin's own code makes. A replay returns these
+The notes contain the checked and copied results that driver and queue get within their steps. The notes contain neither
+results for a fork or an explanation, nor results of calls that a plugin's own code makes. A replay returns these
 results to the two machines in the same order, and runs no plugin code.
 """
 
@@ -23,7 +23,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 class RecordedRegistry(GuardedRegistry):
     """A GuardedRegistry.
 
-    Once `recorder` is set, a listener is attached to the plugins that it creates for the driver.
+    A registry that attaches a listener to the plugins created for the driver, once `recorder` is set.
     """
 
     recorder: RunRecorder | None = None
@@ -63,7 +63,7 @@ class PluginNotes:
 
 
 def made(plugin: GuardedPlugin) -> Note:
-    """Return the note of a created plugin, with all that a replay needs to know about it."""
+    """Return the note of a created plugin, with all information that a replay needs about the plugin."""
     own: Any = plugin
     registered = own.events_to_register() if hasattr(plugin, "events_to_register") else None
     described = {

@@ -1,4 +1,4 @@
-"""Reading a recording: its header, then its notes, frame by frame, as far as they are complete.
+"""Reading a recording: its header, then its notes, frame by frame, up to the last complete frame.
 
 A truncated recording is read up to its end, and `broken` states where and why it ends. Raises RecordingError for a file
 that is not a recording, has a newer format, or has no complete header.
@@ -53,7 +53,7 @@ _MOST_OF_NOTE: Final = 1 << 28
 class RecordingFile:
     """A recording; a context manager that keeps the file open. `notes` may be called once.
 
-    Afterwards `broken` is the reason why the recording ends early, "" if it is complete.
+    After `notes` has ended, `broken` is the reason why the recording ends early, "" if the recording is complete.
     """
 
     path: Path
@@ -148,7 +148,8 @@ class RecordingFile:
 def _of_format_1(header: RecordingHeader) -> RecordingHeader:
     """Return the header of a recording of format 1, converted to the current format.
 
-    In format 1, all versions draw among equally good nodes, and have feature gates that their release has removed.
+    In format 1, all versions choose randomly among equally good nodes, and have feature gates that their release has
+    removed.
     """
     if header.kube_version not in KUBE_VERSIONS:
         return header  # the caller reports the version

@@ -4,7 +4,7 @@ Owns: the unwritten notes, the thread, the file. Ends: with `close`, or when the
 file is logged and stored in `failure`, and no more notes are taken; the run continues.
 
 Taking a note is one append to a deque. The thread wakes when there is a note, waits a moment for more, and writes all
-of them as one frame; a run that is killed loses the notes of that moment. If the disk is slower than the run, up to
+notes as one frame. A run that is killed loses the notes of that moment. If the disk is slower than the run, up to
 MOST_WAITING notes accumulate. Then `behind` is true, and callers must wait before they add notes, so no note is lost.
 """
 
@@ -27,8 +27,8 @@ from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType, Watch
 log = LazyLogger("kschedd.recording")
 
 MOST_WAITING: Final = 200_000  # notes
-_FRAME_NOTES: Final = 5_000  # notes per frame: about 500 KB before compression
-_MOMENT_S: Final = 0.1  # seconds for which notes wait for further ones
+_FRAME_NOTES: Final = 5_000  # notes notes per frame: about 500 KB before compression
+_MOMENT_S: Final = 0.1  # seconds for which the thread waits for further notes
 _LAST_S: Final = 30.0  # seconds for which the end of a run waits for the disk
 EVENT_CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}
 EVENT_TYPES: Final[dict[int, EventType]] = {code: name for name, code in EVENT_CODES.items()}
@@ -65,7 +65,10 @@ class RunRecorder:
         self._open = open_file
 
     def begin(self, header: RecordingHeader, first: Iterable[Note] = ()) -> None:
-        """Write the header, these notes, and then all earlier and later notes. Raises RecordingError."""
+        """Write the header, then these notes, then all other notes, including the notes already waiting.
+
+        Raises RecordingError.
+        """
         self.began_s = header.start_s
         try:
             self._file = self._open(self.path)
@@ -97,13 +100,13 @@ class RunRecorder:
         return RecordingState(str(self.path), written, self._written, self.began_s, self.failure)
 
     def own(self, first: int, last: int) -> None:
-        """Record that the cluster's own controllers, or the scheduler, made these writes."""
+        """Record that the cluster's own controllers or the scheduler made these writes."""
         self.note((NoteKind.OWN, first, last))
 
     def watch_handle(self, handle: Handle) -> Callable[[], None]:
         """Record the calls of out-of-tree plugins that are not results: allow, reject and activate.
 
-        Return a function that stops this.
+        Return a function that stops this recording of calls.
         """
         allow, reject, activate = handle.allow, handle.reject, handle.activate
 

@@ -1,9 +1,9 @@
 """Redaction of a recording, so that it can be passed on: made-up words replace names, as with `save --redact`.
 
-Names are replaced in objects, plugin results, records of attempts and the configuration, by the same words everywhere
-and in the same order, so that all decisions stay the same; a replay of the new recording verifies that. Messages are
-removed from the records of attempts; a replay creates them again. The fields that a redacted dump lacks are dropped, as
-are the addresses of extenders.
+Names are replaced in objects, plugin results, records of attempts and the configuration. The replacements are the same
+everywhere and keep the order of the names, so that all decisions stay the same; a replay of the new recording verifies
+that. Messages are removed from the records of attempts; a replay creates the messages again. The fields that a redacted
+dump lacks are dropped, as are the addresses of extenders.
 
 The recording is read twice: every word must be known before the first one is replaced.
 """
@@ -27,7 +27,7 @@ from kschedd.recording.values import pack, unpack
 
 _FRAME_NOTES: Final = 5_000
 _KEPT_FIELDS: Final = frozenset(("plugin", "method", "kind", "uid", "subresource", "propagation"))
-_REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # arguments of plugins that contain names of labels
+_REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # arguments of plugins that contain label names
 
 
 def redact(source: Path, target: Path) -> int:

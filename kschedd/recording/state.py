@@ -10,7 +10,7 @@
 The state is taken while no pod is in flight and none is assumed (`DriverPart.of` checks that). At that time there is no
 attempt and no binding cycle to continue. Both are suspended coroutines, which cannot be stored. All other state is
 computed again: counts, cached evaluations, IDs. Copying each part takes a few milliseconds; the notes can be created
-from it in any thread.
+from the copy in any thread.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -84,7 +84,7 @@ class DriverPart:
         )
 
     def notes(self, objects: Sequence[Object], now_s: float) -> Iterator[Note]:
-        """Yield the notes. `objects`: all objects at that version."""
+        """Yield the notes. `objects`: all objects at the version of this state."""
         yield from self.plugins
         names, free = self.cluster.table.layout
         yield NoteKind.LAYOUT, names, free
@@ -138,7 +138,7 @@ def _version(obj: Object) -> int:
 
 
 def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> None:
-    """Restore the state of that driver, with the objects that it had observed. Raises UnreadableValue."""
+    """Restore the state of the recorded driver, with the objects that it had observed. Raises UnreadableValue."""
     state: Mapping[str, Any] = unpack(packed)
     driver.take_effects()  # the restored queue has already seen these objects
     machine = driver.machine
@@ -151,7 +151,7 @@ def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> Non
     for name, size in state["images"].items():
         image = machine.cluster.table.images.get(name)
         if image is not None:
-            image.size = size  # as stated by the first node with this image
+            image.size = size  # the size reported by the first node with this image
     nominations = [(_pod(raw), node) for node, raw in state["nominations"]]
     driver.pending.goes_on(state["passed_over"], nominations)
 
@@ -228,7 +228,7 @@ def _items(items: HeapItems) -> list[Any]:
 
 
 def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[str, Pod]) -> None:
-    """Restore the state of that queue. Raises UnreadableValue."""
+    """Restore the state of the recorded queue. Raises UnreadableValue."""
     state: Mapping[str, Any] = unpack(packed)
 
     def found(reference: Sequence[Any]) -> Pod:

@@ -35,13 +35,13 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {
     )
 }
 _ENUMS: Final[Mapping[str, type[Enum]]] = {cls.__name__: cls for cls in (Code, EventResource, ActionType, QueueingHint)}
-_DEEPEST: Final = 64  # nesting of classes, tuples and sets: each level is a recursive call, in C as well
+_DEEPEST: Final = 64  # maximum nesting of classes, tuples and sets: each level is a recursive call, in C as well
 _LEFT_OUT: Final = {"details"}  # fields of a PostFilterResult that only `explain` needs
 
 
 @attrs.frozen
 class PodRef:
-    """A reference to a pod in a result; the reader has the pod."""
+    """A reference to a pod in a result; the reader of the recording has the pod."""
 
     uid: str
 
@@ -58,13 +58,13 @@ class UnreadableValue(KscheddError):
 
 
 def pack(value: Any) -> bytes:
-    """Return the packed value. Raises TypeError for other classes."""
+    """Return the packed value. Raises TypeError for a value of another class."""
     packed: bytes = msgpack.packb(value, default=_encoded, strict_types=True)
     return packed
 
 
 def unpack(packed: bytes, pod: Callable[[PodRef], Any] = lambda ref: ref, depth: int = 0) -> Any:
-    """Return the value. `pod` returns the pod for a reference. Raises UnreadableValue."""
+    """Return the value. `pod` returns the pod to which a reference refers. Raises UnreadableValue."""
     if depth > _DEEPEST:
         raise UnreadableValue(f"a value is nested more than {_DEEPEST} levels deep")
 

@@ -62,7 +62,7 @@ def _methods(cls: type[Any]) -> list[str]:
 
 @contextmanager
 def as_driver() -> Iterator[None]:
-    """Record the results of plugins that are created in this context, as those of the driver's plugins."""
+    """Record the results of plugins that are created in this context as results of the driver's plugins."""
     before = enter(DRIVER)
     try:
         yield

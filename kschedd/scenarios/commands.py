@@ -5,7 +5,7 @@ Optional, before all other commands:
     kube-version 1.36 | seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
     controllers --node-eviction-rate 1 ...         the controllers' flags of `kschedd run`
 
-Time; after every command, all work that is due at the current virtual time is done:
+Time (after every command, all work that is due at the current virtual time is done):
 
     advance 10s | rest [1h]                        rest: until the cluster is idle
 
@@ -13,8 +13,8 @@ Time; after every command, all work that is due at the current virtual time is d
 
 Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines that follow a command
 are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Lines that the command does not read are
-an error, since they were meant to be the next step. Relative file names are relative to the scenario's directory. A
-verb's error messages are part of its output.
+an error, because they were probably meant to be the next step. Relative file names are relative to the scenario's
+directory. A verb's error messages are part of its output.
 """
 
 import math
@@ -50,7 +50,7 @@ from kschedd.verbs.table import WRONG_USE, find_verb, run_words, short_words, wi
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 #: the flag that makes each verb read standard input
 _READING: Final = {**dict.fromkeys(("apply", "create", "delete", "explain"), "-f"), "patch": "--patch-file"}
-_LONGEST_WAIT_S: Final = 3_600.0  # for a verb that waits, such as drain
+_LONGEST_WAIT_S: Final = 3_600.0  # limit for a verb that waits, such as drain
 #: verbs that have no meaning here
 _NOT_HERE: Final = {"stop": "there is no daemon to stop", "watch": "nothing changes while a command runs"}
 
@@ -71,7 +71,7 @@ def duration(text: str) -> float:
 
 
 def with_input(words: list[str], given: str) -> list[str]:
-    """Return the words of a command with the flag by which it reads its standard input, if it has one to read."""
+    """Return the words of a command, with the flag that reads standard input if the verb has such a flag."""
     flag = _READING.get(words[0])
     return [*words, flag, "-"] if given.strip() and flag is not None and flag not in words else words
 
@@ -80,8 +80,8 @@ def with_input(words: list[str], given: str) -> list[str]:
 class CommandResult:
     """The result of a command.
 
-    `status` as on the command line: 0: success, 1: failure, 2: the command could not be parsed. `unread`: the command
-    did not read its input.
+    `status` is the exit status on the command line: 0 for success, 1 for failure, 2 for a command that could not be
+    parsed. `unread`: the command did not read its input.
     """
 
     text: str
@@ -158,7 +158,7 @@ class ScenarioCluster:
         return self._verb(words, given)
 
     def expect(self, command: str) -> Finding:
-        """Return the result of an `expect` line. Raises KscheddError if it cannot be parsed or evaluated."""
+        """Return the result of an `expect` line. Raises KscheddError if the line cannot be parsed or evaluated."""
         try:
             words = shlex.split(command)
         except ValueError as fault:

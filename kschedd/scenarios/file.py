@@ -8,14 +8,15 @@
 
     expect pod web-0 on zone b
 
-Output that contains empty lines is enclosed in two lines `----` before and after it. A line `...` in it matches any
-number of lines; if it is the only line, the command must succeed, with any output. A line `expect ASSERTION` is a step
-without output (with `----` below it, it is an ordinary command). A run executes the steps from top to bottom on one
-cluster. Rewriting replaces expected output by the actual output, and a false assertion by a true one, to be reviewed as
-a diff. The module `commands` defines the commands, `kschedd.verbs.scheduler.expectations` the assertions.
+Output that contains empty lines is enclosed in two lines `----` before and after it. A line `...` in the output matches
+any number of lines. If `...` is the only line, the command must succeed, and its output is ignored. A line `expect
+ASSERTION` is a step without output (if `----` follows, the line is an ordinary command). A run executes the steps from
+top to bottom on one cluster. Rewriting replaces expected output by the actual output, and a false assertion by a true
+one, so that the diff can be reviewed. The module `commands` defines the commands;
+`kschedd.verbs.scheduler.expectations` defines the assertions.
 
-Errors: ScenarioError if a file cannot be parsed into steps, or an assertion cannot be parsed. A failing command is not
-an error: its output shows the failure.
+Errors: Raises ScenarioError if a file cannot be parsed into steps, or an assertion cannot be parsed. A failing command
+is not an error: its output shows the failure.
 """
 
 import re
@@ -55,7 +56,7 @@ class Step:
     command: str
     input: str
     expected: str
-    leading: tuple[str, ...] = ()  # comments and empty lines before it
+    leading: tuple[str, ...] = ()  # comments and empty lines before the step
     asserts: bool = False  # a line `expect ASSERTION`, whose output is not compared
 
 
@@ -68,7 +69,7 @@ class Scenario:
 
 @attrs.frozen
 class Difference:
-    """A step whose output, or for an assertion whose finding, differs from the expected one."""
+    """A step whose output differs from the expected output, or an assertion whose finding differs."""
 
     file: str
     step: Step
@@ -160,7 +161,7 @@ def run(
 ) -> Iterator[StepResult]:
     """Run the scenario, step by step. `on_decision` is called with every attempt. Raises ScenarioError.
 
-    `version`: the Kubernetes version unless the file sets one; with `only`, even if it does.
+    `version`: the default Kubernetes version; with `only`, it is used even if the file sets another version.
     """
     cluster = ScenarioCluster(Path(scenario.file).parent, on_decision, version=version, only=only)
     for step in scenario.steps:
@@ -194,7 +195,7 @@ def _asserted(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepR
 
 
 def matches(expected: str, got: str) -> bool:
-    """Return whether the output is the expected one, in which a line `...` stands for any number of lines."""
+    """Return whether the output equals the expected output, in which a line `...` stands for any number of lines."""
     if ANYTHING not in expected.split("\n"):
         return expected == got
     pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else re.escape(line) + r"\n" for line in expected.split("\n"))

@@ -1,7 +1,7 @@
 """The results of scenarios as JUnit XML: a suite for each file, a case for each of its steps.
 
-The elements are those that all CI systems read: `testsuites` with `testsuite`, `testcase`, `failure` and `error`.
-Characters that XML 1.0 does not allow are replaced. Seconds are given per file; steps have none.
+All CI systems read these elements: `testsuites` with `testsuite`, `testcase`, `failure` and `error`.
+Characters that XML 1.0 does not allow are replaced. Times in seconds are given per file; steps have no times.
 """
 
 from collections.abc import Iterable
@@ -48,6 +48,6 @@ def _case(suite: Element, file: str, name: str, line: int) -> Element:
 
 
 def _first_changed(what: str) -> str:
-    """Return the first changed line of a difference, which is more useful than its header."""
+    """Return the first changed line of a difference, which is more useful than the difference's header."""
     lines = [line.removeprefix("  ") for line in what.splitlines()]
     return next((line for line in lines if line.startswith(("-", "+"))), "")

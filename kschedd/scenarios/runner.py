@@ -1,9 +1,9 @@
 """Runs scenario files and reports differences from the expected output.
 
-Each file runs on a separate cluster, so files may run concurrently in several processes. The reports are the same
-either way, and are in the order of the given files. The files of a folder are sorted by name.
+Each file runs on a separate cluster, so files may run concurrently in several processes. The reports do not depend on
+concurrency, and are in the order of the given files. The files of a folder are sorted by name.
 
-`run_file` never raises because of a file's content: if it cannot be read or parsed, `fault` contains the error.
+`run_file` never raises because of a file's content: if the file cannot be read or parsed, `fault` contains the error.
 """
 
 import multiprocessing
@@ -28,7 +28,8 @@ PASSED, FAILED, BAD_INPUT = 0, 1, 2
 class FileResult:
     """The result of a file.
 
-    `steps`: those that were run. `fault`: the reason why not all were. `rewrote`: whether the file was changed.
+    `steps`: the steps that were run. `fault`: the reason why not all steps were run. `rewrote`: whether the file was
+    changed.
     """
 
     file: str
@@ -52,7 +53,7 @@ class NoScenariosError(KscheddError):
 
 
 def files_of(paths: Iterable[Path]) -> list[Path]:
-    """Return the files, and those of the folders, each once. Raises NoScenariosError."""
+    """Return the files, and the files of the folders; each file once. Raises NoScenariosError."""
     found: dict[Path, None] = {}
     for path in paths:
         if not path.exists():
@@ -89,7 +90,7 @@ def run_file(
 
 
 def _write(path: Path, text: str) -> bool:
-    """Write the file if its text changes; return whether it did."""
+    """Write the file if its text changes; return whether the file was written."""
     try:
         if text == path.read_text(encoding="utf-8"):
             return False
@@ -102,7 +103,7 @@ def _write(path: Path, text: str) -> bool:
 def run_each(
     paths: Sequence[Path], *, jobs: int, rewrite: bool, version: KubernetesVersion = DEFAULT
 ) -> Iterator[FileResult]:
-    """Yield the results in the order of the paths, each as soon as it and the earlier ones are available."""
+    """Yield the results in the order of the paths, each result as soon as it and all earlier results are available."""
     do = partial(run_file, rewrite=rewrite, version=version)
     if jobs < 2 or len(paths) < 2:
         yield from map(do, paths)
@@ -112,7 +113,7 @@ def run_each(
 
 
 def report(result: FileResult, write: Callable[[str], object]) -> int:
-    """Write the report of a file; return the exit status for it."""
+    """Write the report of a file; return the file's exit status."""
     differences = result.differences
     if result.rewrote:  # all steps are as expected now, except assertions without a replacement
         differences = [one for one in differences if one.finding is not None and not one.finding.instead]
