@@ -1,4 +1,4 @@
-"""The schedule of the cyclic garbage collector. The collector runs rarely, since this program rarely forms reference cycles.
+"""The schedule of the cyclic garbage collector. It runs rarely, since this program rarely forms reference cycles.
 
 A collection of young objects takes about 0.3 us per object, but traverses everything to which they refer. Collecting
 after a new copy of a map of 50,000 pods takes 10 ms or more, twice, and stops all threads meanwhile. Such copies are
@@ -45,7 +45,7 @@ def tune_gc() -> None:
     objects take 6 to 9 ms on a busy machine.
 
     Objects that survive one collection usually stay alive, so there is no middle generation: -1 makes every portion old
-    immediately. Otherwise three portions together would be traversed a second time. Old objects are traversed when about
+    immediately. Otherwise three portions together would be traversed a second time. Old objects are traversed if about
     1,200,000 more objects were created than freed; Python also requires that their number has grown by a quarter since
     the last time.
     """

@@ -73,7 +73,7 @@ BUG = 70  # exit status: internal software error, EX_SOFTWARE in sysexits.h
 
 
 async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> int:
-    """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path once the daemon serves.
+    """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path when it serves.
 
     Raises KscheddError for faults in options, configuration, plugins, state or socket.
     """

@@ -359,7 +359,7 @@ def _unmet_demand(case: Case) -> FoundCause | None:
 
 
 def _kept(case: Case, finding: FoundCause) -> FoundCause:
-    """Return the finding together with the claims that restrict the pod to its nodes."""
+    """Return the finding, extended by the claims that restrict the nodes which the pod can use."""
     if not case.reachable < case.selected:
         return finding
     sentence = (

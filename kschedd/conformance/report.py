@@ -63,7 +63,7 @@ class VerifyReport:
         return json.dumps({"families": families, "evidence": evidence})
 
     def as_table(self, show: int = 1) -> str:
-        """Return the counts, and the first differences of the first `show` records of each family that did not pass."""
+        """Return the counts of each family, and the first differences of its first `show` failed records."""
         rows = [("FAMILY", *(outcome.name for outcome in RecordOutcome))]
         for name, family in sorted(self.families.items()):
             rows.append((name, *(str(family.counts[outcome]) for outcome in RecordOutcome)))

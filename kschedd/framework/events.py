@@ -42,7 +42,7 @@ class ActionType(IntFlag):
     UPDATE_NODE_PREEMPTION_POLICY = 1 << 8  # since v1.37
     UPDATE_POD_LABEL = 1 << 9
     UPDATE_POD_SCALE_DOWN = 1 << 10  # a request became smaller
-    UPDATE_POD_SCALE_UP = 1 << 11  # a request became larger, since v1.37
+    UPDATE_POD_SCALE_UP = 1 << 11  # a pod's request became larger; this event exists since v1.37
     UPDATE_POD_TOLERATION = 1 << 12
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 13  # the last scheduling gate was removed
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 14

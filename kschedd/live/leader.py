@@ -88,7 +88,7 @@ class Election:
         )
 
     def taken(self, lease: Raw, asked_at: float) -> None:
-        """Record that the server accepted the `wanted` Lease requested at that time, so that this scheduler leads."""
+        """Record that the server accepted the `wanted` Lease. This scheduler is the leader from now on."""
         self._lease, self._seen_at = lease, asked_at
         self.leads, self.renewed_at = True, asked_at
 

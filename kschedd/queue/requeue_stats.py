@@ -3,8 +3,8 @@
 A pod is requeued (woken) when an event moves it out of unschedulablePods. An event that was observed while the pod was
 in flight also requeues it, if the event keeps the pod from entering them. The wake-up was useful if the next attempt
 finds a node, and useless if that attempt fails. Pods that only the timeout woke and that then found a node should have
-been woken earlier: `late` counts them. A recorder for SchedulingQueue; owns its counts and, until a woken pod's next
-attempt ends, the cause of its wake-up.
+been woken earlier: `late` counts them. A recorder for SchedulingQueue. It owns the counts, and the cause of each
+wake-up until the pod's next attempt ends.
 """
 
 from collections.abc import Collection, Sequence

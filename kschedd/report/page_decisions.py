@@ -1,4 +1,4 @@
-"""Sections about decisions: funnels, the slowest ones, and the list of decisions that everything else leads to."""
+"""Sections about decisions: funnels, the slowest decisions, and the list of decisions, to which other sections link."""
 
 from collections.abc import Iterator
 

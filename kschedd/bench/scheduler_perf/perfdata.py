@@ -1,7 +1,8 @@
 """Results in the format of scheduler_perf and perfdash, and the comparison with thresholds.
 
-A data item has labels (Name, Metric and those of the metric), a unit, and figures: Average, Perc50, Perc90, Perc95,
-Perc99. Histograms are summarised from their buckets, as Prometheus does; seconds are converted to milliseconds.
+A data item has a unit, figures, and labels (Name, Metric, and the labels of the metric itself): Average, Perc50,
+Perc90, Perc95, Perc99. Histograms are summarised from their buckets, as Prometheus does; seconds are converted to
+milliseconds.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{scheduler_perf,util}.go (DataItems, collectHistogramVec,
 applyThreshold); component-base/metrics/testutil (Quantile).

@@ -172,7 +172,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
 
 
 def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
-    """Return the requests of the containers that run together, if there are several."""
+    """Return the requests that add up to the pod's request, by container; none if only one container runs."""
     spec = case.workload.pod_spec
     if initial or resource in ((spec.get("resources") or {}).get("requests") or {}):
         return []

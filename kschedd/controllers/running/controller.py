@@ -9,9 +9,9 @@ turn, possibly with an event older than the cluster's state. The method may ther
 changes nothing in the controller's state, and if the controller later reads the current cluster state when necessary
 (such as for a new budget that covers the pod).
 
-A controller with a `reconcile` that may take long, for example for a workload of thousands of pods, is `InSteps`: its
-method `reconciling` reconciles step by step. Between two steps other tasks run on the event loop, but no task may read
-or write the cluster.
+If `reconcile` may take long, for example for a workload of thousands of pods, the controller derives from `InSteps`,
+and its method `reconciling` does the work in steps. Between two steps other tasks run on the event loop, but no task
+may read or write the cluster.
 
 A controller handles each object through its `faults`, so that a failure with one object does not affect other objects.
 """

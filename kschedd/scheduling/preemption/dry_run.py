@@ -91,7 +91,7 @@ def select_victims(
 
 @attrs.frozen(eq=False)
 class _LesserPods:
-    """The pods of lower priority on each row, at least one per row, row by row, most important first."""
+    """The pods of lower priority, row by row, the most important first; rows without such pods are left out."""
 
     batch: PodBatch
     rows: Rows  # the row of each pod

@@ -82,8 +82,8 @@ def sample(
         took = clock() - began
         if took >= seconds or over():
             return Sampled(took, looks, stacks)
-        # Relative to the beginning, not to the last sample, so that the requested number of samples is reached if
-        # possible.
+        # The wait counts from the beginning, not from the last sample, so that a late sample does not lower their
+        # number.
         wait(max(0.0, min(looks / hertz, seconds) - took))
 
 

@@ -143,7 +143,7 @@ def _model(record: TraceRecord, column: str, model: str) -> str:
 
 @lru_cache(16)
 def _labels(qos: str) -> Raw:
-    """Return the labels, which the pods of a class share as they share specs."""
+    """Return the labels, one mapping for all pods of a class."""
     return {"qos": qos} if qos else {}
 
 

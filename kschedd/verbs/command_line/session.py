@@ -97,7 +97,7 @@ class VerbSession:
         self.write_error(f"{self.style.paint('Warning:', 'yellow')} {text}\n")
 
     def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
-        """Warn of the `unsupported` entries of the results, which have no effect: once for each kind and reason."""
+        """Warn once for each kind and reason of the results' `unsupported` fields, which have no effect."""
         entries = [Unsupported(**entry) for answer in answers for entry in answer.get("unsupported") or ()]
         for text in grouped(entries):
             self.warn(text)
