@@ -1,11 +1,11 @@
 """Mode `algo`: scheduling cycles only; no API, no queue, no events.
 
 Nodes and init pods are loaded into the scheduler cache. Then a single loop schedules the measured pods one after the
-other: it selects the node, copies the pod, sets its nodeName and assumes it. Loading is not measured; the evaluation of
-the first pod is.
+other: it selects the node, copies the pod, sets its nodeName and assumes it. Loading is not measured, but the
+evaluation of the first pod is.
 
 In PreemptionBasic, an iteration is the failing attempt, the preemption, the removal of its victims, and the second
-attempt with the nominated node. In Unschedulable, an iteration is one complete failing attempt.
+attempt, which uses the nominated node. In Unschedulable, an iteration is one complete failing attempt.
 """
 
 import time
@@ -29,7 +29,7 @@ class Timed:
     """The measurements of one run.
 
     They are the latency of each iteration in seconds, the wall time of the loop, the number of scheduled and failed
-    pods, and the response times of socket requests, if any were sent during the run.
+    pods, and the response times of any socket requests sent during the run.
     """
 
     latencies_s: list[float]
@@ -62,7 +62,7 @@ def run(
         if progress is not None and done % 10_000 == 0:
             progress("loading", done, total)
     pods = [Pod.from_raw(raw) for raw in workload.pods]
-    freeze_gc()  # like the daemon after loading its initial state
+    freeze_gc()  # as the daemon does after loading its initial state
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0

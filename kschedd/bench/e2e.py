@@ -2,7 +2,7 @@
 
 A journal and a socket are used only if the options request a journal or socket requests during the run.
 
-Init pods are created, and are in the scheduler cache before the measurement starts. A feeder creates the measured pods
+Init pods are created, and enter the scheduler cache before the measurement starts. A feeder creates the measured pods
 in order, as fast as it can or at a given rate; a watcher records when each pod is bound. The latency is the time from
 creation to binding. With a given rate, a pod counts as created at its due time even if the feeder is late, and all pods
 that are due are created in one request.
@@ -54,8 +54,8 @@ class ArrivalOptions:
     """Options of a run: how the measured pods arrive, and other activity during the measurement."""
 
     rate: float = 0.0  # pods per second; 0: as fast as possible
-    journal: bool = False  # written to disk, in a temporary folder
-    questions: bool = False  # socket requests sent during the measurement
+    journal: bool = False  # objects are written to disk, in a temporary folder
+    questions: bool = False  # socket requests are sent during the measurement
     own_time: bool = False  # exclude the time in which other programs used the processor, where the system counts it
 
 
@@ -92,7 +92,7 @@ async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptio
                 len(workload.pending),
             )
         questions = await opened.enter_async_context(questions_to(cluster, clock)) if load.questions else None
-        collections = opened.enter_context(FullCollections())  # like the daemon after loading its initial state
+        collections = opened.enter_context(FullCollections())  # as the daemon does after loading its initial state
         measure = _Measure(cluster, list(workload.pods), load.rate, clock, report)
         async with trio.open_nursery() as beside:
             beside.start_soon(look_now_and_then, collections)

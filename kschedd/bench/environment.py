@@ -1,6 +1,6 @@
 """The environment of a measurement: the machine, the commit, the date, and the processor use of other programs.
 
-It is read from the system once before and once after the measurement. Owns nothing.
+The environment is read from the system once before and once after the measurement. Owns nothing.
 """
 
 import os
@@ -83,7 +83,7 @@ class CpuReading:
         return cls(time.monotonic(), busy, used.ru_utime + used.ru_stime)
 
     def others_since(self, before: "CpuReading") -> float:
-        """Return the average number of cores that other programs have used since then."""
+        """Return the average number of cores that other programs have used since the earlier reading."""
         elapsed = self.at - before.at
         others = (self.everybody - before.everybody) - (self.children - before.children)
         return max(0.0, others / elapsed) if elapsed > 0 else 0.0

@@ -1,7 +1,7 @@
 """kube-scheduler's recorded figures for the workloads, read from the shared folder.
 
-The figures were measured on one machine; a ratio to them is meaningful only on a machine of the same kind without other
-load.
+The figures were measured on one machine; a ratio to these figures is meaningful only on a machine of the same kind
+without other load.
 """
 
 from functools import cache
@@ -55,7 +55,7 @@ def recorded(
     threads: int = 2,
     shared: Path | None = None,
 ) -> Figure | None:
-    """Return the figure recorded for exactly these parameters; None if there is none, or no shared folder.
+    """Return the figure recorded for exactly these parameters; None if there is no such figure or no shared folder.
 
     Raises ResultFileError if the file exists and is invalid, SharedError if a named folder does not exist.
     """

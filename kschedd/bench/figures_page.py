@@ -1,6 +1,6 @@
 """The page of figures: results of the benchmark as Markdown with plots, next to kube-scheduler's figures.
 
-A plot has a line for each workload, on a logarithmic scale: the runs as points, their median as the end of a bar, and
+A plot has a line for each workload, on a logarithmic scale: points for the runs, a bar that ends at their median, and
 the recorded figure of kube-scheduler with its slowest and fastest run. Nothing is measured here.
 """
 

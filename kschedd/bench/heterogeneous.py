@@ -1,8 +1,8 @@
 """The Heterogeneous workload: nodes and pods with randomly drawn, mostly different properties.
 
 All values are drawn from a 64-bit linear congruential generator, with one stream for the nodes, one for the init pods
-and one for the measured pods. Every object of a stream takes the same number of draws. Object i therefore starts at a
-known offset of its stream and can be built without its predecessors.
+and one for the measured pods. Every object of a stream requires the same number of draws. Object i therefore starts at
+a known offset of its stream and can be built without the objects before it.
 
 Source: the benchmark's description, section 3; a test verifies the checksums over the draws.
 """
@@ -208,7 +208,7 @@ def _pod_affinity(draw: PodDraw) -> Raw:
     return {}
 
 
-# These functions have few distinct values: each is built once and shared by all pods that use it.
+# These functions have few distinct values: each value is built once and shared by all pods that use it.
 @cache
 def _app(k: int) -> Raw:
     return {"app": f"app-{k}"}

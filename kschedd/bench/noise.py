@@ -1,13 +1,14 @@
-"""Statistical comparison of two measurements: whether they differ by more than noise, and with which confidence.
+"""Statistical comparison of two measurements: whether they differ by more than noise, and with what confidence.
 
-Two samples of runs are compared by the exact Mann-Whitney test, which counts arrangements of their ranks. It computes
-how often a split at least as uneven would occur if both samples had the same distribution, and assumes nothing about
-that distribution. This matters since load on the machine makes single runs much slower, but none much faster. If many
-rows are compared at once, some look uneven by chance: Holm's correction keeps the probability that any row is wrongly
-called different below `ALPHA`. The size of a difference is the ratio of medians, with a 95 % bootstrap interval.
+Two samples of runs are compared by the exact Mann-Whitney test, which counts arrangements of their ranks. The test
+computes how often a split at least as uneven would occur if both samples had the same distribution, and assumes nothing
+about that distribution. This choice of test matters because load on the machine makes single runs much slower, but none
+much faster. If many rows are compared together, some look uneven by chance: Holm's correction keeps the probability
+that any row is wrongly called different below `ALPHA`. The size of a difference is the ratio of medians, with a 95 %
+bootstrap interval.
 
 The runs cannot show influences that change between two days (temperature, other load, kernels): only interleaved runs
-compensate for these.
+compensate for these influences.
 """
 
 from collections.abc import Sequence
@@ -28,8 +29,8 @@ FASTER, SLOWER, NOISE, UNKNOWN = "faster", "slower", "noise", "unknown"
 class RunsDifference:
     """The difference between the later and the earlier runs.
 
-    `ratio`: median of the later runs divided by that of the earlier ones; `low` and `high`: its 95 % interval; `p`: the
-    probability of such a difference by chance alone, corrected for the number of rows.
+    `ratio`: median of the later runs divided by the median of the earlier runs; `low` and `high`: the 95 % interval of
+    the ratio; `p`: the probability of such a difference by chance alone, corrected for the number of rows.
     """
 
     kind: str
@@ -51,7 +52,7 @@ class RunsDifference:
 
 
 def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[RunsDifference]:
-    """Return a verdict on each pair of (later, earlier) runs, where higher is better.
+    """Return a verdict on each pair of (later, earlier) runs, for figures of which higher values are better.
 
     The verdicts are corrected for the number of pairs.
     """
@@ -95,7 +96,8 @@ def _arrangements(n: int, m: int) -> tuple[int, ...]:
     """Return, for each u, how many arrangements of n and m values have exactly u pairs won by the first sample."""
     if not n or not m:
         return (1,)
-    # The largest value is either in the first sample, and wins against all m values, or in the second.
+    # The largest value is either in the first sample, where it exceeds all m values of the second, or in the second
+    # sample.
     of_first, of_second = _arrangements(n - 1, m), _arrangements(n, m - 1)
     counts = [0] * (n * m + 1)
     for won, count in enumerate(of_first):
@@ -108,7 +110,8 @@ def _arrangements(n: int, m: int) -> tuple[int, ...]:
 def holm(chances: Sequence[float]) -> list[float]:
     """Return the p-values with Holm's correction.
 
-    The smallest is multiplied by the number of values, the next one by one less, and so on; the results never decrease.
+    The smallest p-value is multiplied by the number of values, the next p-value by one less, and so on; the results
+    never decrease.
     """
     corrected = [0.0] * len(chances)
     highest = 0.0

@@ -1,7 +1,7 @@
 """A clock that stops while other programs use the processor: latencies as on an otherwise idle machine.
 
-Linux counts how long each thread was ready to run and waited for a processor (`/proc/PID/task/TID/schedstat`, its
-second number, in nanoseconds). A clock belongs to the thread that created it; reading it takes about 5 us. The waiting
+Linux counts how long each thread was ready to run but waited for a processor (`/proc/PID/task/TID/schedstat`, second
+number, in nanoseconds). A clock belongs to the thread that created it; reading the clock takes about 5 us. The waiting
 times of other threads (such as the journal's) are not subtracted, so measured times are too long rather than too short.
 """
 

@@ -36,7 +36,7 @@ ASKED: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 @attrs.define(eq=False)
 class Questions:
-    """A client that sends requests. `latencies_s`: the response time of each."""
+    """A client that sends requests. `latencies_s`: the response time of each request."""
 
     _client: Client
     _clock: Clock
@@ -55,7 +55,7 @@ class Questions:
 
 @asynccontextmanager
 async def questions_to(cluster: LiveCluster, clock: Clock) -> AsyncIterator[Questions]:
-    """Yield a client of this cluster, which is served while the context is open."""
+    """Yield a client of this cluster; the cluster is served while the context is open."""
     with tempfile.TemporaryDirectory(prefix="kschedd-bench-") as folder:
         path = Path(folder) / "k.sock"
         state = DaemonState("bench", str(path), cluster.clock.now())

@@ -1,7 +1,8 @@
-"""The report of benchmark runs: rows of figures, compared with kube-scheduler's and with an earlier result.
+"""The report of benchmark runs: rows of figures, compared with kube-scheduler's figures and with an earlier result.
 
 Nothing is measured or printed here. Latencies are seconds on input and milliseconds on output. Percentiles are
-nearest-rank (the smallest value such that at least that share of the values is not greater), like the recorded figures.
+nearest-rank (the smallest value such that at least the given share of the values is not greater), like the recorded
+figures.
 """
 
 import json
@@ -21,7 +22,7 @@ from kschedd.bench.resultfile import read_object, read_rows
 class ReportRow:
     """The figures of one run.
 
-    A ratio is this run's pods per second divided by the other's (above 1: this run is faster).
+    A ratio is this run's pods per second divided by the other run's (above 1: this run is faster).
     """
 
     workload: str
@@ -31,7 +32,7 @@ class ReportRow:
     p50_ms: float
     p90_ms: float
     p99_ms: float
-    rss_mb: float  # peak of the whole process, MiB
+    rss_mb: float  # peak resident memory of the whole process, MiB
     percentage: int = 0
     offered_rate: float = 0.0
     init_pods: int = 0
@@ -39,15 +40,15 @@ class ReportRow:
     scheduled: int = 0
     failed: int = 0
     recorded_pods_per_second: float | None = None
-    ratio: float | None = None  # to kube-scheduler's recorded figure
+    ratio: float | None = None  # ratio to kube-scheduler's recorded figure
     earlier_pods_per_second: float | None = None
     earlier_ratio: float | None = None
     kube_version: str = ""  # the version whose rules were used; "": the default version
-    version_ratio: float | None = None  # to the same run with the first version
-    runs_pods_per_second: tuple[float, ...] = ()  # of each run, in order; empty: there was only one
+    version_ratio: float | None = None  # ratio to the matching run with the first version
+    runs_pods_per_second: tuple[float, ...] = ()  # pods per second of each run, in order; empty: there was only one run
     runs_p99_ms: tuple[float, ...] = ()
     other_cpu: float | None = None  # cores that other programs used during a run; the maximum of all runs
-    verdict: str | None = None  # on the difference from the earlier result
+    verdict: str | None = None  # verdict on the difference from the earlier result
     journal: bool = False  # all objects were written to disk
     own_time: bool = False  # excludes the time in which other programs used the processor
     answers: int = 0  # number of responses to socket requests during the run
@@ -97,10 +98,10 @@ def measured(
     answers_s: Sequence[float] = (),
     figure: Figure | None = None,
 ) -> ReportRow:
-    """Return the row of a run that took `elapsed_s` for all pods and `latencies_s` for each of them.
+    """Return the row of a run that took `elapsed_s` for all pods and `latencies_s` for the individual pods.
 
-    Pods per second counts the latencies: in mode algo every iteration, including failed ones; in mode e2e every bound
-    pod.
+    Pods per second is the number of latencies divided by the elapsed time. Mode algo has a latency for every iteration,
+    including failed ones; mode e2e has a latency for every bound pod.
     """
     spread, answers = percentiles(latencies_s), percentiles(answers_s)
     speed = len(latencies_s) / elapsed_s if elapsed_s > 0 else 0.0
@@ -167,7 +168,7 @@ def _median_of(values: Iterable[float | None]) -> float | None:
 def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
     """Return the rows, each with the earlier result's pods per second for the same parameters, if it has them.
 
-    Each such row also gets a verdict on whether the two differ by more than noise.
+    Each row with an earlier result also gets a verdict on whether the two figures differ by more than noise.
     """
     before = {_same_run(row): row for row in earlier}
     out = list(rows)
@@ -186,7 +187,7 @@ def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[Re
 
 
 def beside_first_version(rows: Iterable[ReportRow]) -> list[ReportRow]:
-    """Return the rows; those of later versions get their ratio to the same run with the first version."""
+    """Return the rows; rows of later versions get their ratio to the matching run of the first version."""
     first: dict[tuple[str, int, str, int, float], float] = {}
     out: list[ReportRow] = []
     for row in rows:

@@ -1,8 +1,8 @@
-"""Reading rows of figures from a JSON file: kube-scheduler's recorded figures, or an earlier result of ours.
+"""Reading rows of figures from a JSON file: kube-scheduler's recorded figures, or an earlier result of kschedd.
 
-A row is read into an attrs class whose fields are str, int, float, these or null, a tuple of floats or another such
-class. Unknown fields are ignored, so that files of later versions can be read. Every error is reported with its JSON
-path.
+A row is read into an attrs class. Its fields are str, int, float, one of these types or null, a tuple of floats, or
+another such class. Unknown fields are ignored, so that files of later versions can be read. Every error is reported
+with its JSON path.
 """
 
 import json
@@ -57,7 +57,10 @@ def read_rows(path: Path, field: str, row_class: type[RowClass]) -> list[RowClas
 
 
 def read_object(path: Path, field: str, row_class: type[RowClass]) -> RowClass:
-    """Return the object `field` of the file's top-level object; defaults if it is missing. Raises ResultFileError."""
+    """Return the object `field` of the file's top-level object; return defaults if the object is missing.
+
+    Raises ResultFileError.
+    """
     raw = _read(path).get(field, {})
     faults = _faults(raw, row_class)
     if faults:

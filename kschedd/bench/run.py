@@ -1,8 +1,7 @@
 """`kschedd bench`: runs workloads and prints their figures next to kube-scheduler's.
 
-Each run is a separate process, so that the memory figure contains only that run, and no run warms up caches for
-another. The child process reports progress on standard error and prints its row as JSON; this process collects the
-rows.
+Each run is a separate process, so that the memory figure contains only one run, and no run warms up caches for another
+run. The child process reports progress on standard error and prints its row as JSON; this process collects the rows.
 """
 
 import argparse
@@ -176,8 +175,8 @@ def measured_in_turns(
         if number and until():
             break
         for place, run in enumerate(runs):
-            # The first interpreter finds the machine in the state the other left it in: the order alternates between
-            # rounds.
+            # The first interpreter starts in the state in which the other interpreter left the machine, so the order
+            # alternates between rounds.
             sides = list(enumerate(pythons))
             for side, python in sides if number % 2 == 0 else reversed(sides):
                 which = f", round {number + 1} of {rounds}" if rounds > 1 else ""

@@ -2,8 +2,8 @@
 
 A hundred thousand nodes or a million pods take gigabytes as plain dicts. A Series stores only its length and a function
 that builds element i: iterating twice builds the elements twice, and yields equal dicts. Parts that elements have in
-common (a whole pod spec, a resources dict) are the same object in all of them. Holding many elements therefore takes
-little memory, and identity is a cheap first test of equality. Manifests must not be modified.
+common (a whole pod spec, a resources dict) are the same object in all elements. Holding many elements therefore takes
+little memory, and comparing identities is a cheap first test of equality. Manifests must not be modified.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,8 @@
 """The shared folder: recorded figures, golden cases and real-world input that are not part of the project.
 
-It contains `bench/`, `conformance/` and `realworld/`. It is the folder given by the caller, else the one in the
-environment variable KSCHEDD_SHARED, else `shared` next to a source checkout. Tests that need it are skipped without it.
+It contains `bench/`, `conformance/` and `realworld/`. The folder is given by the caller. Otherwise it is named by the
+environment variable KSCHEDD_SHARED, or is `shared` next to a source checkout. Tests that need the folder are skipped
+without it.
 """
 
 import os
@@ -26,7 +27,7 @@ class SharedError(KscheddError):
 
 
 def shared_folder(given: Path | None = None) -> Path | None:
-    """Return the folder; None if none was named and there is none next to the checkout. Raises SharedError."""
+    """Return the folder; None if no folder was named and there is none next to the checkout. Raises SharedError."""
     if given is not None:
         return _existing("shared folder", given)
     if named := os.environ.get(VARIABLE):

@@ -27,7 +27,7 @@ from kschedd.errors import KscheddError
 Mode = Literal["algo", "e2e"]
 MODES: tuple[Mode, ...] = ("algo", "e2e")
 
-_FIRST_START = 1704067200  # PreemptionBasic: when init-0 started, Unix time
+_FIRST_START = 1704067200  # PreemptionBasic: start time of init-0, Unix time
 _MANY_NODES = 15_000
 
 
@@ -49,7 +49,7 @@ class Workload:
     """The objects of one run: load namespaces, nodes and init_pods; then measure pods, in order.
 
     `pending` are pods that fit no node and must be attempted and found unschedulable before the measurement starts.
-    Only Unschedulable has them, and only in mode e2e (see `measured_in`).
+    Only Unschedulable has pending pods, and only in mode e2e (see `measured_in`).
     """
 
     name: str
@@ -133,7 +133,7 @@ class Sizes:
 
 
 def default_sizes(name: str, nodes: int, percentage: int = 0, offered_rate: float = 0) -> Sizes:
-    """Return the sizes of kube-scheduler's recordings, or for other node counts those of the module docstring."""
+    """Return the sizes of kube-scheduler's recordings; for other node counts, the sizes in the module docstring."""
     many = nodes >= _MANY_NODES
     init_pods, pods = nodes, min(2 * nodes, 2000)
     if name == "SchedulingPodAntiAffinity":

@@ -19,7 +19,8 @@ _NONE: Final[Raw] = {}
 def verb_of(write: Write, before: Object | None) -> str:
     """Return the verb of the request that upstream sends for a write. `before`: the last state of the object.
 
-    Upstream updates claims, but patches them to remove reservations. This scheduler writes only the changes of a claim.
+    Upstream updates claims, but patches them to remove reservations. This scheduler writes only the changed fields of a
+    claim.
     """
     match write:
         case MergePatch("ResourceClaim") if not _gives_up(write.patch, before):
@@ -52,7 +53,7 @@ def target_of(write: Write) -> tuple[str, str]:
 def trace_entry(write: Write, before: Object | None, code: int) -> dict[str, Any] | None:
     """Return a write in the format of a trace; None for a patch without effect, which upstream does not send.
 
-    `before`: the last state of the object that the scheduler saw. `code`: the error code; 0: the write succeeded.
+    `before`: the last state of the object that the scheduler observed. `code`: the error code; 0: the write succeeded.
     """
     kind, key = target_of(write)
     entry: dict[str, Any] = {"verb": verb_of(write, before), "object": f"{kind.partition('.')[0]} {key}"}
@@ -81,7 +82,7 @@ def _changes(before: Object | None, patch: Raw) -> Iterator[str]:
 
 
 def _gives_up(patch: Raw, before: Object | None) -> bool:
-    """Return whether a claim's patch only removes reservations."""
+    """Return whether a claim's patch does nothing but remove reservations."""
     known = [] if before is None else before.status.get("reservedFor") or []
     status = patch.get("status") or _NONE
     return set(status) == {"reservedFor"} and all(one in known for one in status["reservedFor"] or ())

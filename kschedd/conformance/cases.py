@@ -47,7 +47,7 @@ Actual = dict[str, Any]
 def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remember: bool = False) -> Actual:
     """Return our scheduler's outcome of the case by the rules of `version`, in the format of the record's `want`.
 
-    `remember` evaluates the pod twice beforehand, so that the outcome comes from cached evaluations.
+    `remember` evaluates the pod twice beforehand, so that the outcome is computed from cached evaluations.
     """
     config = attrs.evolve(config_from_raw(record.config, version=version), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
@@ -88,7 +88,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
 
 
 def stated_differences(record: GoldenRecord, version: KubernetesVersion, *, remember: bool) -> Iterator[str]:
-    """Yield the differences of a case; parts that are missing in its `want` are not compared."""
+    """Yield the differences of a case; parts that are missing in its `want` are not compared with the outcome."""
     want = record.want
     binding: Raw | None = {"allocations": [{"config": []}]} if "allocations" in want else None
     found = run_case(attrs.evolve(record, raw={**record.raw, "binding": binding}), version, remember=remember)
@@ -124,7 +124,7 @@ def _scheduler(
     for raw in objects:
         if raw["kind"] == "Pod" and not raw["spec"].get("nodeName"):
             pending = Pod.from_raw(raw)
-            # Gated pods are in no queue; with this rule their nominations count nevertheless.
+            # Gated pods are in no queue, but with this rule their nominations count.
             counts = config.rules.gated_nominations_kept or not raw["spec"].get("schedulingGates")
             if pending.nominated_node_name and counts:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
@@ -133,7 +133,7 @@ def _scheduler(
         config.feature_gates,
         rules=config.rules,
         nominated_pods=lambda node: nominated.get(node, ()),
-        now_s=time.time(),  # records have times far in the past or in the future
+        now_s=time.time(),  # the times in records are far in the past or in the future
     )
     running = build_profile(config, profile, Registry(), handle)
     extenders = extenders_of(config.extenders)
@@ -237,7 +237,7 @@ _RESULT: Mapping[str, str] = {
 
 
 def _allocated(state: CycleState, with_config: bool) -> Iterator[Raw]:
-    """Yield the allocations that DynamicResources has reserved, with their configuration if records have one."""
+    """Yield the allocations that DynamicResources has reserved, with their configuration if the records have one."""
     attempt = state.data.get(DynamicResources.name)
     if isinstance(attempt, DeviceAttempt):
         for place, allocation in sorted(attempt.reserved.items()):

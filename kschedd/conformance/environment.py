@@ -1,8 +1,8 @@
 """The environment of a recorded trace: an in-memory API server, and a clock that only the trace advances.
 
 Writes are applied without defaulting or validation; their watch events are buffered in `events` until the runner
-delivers them. Bound pods become Running at once; pods deleted by the scheduler are removed at once, or, with
-`graceful_deletion`, only get a deletionTimestamp.
+delivers them. Bound pods become Running immediately. Pods deleted by the scheduler are removed immediately; with
+`graceful_deletion`, they only get a deletionTimestamp.
 
 Source of the rules: the README beside the records ("Environment").
 Units: milliseconds since the start of the trace.
@@ -106,7 +106,7 @@ class TraceEnvironment:
         return refusal, _NOT_FOUND if refusal.message.endswith(" not found") else _CONFLICT
 
     def _seen_by(self, write: Write) -> Object | None:
-        """Return the last state of the object that a write of the scheduler changes."""
+        """Return the last state of the object that a write of the scheduler will change."""
         target = target_of(write)
         return self.objects.get(target) or self._removed.get(target)
 
@@ -204,7 +204,7 @@ class TraceEnvironment:
         self.objects[new.kind, new.key], self._kinds[raw["kind"]] = new, new.kind
         before, condition = scheduled_condition(old), scheduled_condition(new)
         if condition is not None and condition != before:
-            # A step shows net changes of conditions: one that is reverted within the step is not shown.
+            # A step shows net changes of conditions: a change that is reverted within the step is not shown.
             if condition == self._shown.setdefault(new.key, before):
                 self.conditions.pop(new.key, None)
             else:

@@ -1,8 +1,9 @@
 """Golden facts: single functions, queueing hints, argument checks, texts and defaults of a kube-scheduler release.
 
-A fact is checked against the function that the scheduler uses. Comparisons are limited: of a `cycle`, to the fields in
-the fact; of `pod-requests`, to the requests, since no decision depends on limits; of a `validation`, to the rejected
-fields, since the messages differ. A `sequence` is described in prose and therefore unsupported.
+A fact is checked against the function that the scheduler uses. Comparisons are limited to some fields. For a `cycle`,
+these are the fields in the fact; for `pod-requests`, the requests, since no decision depends on limits; for a
+`validation`, the rejected fields, since the messages differ. A `sequence` is described in prose and therefore
+unsupported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -144,7 +145,7 @@ def _slice(short: Raw) -> Object:
 
 
 def _refused(raw: Raw, version: KubernetesVersion) -> list[str]:
-    """Return the fields of a plugin's arguments that are rejected."""
+    """Return the fields of a plugin's arguments that the validation rejects."""
     if raw["args"].get("shape") == []:
         raise UnsupportedRecord("an empty shape is defaulted before it is validated, by upstream's API, too")
     config = {
@@ -173,7 +174,7 @@ def _hint(raw: Raw, version: KubernetesVersion) -> str:
 
 
 def _message(raw: Raw, version: KubernetesVersion) -> str:
-    """Return the text of release 1.36 as this version words it, from the results of its PostFilter plugins."""
+    """Return the text of release 1.36 in the wording of this version, from the results of its PostFilter plugins."""
     before: str = raw["was_1_36"]
     handle = Handle(SchedulerCache(), rules=version.default_rules)
     fit, found, placed = raw["want"].partition(" preemption: found a potential placement for pod on node ")
@@ -195,7 +196,7 @@ def _config(raw: Raw, version: KubernetesVersion) -> tuple[Any, Any]:
         plugins = default_plugins(version.default_rules, {})
         return raw["want"]["multiPoint"], [[plugin, weight or None] for plugin, weight in plugins]
     gate = version.gates.get(name)
-    # The remark in parentheses after the state is about compatibility versions other than the release's own.
+    # The remark in parentheses after the state describes compatibility versions other than the release's own version.
     want = raw["want"].partition(" (")[0].replace(", not locked", "")
     if name == "DRAFractionalCapacityRange":
         want = "beta off"

@@ -1,6 +1,6 @@
 """Golden records in JSON lines, optionally gzip-compressed: one record of kube-scheduler's behaviour per line.
 
-Errors: RecordError with file, line and reason; the caller can continue with other files.
+Errors: Raises RecordError with file, line and reason; the caller can continue with other files.
 """
 
 import gzip
@@ -71,7 +71,10 @@ class GoldenRecord:
 
 
 def record_files(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that are files, and the golden record files in those that are folders. Raises RecordError."""
+    """Return the paths that are files, and the golden record files in the paths that are folders.
+
+    Raises RecordError.
+    """
     files: list[Path] = []
     for path in paths:
         if path.is_dir():
@@ -111,7 +114,7 @@ class _NoRecord(Exception):
     pass
 
 
-# Required fields of a record and their types: those that its runner reads.
+# Required fields of a record and their types: the fields that the record's runner reads.
 _FIELDS: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "objects": list, "want": dict}
 _CASE: Mapping[str, type | tuple[type, ...]] = {**_FIELDS, "pod": dict}
 _FACT: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "kind": str, "evidence": str}

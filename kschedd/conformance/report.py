@@ -33,7 +33,7 @@ class Family:
 @attrs.define(eq=False)
 class VerifyReport:
     families: dict[str, Family] = attrs.field(factory=dict)
-    evidence: dict[str, Counter[RecordOutcome]] = attrs.field(factory=dict)  # of facts, by their source
+    evidence: dict[str, Counter[RecordOutcome]] = attrs.field(factory=dict)  # counts of facts, by the facts' source
     faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read completely
 
     def add(self, verdict: Verdict) -> None:

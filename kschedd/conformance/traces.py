@@ -1,8 +1,8 @@
 """One golden trace in lockstep: after each recorded operation, the scheduler runs until idle in virtual time.
 
-Its actions are returned in the record's format, step by step. Where kube-scheduler chose one of several nodes with the
-highest score, we choose the same node if it is among our own best; the sets of best nodes are compared too. The run
-ends at the first step that differs, since later steps would only differ because of it.
+Its actions are returned in the record's format, step by step. If kube-scheduler chose one of several nodes with the
+highest score, we choose the same node if it is among our own best nodes; the sets of best nodes are also compared. The
+run ends at the first step that differs, since this difference could cause all later differences.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def trace_differences(
 
 @attrs.define(eq=False)
 class RecordedChoice:
-    """Choice of the node that upstream recorded if it is one of our best, else of the alphabetically first."""
+    """Choice of the node that upstream recorded if it is one of our best, else of the first best node by name."""
 
     node: str = ""
     hint: str = ""  # the node that upstream tried first
@@ -94,7 +94,7 @@ class Lockstep:
         self.loop.one_by_one = True
         self._want: list[Raw] = []  # attempts recorded for this step that have not happened yet
         self._made: list[Actual] = []
-        self._failures: dict[str, FailedAttempt] = {}  # of the current cycle, by uid
+        self._failures: dict[str, FailedAttempt] = {}  # failures in the current cycle, by uid
         self.hints: list[list[str]] = []  # [pod, node] hinted in this step
         self._hinted: list[Sequence[str]] = []  # hints recorded for this step that have not been used yet
         self.environment.load(record.objects)
@@ -103,7 +103,8 @@ class Lockstep:
     def step(self, op: Raw, want: Sequence[Raw], hinted: Sequence[Sequence[str]] = ()) -> Actual:
         """Apply one operation and return a step in the record's format.
 
-        `want`: the attempts recorded for it; `hinted`: pods, each with the node that upstream tried first for it.
+        `want`: the attempts recorded for the step; `hinted`: pods, each with the node that upstream tried first for the
+        pod.
         """
         world = self.environment
         self._hinted = list(hinted)
@@ -210,7 +211,10 @@ class Lockstep:
         return deleted
 
     def _group_cycle(self, first: QueuedPod) -> None:
-        """Run the cycle of a PodGroup. Among equally good nodes the first one by name is taken, as in the records."""
+        """Run the cycle of a PodGroup.
+
+        Among equally good nodes, the first node by name is chosen, as in the records.
+        """
         loop, world, key = self.loop, self.environment, first.pod.pod_group
         entries = [first, *(entry for entry in loop.driver.popped.entries if entry.pod.pod_group == key)]
         attempt, results = loop.queue.groups.in_cycle[key].attempts, dict[str, ScheduleResult | FitError]()
@@ -298,7 +302,8 @@ def tell_outcome(
         return
     made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
     made["message"] = failed.message
-    # As in the queue entry, which includes a gating PreEnqueue plugin; for pods of a group, as before that entry.
+    # Includes the plugins of the queue entry, for example a gating PreEnqueue plugin; for a PodGroup, the entry is
+    # ignored.
     queued = NO_PLUGINS if "group" in made else failed.entry.unschedulable_plugins
     if plugins := failed.unschedulable_plugins | queued:
         made["unschedulable_plugins"] = sorted(plugins)

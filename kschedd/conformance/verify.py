@@ -70,7 +70,7 @@ def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: b
 
 
 def version_of(file: Path) -> KubernetesVersion:
-    """Return the version that a file's records were made with: as stated in the README next to it, else 1.34.1.
+    """Return the version with which a file's records were made: the version in the README next to it, else 1.34.1.
 
     Raises RecordError if this version is not supported.
     """
@@ -100,7 +100,7 @@ class VerifyOptions:
 
 
 def shown_on(line: ProgressLine) -> Callable[[Verdict], None]:
-    """Return a function that shows in the line how many records of a family have been run."""
+    """Return a function that shows on a terminal line how many records of a family have been run."""
     judged = Counter[str]()
 
     def show(verdict: Verdict) -> None:
@@ -115,7 +115,7 @@ def shown_on(line: ProgressLine) -> Callable[[Verdict], None]:
 def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> VerifyReport:
     """Run all records of all files and return the report. Raises RecordError for an unusable path.
 
-    Unreadable files are in the report.
+    Unreadable files are listed in the report.
     """
     report = VerifyReport()
     for file in record_files(options.paths):

@@ -29,8 +29,8 @@ from kschedd.framework.status import Code, Status
 def made(plugin_class: type[Any], args: Any, cluster: SchedulerCache) -> Any:
     """Return an instance of the plugin on that cluster.
 
-    `args`: for its `from_args`; a mapping as in a profile, or None for no arguments. Raises ConfigErrors if its
-    `args_type` rejects the mapping.
+    `args`: the argument of its `from_args`; a mapping as in a profile, or None for no arguments. Raises ConfigErrors if
+    its `args_type` rejects the mapping.
     """
     if not hasattr(plugin_class, "from_args"):
         return plugin_class()
@@ -68,7 +68,7 @@ class PluginCalls:
         return state, answer
 
     def verdicts(self, state: CycleState, pod: Pod, rows: Rows, table: NodeTable | None = None) -> list[Status | None]:
-        """Return the filter's verdict on each row; `table`: a copy of the cluster's."""
+        """Return the filter's verdict on each row; `table`: a copy of the cluster's table."""
         table = self.cluster.table if table is None else table
         if self.has("filter_rows"):
             codes = answers.codes("filter_rows", self.plugin.filter_rows(state, pod, table, rows), len(rows))

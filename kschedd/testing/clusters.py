@@ -1,7 +1,7 @@
 """Random clusters for plugin tests: a few nodes, pods of few signatures, and random changes to them.
 
-All values follow from a seed. Nodes differ in zone, labels, taints, images and capacity; pods in their requests,
-selectors, tolerations, affinities and volumes. Each property has few values, so that most combinations occur.
+All values follow from a seed. Nodes differ in zone, labels, taints, images and capacity. Pods differ in their requests,
+selectors, tolerations, affinities and volumes. Each property has few possible values, so that most combinations occur.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -43,7 +43,7 @@ DEFAULT_SUITE: Final[Mapping[str, Any]] = {
 }
 
 _MARK: Final = "KSCHEDD_EVALUATION"  # an environment variable of the worker and of all processes that it starts
-_ROUNDS: Final = 100  # attempts to kill them, as they may start others meanwhile
+_ROUNDS: Final = 100  # attempts to kill the processes, as they may start others meanwhile
 _MEBI: Final = 1 << 20
 _LARGEST_ANSWER: Final = 64 << 20  # bytes
 _MOST_OUTPUT: Final = 1 << 20  # bytes of standard output and error that are read
@@ -64,8 +64,8 @@ class SuiteError(KscheddError):
 class EvaluationRun:
     """The result of one case with one seed. Shares are from 0 to 1.
 
-    * `placed`: the share of the pods that have a node.
-    * `cpu_used`, `memory_used`: the requested share of the nodes in use.
+    * `placed`: the share of the pods that were scheduled to a node.
+    * `cpu_used`, `memory_used`: the requested share of the CPU and memory of the nodes in use.
     * `nodes_used`: the share of the nodes with pods.
     * `imbalance`: the standard deviation of the nodes' requested CPU shares.
     * `seconds`: of CPU.
@@ -83,7 +83,7 @@ class EvaluationRun:
 
 @attrs.frozen(kw_only=True)
 class _Answer:
-    """What the worker writes. The program may have forged it."""
+    """What the worker writes. The program under evaluation may have forged the answer."""
 
     error: str
     runs: Sequence[EvaluationRun]
@@ -121,8 +121,8 @@ def evaluate(
 ) -> PluginEvaluation:
     """Evaluate the plugins of a Python file. Raises SuiteError for a suite that cannot be read.
 
-    `suite`: a file or a map, as docs/EVALUATE.md describes; None is a small one that comes with kschedd. `rules`: check
-    the rules of the plugin interface first. The limits are for all runs together.
+    `suite`: a file or a map, as docs/EVALUATE.md describes; None: a small suite that is part of kschedd. `rules`: check
+    the rules of the plugin interface first. The limits apply to all runs together.
     """
     cases = read_suite(suite)
     task = {"plugin": str(Path(plugin).resolve()), "suite": cases, "seeds": seeds, "rules": rules}
@@ -205,7 +205,7 @@ def _printable(text: str) -> str:
 
 
 def _in_process(task: str, time_limit_s: float) -> tuple[_Answer | None, str, str]:
-    """Run the worker; return its answer, the output of the program, and without an answer the reason."""
+    """Run the worker; return its answer, the program's output, and the reason if there is no answer."""
     mark = uuid.uuid4().hex
     with tempfile.TemporaryDirectory(prefix="kschedd-evaluate-", ignore_cleanup_errors=True) as folder:
         answer = Path(folder) / "answer.json"
@@ -233,7 +233,7 @@ def _in_process(task: str, time_limit_s: float) -> tuple[_Answer | None, str, st
         if fault:
             return None, text, fault
         try:
-            with open_input(answer, pipes=False) as file:  # the program may have put a device in its place
+            with open_input(answer, pipes=False) as file:  # the program may have replaced the file by a device
                 found = read(_Answer, json.loads(file.read(_LARGEST_ANSWER)))
         except (OSError, ValueError, RecursionError):
             return None, text, f"the process ended without a result ({_ending(worker.returncode)})"
@@ -245,7 +245,7 @@ def _in_process(task: str, time_limit_s: float) -> tuple[_Answer | None, str, st
 
 
 def _end(worker: "subprocess.Popen[bytes]", mark: str) -> None:
-    """Kill the worker and all processes that it started, also those in other sessions."""
+    """Kill the worker and all processes that it started, including processes in other sessions."""
     try:
         os.killpg(worker.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -263,7 +263,7 @@ def _marked(mark: str) -> list[int]:
     """Return the running processes that have this mark in their environment (Linux)."""
     wanted, found = f"{_MARK}={mark}".encode(), []
     for file in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # it has ended, or is another user's
+        with suppress(OSError):  # the process has ended, or belongs to another user
             if wanted in file.read_bytes():
                 found.append(int(file.parent.name))
     return found

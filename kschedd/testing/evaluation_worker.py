@@ -17,9 +17,9 @@ from typing import Any, Final
 from kschedd.errors import KscheddError
 
 _LARGEST_FILE: Final = 64 << 20  # bytes
-_MOST_PROCESSES: Final = 256  # and threads, beside those that are there at the start
+_MOST_PROCESSES: Final = 256  # limit on processes and threads, in addition to those that exist at the start
 _MOST_MESSAGES: Final = 20
-_CALL_LIMIT_S: Final = 5.0  # of one call of the plugin
+_CALL_LIMIT_S: Final = 5.0  # time limit for one call of the plugin
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
         found["error"] = str(fault)
     except MemoryError:
         found["error"] = "memory limit exceeded"
-    except BaseException as fault:  # whatever the program raises, SystemExit as well
+    except BaseException as fault:  # the program may raise any exception, including SystemExit
         found["error"] = f"{type(fault).__name__}: {fault}"
     partial = answer.with_suffix(".partial")
     partial.write_text(json.dumps(found), encoding="utf-8")

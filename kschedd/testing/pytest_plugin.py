@@ -5,11 +5,11 @@
         cluster.apply(pod("a"))
         assert cluster.placements() == {"a": "node-1"}
 
-The marker's arguments are those of `kschedd.Cluster`, and `versions`, a sequence of releases by each of which the test
-runs: `@pytest.mark.kschedd(versions=["1.34", "1.37"])`. The option `kschedd_scenarios` in the pytest configuration
-names the scenario files to collect, as patterns relative to the root folder, such as `scenarios/*.txt`.
+The marker's arguments are those of `kschedd.Cluster`, and `versions`, a sequence of releases; the test runs once by the
+rules of each release: `@pytest.mark.kschedd(versions=["1.34", "1.37"])`. The option `kschedd_scenarios` in the pytest
+configuration names the scenario files to collect, as patterns relative to the root folder, such as `scenarios/*.txt`.
 
-Nothing of kschedd but this module is imported before a fixture or a scenario is used.
+Before a fixture or a scenario is used, only this module of kschedd is imported.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,7 +43,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _options(item: pytest.Item) -> dict[str, Any]:
-    """Return the arguments of the markers of a test; the closest one wins."""
+    """Return the arguments of the markers of a test; the closest marker takes precedence."""
     markers = reversed(list(item.iter_markers(_MARKER)))
     return {name: value for marker in markers for name, value in marker.kwargs.items()}
 
@@ -88,7 +88,7 @@ class ScenarioItem(pytest.Item):
         check_scenario(self.path)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the differences alone: a traceback through kschedd does not help."""
+        """Return only the differences: a traceback through kschedd does not help."""
         from kschedd.errors import KscheddError
         from kschedd.testing.scenarios import UnexpectedOutput
 

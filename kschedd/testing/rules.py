@@ -105,7 +105,7 @@ def _scores_within_range(trial: Trial) -> None:
 
 
 def _rows_equal_nodes(trial: Trial) -> None:
-    """Require that a plugin with both styles returns the same for rows as for single nodes."""
+    """Require that a plugin with both styles returns the same result for rows as for single nodes."""
     pod = trial.world.pod()
     if trial.has("filter") and trial.has("filter_rows"):
         state, answer = trial.pre_filter(pod)
@@ -170,7 +170,7 @@ def _depends_on_no_more(trial: Trial) -> None:
 
 
 def _idle_for(trial: Trial) -> None:
-    """Require that, for a pod for which `idle_for` is true, PreFilter returns Skip and the filter passes every node.
+    """Require that, if `idle_for` is true for a pod, PreFilter returns Skip and the filter passes every node.
 
     PreFilter must also leave no data in `state` for such a pod.
     """
@@ -218,7 +218,7 @@ def _already_filtered(trial: Trial) -> None:
 
 
 def _follows_pods(trial: Trial) -> None:
-    """Require that, after `add_pod` and `remove_pod`, the filter returns the same as with a new `state`."""
+    """Require that, after `add_pod` and `remove_pod`, the filter returns the results that a new `state` gives."""
     if not trial.has("add_pod"):
         return
     pod, other = trial.world.pod(), trial.world.pod()
@@ -290,8 +290,8 @@ def check(
 ) -> None:
     """Check a plugin against a rule. Raises BrokenRule.
 
-    `args` are the arguments of `from_args` (none: the defaults of a profile). Labels that the plugin
-    reads must be named with some values, or nodes and pods have none of them.
+    `args` are the arguments of `from_args` (none: the defaults of a profile). Labels that the plugin reads must be
+    passed with some values; otherwise no node or pod has these labels.
     """
     for seed in seeds:
         world = RandomCluster(seed, node_labels, pod_labels)

@@ -54,7 +54,7 @@ class PerfConfigError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class ThresholdMetricSelector:
-    """The metric that a threshold applies to; `expect_lower`: the threshold is a maximum."""
+    """The metric to which a threshold applies; `expect_lower`: the threshold is a maximum."""
 
     name: str = THROUGHPUT
     labels: Mapping[str, str] = {}
@@ -66,7 +66,8 @@ class ThresholdMetricSelector:
 class MetricsCollectorConfig:
     """Histograms to collect, by name.
 
-    None: one figure for the whole histogram; else one per combination of label values.
+    With None, there is one figure for the whole histogram; otherwise there is one figure for each combination of label
+    values.
     """
 
     metrics: Mapping[str, Any] = {}
@@ -92,7 +93,7 @@ class PerfWorkload:
 
 @attrs.frozen(kw_only=True)
 class PerfCase:
-    """A test case. `steps`: by line. `faults`: the reasons why it cannot be run."""
+    """A test case. `steps`: by line. `faults`: the reasons why the case cannot be run."""
 
     name: str = ""
     feature_gates: Mapping[str, bool] = {}

@@ -3,7 +3,7 @@
 The same controllers run as in upstream's benchmark: those of volumes and of resource claims. There are no kubelets, so
 a pod that is deleted with a grace period remains, and there is no node lifecycle controller.
 
-Churn and other steps that are not waited for continue in the background until the last step is done.
+Churn and other steps for which no barrier waits continue in the background until the last step is done.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/scheduler_perf.go (runWorkload, executor).
 
@@ -230,7 +230,7 @@ class _Run:
                 raise self._wrong(str(answer))
 
     async def _create(self, raws: Iterable[Raw], *, batch: int = 2000) -> None:
-        """Create objects with the status in their manifest, which nodes and volumes have."""
+        """Create objects with the status in their manifest, because nodes and volumes have a status."""
         waiting = list(raws)
         for first in range(0, len(waiting), batch):
             for answer in await self._cluster.store.create_many(waiting[first : first + batch], restore=True):
@@ -348,7 +348,7 @@ class _Run:
             raise self._wrong("no pod at all was scheduled in that time")
 
     async def _until(self, reached: Callable[[], int], count: int, namespace: str, what: str) -> None:
-        """Wait until `count` pods are reached. The timeout starts anew after each change."""
+        """Wait until `count` pods are reached. The timeout restarts after each change."""
         done = reached()
         while done < count:
             with trio.move_on_after(_PATIENCE_S) as patience:
@@ -419,7 +419,7 @@ class _Run:
                 old = objects[rounds % most]
                 write = Create(model) if old is None else Delete(old.kind, old.namespace, old.name)
                 (answer,) = await self._cluster.store.perform_each([write])
-                # An error: upstream also continues, and tries again in the next round.
+                # After an error, upstream also continues, and tries again in the next round.
                 objects[rounds % most] = answer if old is None and isinstance(answer, Object) else None
             rounds += 1
 
@@ -458,6 +458,6 @@ def _kind_of(raw: Raw, store: ClusterWriter) -> Kind:
 
 
 def _renamed(model: Raw, number: int) -> Raw:
-    """Return a copy of the pod, under another name if the template names it."""
+    """Return a copy of the pod, with another name if the template specifies a name."""
     meta = model["metadata"]
     return {**model, "metadata": {**meta, "name": f"{meta['name']}-{number}"}} if "name" in meta else model

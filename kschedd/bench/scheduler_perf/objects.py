@@ -38,7 +38,7 @@ _POD: Final[Raw] = {
 
 
 def nodes(step: CreateNodes, templates: TemplateFolder, step_number: int, first: int) -> Iterator[Raw]:
-    """Yield the nodes, each followed by its CSINode, if it has one. `first`: the number of existing nodes."""
+    """Yield the nodes; if a node has a CSINode, the CSINode follows the node. `first`: the number of existing nodes."""
     template = templates.get(step.node_template_path, typed=True) if step.node_template_path else None
     for index in range(step.count):
         node = _NODE if template is None else template.rendered(_values(step.template_params, index, step.count))
@@ -80,7 +80,7 @@ def namespaces(prefix: str, count: int, template: ObjectTemplate | None) -> Iter
 
 
 def pods(step: CreatePods, templates: TemplateFolder, default_template: str) -> Iterator[Raw]:
-    """Yield the pods of a step, each preceded by its claim and volume, if it has them."""
+    """Yield the pods of a step; if a pod has a claim and a volume, they precede the pod."""
     path = step.pod_template_path or default_template
     template = templates.get(path, typed=True) if path else None
     volume = step.persistent_volume_template_path

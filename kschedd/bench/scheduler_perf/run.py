@@ -49,7 +49,7 @@ class WorkloadResult:
     workload: str
     items: list[DataItem]
     outcome: str
-    messages: tuple[str, ...]  # notes, missed thresholds, the reason why it was not run
+    messages: tuple[str, ...]  # notes, missed thresholds, or the reason why the workload was not run
     limit: float = 0.0
 
 
@@ -109,7 +109,7 @@ def main(options: argparse.Namespace) -> int:
 def choose(
     cases: Sequence[PerfCase], case_names: Sequence[str] | None, names: Sequence[str] | None, label_filter: str | None
 ) -> list[tuple[PerfCase, PerfWorkload]]:
-    """Return the selected workloads, in file order. Raises SelectionError if there are none."""
+    """Return the selected workloads, in file order. Raises SelectionError if no workload is selected."""
     for wanted, there, what in (
         (case_names, {case.name for case in cases}, "case"),
         (names, {workload.name for case in cases for workload in case.workloads}, "workload"),
@@ -255,7 +255,7 @@ def configuration(
 ) -> tuple[Config, list[str]]:
     """Return the configuration of a workload, and notes on settings without effect. Raises PerfConfigError.
 
-    A feature gate that this scheduler does not have, or that can no longer be changed, has no effect.
+    A feature gate has no effect if this scheduler does not have it, or if it can no longer be changed.
     """
     known = version.gates
     gates, notes = {}, []

@@ -64,7 +64,7 @@ FUNCTIONS: Final[Mapping[str, Any]] = {
 
 
 class ObjectTemplate:
-    """One template file. `typed`: upstream decodes it into Go types, so that the case of field names is ignored."""
+    """One template file. `typed`: upstream decodes the object into Go types, so the case of field names is ignored."""
 
     def __init__(self, path: Path, text: str, *, typed: bool) -> None:
         self._path = path
@@ -132,7 +132,7 @@ class TemplateFolder:
         self._read: dict[tuple[str, bool], ObjectTemplate] = {}
 
     def path(self, name: str) -> Path:
-        """Return the file with that name; if there is none, the path next to the benchmark file."""
+        """Return the path of that file; if the file does not exist, return the path next to the benchmark file."""
         places = [folder / name for folder in self._folders]
         return next((place for place in places if place.is_file()), places[0])
 
