@@ -32,7 +32,7 @@ from kschedd.errors import KscheddError
 from kschedd.input_files import manifest_files
 from kschedd.simulation.fill import Fill, FillError
 from kschedd.simulation.fitting import GENERATORS
-from kschedd.simulation.formats.simkube import SUFFIX as SIMKUBE
+from kschedd.simulation.formats.simkube import is_simkube
 from kschedd.simulation.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -55,7 +55,6 @@ FIELDS: Final = (
 _MOST: Final = 100_000_000
 _MOST_SEEDS: Final = 1_000_000
 _RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
-_NO_LIST: Final = (*GENERATORS, SIMKUBE)  # suffixes of workloads that are not lists of pods
 _COLUMN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-\[\]]*")
 
 
@@ -267,7 +266,8 @@ class _SpecReader:
         if fields.get("pods") and fields.get("generate"):
             place.wrong("pods and generate exclude each other")
         gangs = fields.get("gangs")
-        listed = [file for file in self._tables(fields.get("pods")) if Path(file.path).suffix not in _NO_LIST]
+        files = [Path(file.path) for file in self._tables(fields.get("pods"))]
+        listed = [file for file in files if file.suffix not in GENERATORS and not is_simkube(file)]
         if gangs is not None and gangs.value and (fields.get("fill") or not listed):
             gangs.wrong("requires pods: FILE with a list of pods, and excludes fill")
         fill = fields.get("fill")

@@ -381,6 +381,11 @@ def test_a_simkube_trace_is_replayed_at_its_times(tmp_path: Path, capsys: pytest
     assert "require a list of pods, not a SimKube trace" in capsys.readouterr().err
     assert main(["workload", "info", str(path)]) == 2
     assert "has workloads and no list of pods" in capsys.readouterr().err
+    packed = tmp_path / "run.sktrace.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    spec["workloads"] = {"b": {"pods": str(packed), "fill": "cpu=10%"}}
+    with pytest.raises(ConfigErrors, match="requires a list of pods, not a generator or a SimKube trace"):
+        sweep(spec)
     path.write_bytes(msgpack.packb({"events": [{"ts": "now"}]}))
     assert main(["simulate", *words]) == 2
     assert "run.sktrace: SimKube trace: events[0].ts: not a time in seconds" in capsys.readouterr().err

@@ -53,7 +53,7 @@ def format_of(pods: Path) -> str:
 
 def _format(path: Path, faults: list[TraceFault]) -> tuple[str, ReadPods] | None:
     suffix = Path(path.name.removesuffix(".gz")).suffix
-    if suffix == simkube.SUFFIX:
+    if simkube.is_simkube(path):
         why = "is a SimKube trace, which has workloads and no list of pods; `simulate --pods` and sweeps read it"
         faults.append(TraceFault(str(path), 0, "", None, why))
         return None
