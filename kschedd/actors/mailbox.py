@@ -64,7 +64,7 @@ class Reply(Generic[T]):
         if not self._event.is_set():
             await self._event.wait()
         if (failure := self._failure) is not None:
-            self._failure = None  # True if the question must not run a second time to recompute its result
+            self._failure = None  # the failure's traceback refers to frames that refer to this object
             try:
                 raise failure
             finally:
@@ -116,7 +116,7 @@ def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
 class OwnerQuery(Generic[S, T]):
     query: Callable[[S], T]
     reply: Reply[T]
-    once: bool = False  # must not run a second time to recompute its result
+    once: bool = False  # True if the question must not run a second time to recompute its result
     long: bool = False  # may take long: the owner runs it in a thread
 
     def evaluate(self, owned: S) -> None:

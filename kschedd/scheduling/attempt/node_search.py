@@ -67,7 +67,7 @@ class Found:
     verdicts: Verdicts
     error: Status | None = None  # set if a filter failed on some node
     at: Positions | None = None
-    without_pods: bool = False  # as many rows as needed if the other filters let every node pass, or more
+    without_pods: bool = False  # an extender returned Node objects, which are scored without their pods
 
 
 @lru_cache(64)

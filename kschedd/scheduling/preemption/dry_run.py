@@ -211,7 +211,7 @@ def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) 
 
 @attrs.frozen(eq=False)
 class _Stage:
-    """Add one pod back to each row, remove the pod if the preemptor then does not fit, and return where it fits."""
+    """The rows that are tried, their pods of lower priority, and the nominated pods that count on these rows."""
 
     rows: WhatIfRows
     lesser: _LesserPods

@@ -137,7 +137,7 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("--pod-selector=<pod_selector> must be a valid label selector", "drain") from None
     names = node_names(session, options, options.what)
     for name in names:
-        get_object(session, NODE, name, None)  # either all of the named pods exist, or no pod is evicted
+        get_object(session, NODE, name, None)  # either all of the named nodes exist, or no pod is evicted
     if not may_go_on(session, options, f"Evict the pods of {', '.join(names)}?"):
         return 1
     set_cordon(session, names, True, options.dry_run)
