@@ -131,7 +131,9 @@ def logs(session: VerbSession, options: argparse.Namespace) -> int:
 
 def _decisions_words(words: VerbParser) -> None:
     words.add_argument("pod", nargs="?", metavar="POD", help="decisions about this pod")
-    words.add_argument("--limit", type=whole_number, default=20, metavar="N", help="print the last N decisions (20)")
+    words.add_argument(
+        "--limit", type=whole_number, default=20, metavar="N", help="print at most N decisions, the newest (20)"
+    )
     namespace_flags(words)
     output_flag(words, FORMS)
 
