@@ -3,11 +3,11 @@
 Each number comes from scheduling attempts on a fork, with every filter of the pod's profile, and not from sums. So
 affinity, spreading, ports, volumes and taints count. Preemption does not.
 
-`fit_count` schedules one pod after the other until one fits on no node. `nodes_needed` adds nodes to a fork with all
-its controllers (so DaemonSets take their share), advances time until no work is pending, and counts the pending pods.
-For one shape it finds the smallest number by bisection. For several shapes it lowers their counts one after the other,
-each by bisection, in several orders, and takes the cheapest result. No node of that result can be omitted, but another
-mixture may be cheaper.
+`fit_count` schedules sets of pods one after the other until a pod fits on no node. `nodes_needed` adds nodes to a fork
+with all its controllers (so DaemonSets take their share), advances time until no work is pending, and counts the
+pending pods. For one shape it finds the smallest number by bisection. For several shapes it lowers their counts one
+after the other, each by bisection, in several orders, and takes the cheapest result. No node of that result can be
+omitted, but another mixture may be cheaper.
 """
 
 import copy
@@ -37,13 +37,13 @@ MOST_NODES: Final = 4_096
 _REST_S: Final = 3_600.0
 _ORDERS: Final = 6
 _USUAL: Final = ("cpu", "memory", "ephemeral-storage")
-_FACTORS: Final = tuple(Fraction(2) ** power for power in range(-4, 5))  # of the requests of alternatives
+_FACTORS: Final = tuple(Fraction(2) ** power for power in range(-4, 5))  # multiples of the requests
 _TRIED: Final = error("this was a trial")
 
 
 @attrs.define(eq=False)
 class NotAPodError(KscheddError, rpc_code="invalid"):
-    """A manifest that is neither a pod nor has a pod template."""
+    """A manifest that is not a pod and contains no pod template."""
 
     kind: str
 
@@ -52,7 +52,7 @@ class NotAPodError(KscheddError, rpc_code="invalid"):
 
 
 def pod_of(raw: Raw) -> Raw:
-    """Return the pod that a manifest is or creates. Raises NotAPodError."""
+    """Return the pod that a manifest describes, or that it would create from its pod template. Raises NotAPodError."""
     if raw.get("kind") == "Pod":
         return raw
     template: Any = raw
@@ -69,7 +69,7 @@ def pod_of(raw: Raw) -> Raw:
 
 @attrs.frozen
 class FitCount:
-    """The number of sets that fit.
+    """The number of pod sets that fit.
 
     `why`: the reason why one more set does not fit ("" if the limit was reached first), with the pod of the set that
     did not fit. `nodes`: the number of nodes that got pods.
@@ -97,7 +97,7 @@ def fit_count(
         one = attrs.evolve(pod, name=f"{pod.name}-{number}", uid=f"capacity-{len(placed)}", node_name="")
         result = drive(machine.begin(one, {}))
         if isinstance(result, FitError):
-            why = result.message.partition(" preemption: ")[0]  # preemption would look for the pod in the store
+            why = result.message.partition(" preemption: ")[0]  # preemption needs the pod in the store
             break
         outcome = machine.completion.complete(QueuedPod(one, one.key, 0), result, now)
         if not isinstance(outcome, AssumedPod):
@@ -175,7 +175,10 @@ class NodeShape:
 
 @attrs.frozen
 class NodesNeeded:
-    """The number of nodes by shape. `unplaced` are pods that do not fit with any number of nodes, with the reason."""
+    """The required number of nodes of each shape.
+
+    `unplaced` are pods that do not fit with any number of nodes, with the reason.
+    """
 
     counts: Mapping[str, int]
     price: float
@@ -214,7 +217,7 @@ class _Search:
             engine.close()
 
     def lowered(self, counts: list[int], place: int) -> list[int]:
-        """With the fewest nodes of one shape that do, the others staying as they are. With `counts` all fit."""
+        """Return `counts` with as few nodes of the shape at `place` as suffice. With `counts` itself all pods fit."""
         low, high = 0, counts[place]
         while low < high:
             middle = (low + high) // 2
@@ -240,7 +243,10 @@ def pending(engine: Engine, wanted: set[str]) -> list[tuple[str, str]]:
 def nodes_needed(
     base: Engine, wanted: set[str], shapes: Sequence[NodeShape], most: int, check: Callable[[], None]
 ) -> NodesNeeded:
-    """Return the number of additional nodes; `base` is idle and has the pods. If `wanted` is empty, all pods count."""
+    """Return the number of additional nodes that the pods need; `base` is idle and contains the pods.
+
+    If `wanted` is empty, all pods of `base` must fit.
+    """
     search = _Search(base, wanted, shapes, check)
     none = [0] * len(shapes)
     if not search.unplaced(none):

@@ -1,8 +1,8 @@
 """The changes of a fork since it was created: pods moved, pending, evicted or placed, nodes, objects, utilization.
 
-A pod that its controller replaced has moved: a deleted pod and a new one of the same workload are one change, matched
-in order of deletion and creation. Objects that controllers own (ReplicaSets of Deployments), Events and Leases are left
-out.
+A pod that its controller replaced is reported as moved: a deleted pod and a new pod of the same workload are one
+change, matched in order of deletion and creation. Objects that controllers own (ReplicaSets of Deployments), Events and
+Leases are left out.
 
 `ForkStart` is the state of the fork at its creation; the changes are computed on demand, from the events of its store
 and from its log.
@@ -37,7 +37,8 @@ class PodChange:
     """A pod that differs from its state at the start of the fork.
 
     `sign`: +, - or ~, as printed. `node`: the node at the start; "" for none. `why`: kube-scheduler's message if the
-    pod is pending, otherwise what removed it; `cause`: what removed a pod whose replacement is pending.
+    pod is pending, otherwise the cause of its removal; `cause`: the cause of the removal of a pod whose replacement is
+    pending.
     """
 
     sign: str
@@ -70,7 +71,10 @@ class NodeChange:
 
 @attrs.frozen
 class ObjectChange:
-    """Another object that differs. `sign`: +, - or ~, as printed; `what`: the fields that changed."""
+    """An object other than a pod or a node that differs.
+
+    `sign`: +, - or ~, as printed; `what`: the fields that changed.
+    """
 
     sign: str
     kind: str
@@ -81,7 +85,7 @@ class ObjectChange:
 
 @attrs.frozen
 class UsageChange:
-    """The requested share of a resource of all nodes, from 0 to 1, before and after."""
+    """The share of all nodes' allocatable amount of a resource that is requested, from 0 to 1, before and after."""
 
     resource: str
     before: float
@@ -90,7 +94,7 @@ class UsageChange:
 
 @attrs.frozen
 class BlockingBudget:
-    """A PodDisruptionBudget that keeps pods on cordoned nodes."""
+    """A PodDisruptionBudget that prevents the eviction of pods from cordoned nodes."""
 
     namespace: str
     name: str
@@ -119,12 +123,12 @@ class ForkStart:
     def __init__(self, engine: Engine) -> None:
         engine.driver.record_leads()
         self.version = engine.store.version
-        self._pin = engine.store.watch(None, self.version)  # the later events are kept
+        self._pin = engine.store.watch(None, self.version)  # the watch makes the store retain all later events
         self.usage: Mapping[str, float] = usage(engine.machine.cluster.table)
 
 
 def usage(table: NodeTable) -> dict[str, float]:
-    """Return the requested share of the nodes' allocatable amounts, 0 to 1, by resource."""
+    """Return the requested share of the nodes' allocatable amounts, from 0 to 1, for each resource."""
     alive = table.alive
     requested = {
         "cpu": (table.requested[CPU], table.allocatable[CPU]),
@@ -243,7 +247,7 @@ def _orphans(engine: Engine, log: Log, gone_nodes: Sequence[str]) -> Iterator[Po
 
 
 def _change(sign: str, change: str, pod: Pod, log: Log, placed: Pod | None = None, **more: Any) -> PodChange:
-    """`placed`: the pod that now has the node, if it is another pod."""
+    """Describe the change of a pod; `placed`: another pod that replaced it on a node, if there is one."""
     placement = _placement(placed or pod, log)
     return PodChange(
         sign=sign,
@@ -311,7 +315,7 @@ def _ended(pod: Pod) -> str:
 
 
 def _ends(events: Sequence[WatchEvent]) -> dict[tuple[str, str, str], tuple[Object | None, Object | None]]:
-    """Return each object as it was before the first of the events and after the last event."""
+    """Return each object with its state before its first event and its state after its last event."""
     ends: dict[tuple[str, str, str], tuple[Object | None, Object | None]] = {}
     for event in events:
         key = event.new.kind, event.new.namespace, event.new.name
@@ -393,7 +397,7 @@ def _word(value: Any) -> str:
 
 
 def _blocking_budgets(engine: Engine, nodes: set[str]) -> list[BlockingBudget]:
-    """Return the budgets that keep pods on nodes which changed and are unschedulable."""
+    """Return the budgets that prevent evictions from nodes which were changed and are now unschedulable."""
     found: list[BlockingBudget] = []
     budgets = [each for each in engine.store.list("PodDisruptionBudget") if each.status.get("disruptionsAllowed") == 0]
     if not budgets:

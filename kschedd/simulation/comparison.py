@@ -1,8 +1,9 @@
 """Comparison of pod placements under two configurations, or under two Kubernetes versions (`upgrade.py`).
 
-For two configurations, each pod whose node differs is scheduled once more by both. The deciding plugin is the one whose
-score difference between the two nodes changed most. If the pods of a workload are created one after the other, the two
-clusters diverge from the first difference on, and later pods may differ for that reason alone.
+If a pod gets different nodes under two configurations, both configurations schedule it once more. The deciding plugin
+is the one whose score difference between the two nodes changed most. If the pods of a workload are created one after
+the other, the two clusters differ from the first differing placement on, and later pods may differ for that reason
+alone.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -35,8 +36,8 @@ class ReadDecision(Protocol[T_co]):
 class Decide(Protocol[S_contra]):
     """A function that schedules the pods of one side (a configuration, or a run) and returns the extracted data.
 
-    The function schedules all pods, or at least the pods with these keys. The result is indexed by the pod's key, in
-    the order of the attempts. For a pod with several attempts the data comes from the last attempt.
+    The function schedules all pods, or at least the pods with these keys. The result contains the extracted data by the
+    pod's key, in the order of the attempts. For a pod with several attempts, the data describes the last attempt.
     """
 
     def __call__(self, side: S_contra, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]: ...
@@ -152,7 +153,7 @@ def comparison(
 
 
 def compare_configs(decide: Decide[S], sides: Sequence[S], names: Sequence[str]) -> PlacementComparison:
-    """Compare the placements of two configurations, and find the plugin that decides about each pod that moves."""
+    """Compare the placements under two configurations, and find the plugin that decides about each pod that moves."""
     first, second = (decide(side, None, pod_outcome) for side in sides)
     changed = [changed_pod(key, first.get(key), second.get(key)) for key in differing_keys(first, second)]
     changed = [each for each in changed if each.change != "message"]

@@ -43,7 +43,7 @@ class DecisionLog:
 
     @contextmanager
     def _appended(self) -> Iterator[None]:
-        """Report an error of the disk as an error of this file, whenever it occurs."""
+        """Raise a DecisionLogError in place of an OSError, also for an error of a delayed write."""
         try:
             yield
         except OSError as fault:

@@ -4,9 +4,9 @@ Virtual time is constant while work is pending and then advances to the next dea
 completes, a Permit timeout, a claim that is provisioned. Two runs with the same seed make the same decisions in the
 same order, whatever PYTHONHASHSEED is.
 
-Owns the same state machines that the daemon's actors drive. The engine does nothing unless its owner calls
-it. Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of the same
-clock.
+The engine contains the same state machines that the daemon's actors drive. The engine does nothing unless its caller
+calls a method. Units: `now` is seconds since the Unix epoch in virtual time; the queue counts integer nanoseconds of
+the same clock.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -83,7 +83,7 @@ class LivelockError(KscheddError):
 class LoggedAttempt:
     """One scheduling attempt, for the decision log."""
 
-    time_s: float  # virtual, since the start of the run
+    time_s: float  # seconds of virtual time since the start of the run
     pod: str
     attempt: int
     node: str  # "" if the attempt failed
@@ -107,7 +107,7 @@ _LOGGED: Final = tuple(field.name for field in attrs.fields(LoggedAttempt))
 
 
 def _waits_for_no_node(event: WatchEvent) -> bool:
-    """Return whether the event is not about a pod that has, or had, no node."""
+    """Return whether the event concerns no unscheduled pod: its object is not a pod, or the pod had a node before."""
     new, old = event.new, event.old
     return not isinstance(new, Pod) or (new.node_name != "" and (not isinstance(old, Pod) or old.node_name != ""))
 
@@ -133,11 +133,11 @@ def _auditor_of(queue: SchedulingQueue, driver: SchedulingDriver) -> "Auditor":
 
 
 class Engine:
-    """A whole cluster in virtual time; see the module.
+    """A whole cluster in virtual time.
 
     `on_decision` is called with every attempt. `on_happened` is called with every entry of the log except queue moves,
     which `recorder` gets. `on_result` is called with the result of every attempt before it takes effect. `observe` adds
-    an observer of all of these.
+    an observer that receives all of these calls.
     """
 
     def __init__(
@@ -155,12 +155,12 @@ class Engine:
         audit: bool = False,  # dry-run all unschedulable pods whenever the cluster is idle (`auditor.missed`)
         on_result: Callable[[QueuedPod, ScheduleResult | FitError], None] | None = None,
         start_s: float = EPOCH,
-        resumed: ClusterSnapshot | None = None,  # the state to start from; `config` to `controllers` are then omitted
+        resumed: ClusterSnapshot | None = None,  # the initial state; omit `config` to `controllers` with it
     ) -> None:
         self._on_decision = on_decision
         self._on_happened = on_happened
         self._on_result = on_result
-        self._on_idle: Callable[[], None] | None = None  # all work of the moment is done
+        self._on_idle: Callable[[], None] | None = None  # called when all work at one point in virtual time is done
         self._on_events: Callable[[Sequence[WatchEvent]], None] | None = None  # called before the events are delivered
         self.decisions = 0
         self._stopped: Iterator[StopPoint] | None = None  # the scheduling cycle that the debugger has stopped
@@ -196,7 +196,7 @@ class Engine:
             reconciled(self.driver, self.queue, self.now_ns)
 
     def observe(self, observer: RunObserver) -> None:
-        """Add an observer, which is called after the present ones."""
+        """Add an observer that is called after the existing ones."""
         self._on_result = both(self._on_result, observer.attempted)
         self._on_happened = both(self._on_happened, observer.happened)
         self._on_idle = both(self._on_idle, observer.idle)
@@ -218,7 +218,7 @@ class Engine:
 
     @collection_postponed()
     def snapshot(self) -> ClusterSnapshot:
-        """Return a state from which another engine can continue; call this function between two calls of the engine."""
+        """Return a state from which another engine can continue; call this method only while no other method runs."""
         driver = DriverSnapshot.of(self.driver)
         controllers = [] if self._runner is None else self._runner.states()
         return ClusterSnapshot(
@@ -234,11 +234,14 @@ class Engine:
     def config_by(
         self, config: Config, version: KubernetesVersion, feature_gates: Mapping[str, bool] | None = None
     ) -> Config:
-        """Return the configuration as that version reads it, with the available plugins. Raises ConfigErrors."""
+        """Return the configuration as that Kubernetes version interprets it, with the available plugins.
+
+        Raises ConfigErrors.
+        """
         return with_version(config, version, IN_TREE | self.machine.registry.catalogue(), feature_gates)
 
     def close(self) -> None:
-        """Release memory now: its parts refer to each other, and the garbage collector runs seldom."""
+        """Release memory immediately: the engine's parts refer to each other, and the garbage collector runs seldom."""
         for part in (self.loop, self.driver, self.driver.bindings, self.machine, self.queue, self.store, self):
             vars(part).clear()
 
@@ -272,7 +275,7 @@ class Engine:
             moments.append(flush / SECOND)
         due = self.queue.next_leftover() if retries else None
         if due is not None:
-            # Unschedulable pods are flushed only every 30 s (flushUnschedulablePodsLeftover).
+            # Unschedulable pods are flushed only every 30 s, by kube-scheduler's flushUnschedulablePodsLeftover.
             steps = max(0, -(-(due / SECOND - self._next_leftover) // (LEFTOVER_FLUSH / SECOND)))
             moments.append(self._next_leftover + steps * (LEFTOVER_FLUSH / SECOND))
         if self._runner is not None:
@@ -284,8 +287,8 @@ class Engine:
     def advance(self, until_s: float, check: Callable[[], None] = lambda: None) -> None:
         """Advance virtual time to `until_s` (seconds since the epoch), processing every deadline on the way.
 
-        Time stops where the debugger stops scheduling, or where `check` raises. `check` is called between two moments
-        and after each decision.
+        Time stops where the debugger stops scheduling, or where `check` raises. `check` is called between two points in
+        virtual time and after each decision.
         """
         self.run_until_idle(check)
         stops = self.driver.debugger.stops
@@ -307,8 +310,9 @@ class Engine:
     ) -> bool:
         """Advance until only periodic retries of unschedulable pods and times of CronJobs remain.
 
-        These retries would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if the work
-        takes more than `limit_s` virtual seconds. `check` is as for `advance`.
+        A retry of these pods now would fail again. `cron_jobs`: process the times of CronJobs as well. Returns False if
+        the work takes more than `limit_s` virtual seconds. `check` is called between two points in virtual time and
+        after each decision.
         """
         end = self.now_s + limit_s
         self.run_until_idle(check)
@@ -327,7 +331,7 @@ class Engine:
             self.run_until_idle(check)
 
     def _ring(self) -> None:
-        """Process the deadlines that are due now: backoffs, unschedulable leftovers, Permit timeouts."""
+        """Process the deadlines that are due now: backoffs, the retry of unschedulable pods, Permit timeouts."""
         now = self.now_ns
         self.loop.operations.step(FlushBackoff(), now)
         while self._next_leftover <= self.now_s:
@@ -343,14 +347,14 @@ class Engine:
             self._runner.run_until_idle()
 
     def run_until_idle(self, check: Callable[[], None] = lambda: None) -> None:
-        """Process all pending work without advancing time. Raises EndlessMoment at a livelock.
+        """Process all pending work without advancing time. Raises LivelockError at a livelock.
 
         `check` is called after each decision.
         """
         before = self.decisions
         while True:
             if self._stopped is not None:
-                # The cluster does not change within a cycle: the scheduler observes events after it.
+                # The cluster does not change within a cycle: the scheduler observes its events after the cycle.
                 if self._go_on() or (self._runner is not None and self._runner.run_until_idle()):
                     continue
                 return
@@ -363,7 +367,7 @@ class Engine:
             if entry is not None:
                 self._cycles(entry, check)
                 many = self.decisions - before - _FEWEST_AT_ONCE
-                if many > 0 and many > _TIMES_EACH * self.store.count("Pod"):  # which controllers make meanwhile
+                if many > 0 and many > _TIMES_EACH * self.store.count("Pod"):  # controllers create pods
                     raise LivelockError(self.elapsed, entry.key)
             elif not self._cursor.behind:
                 break
@@ -378,7 +382,7 @@ class Engine:
         if self._on_events is not None:
             self._on_events(events)
         if len(events) > 1 and self._on_happened is None and not self.queue.heeds_events:
-            # These objects exist from the start, so nothing waits for their events.
+            # These objects existed from the start, so no pod waits for their events.
             together = tuple(takewhile(_waits_for_no_node, events))
             if together:
                 self.loop.observe_all(together)
@@ -388,10 +392,10 @@ class Engine:
         self.driver.observed = self._cursor.version
 
     def _cycles(self, entry: QueuedPod, check: Callable[[], None]) -> None:
-        """Run the cycles of the popped pod and of the next active pods, as many as the daemon pops together.
+        """Run the scheduling cycles of the popped pod and of the next active pods, as many as the daemon pops together.
 
-        `check` is called after each cycle. Controllers and watches run after the last of these cycles: once for all
-        pods. A pod that got no node, or that waits in its binding, ends the sequence.
+        `check` is called after each cycle. Controllers and watches run once for all these pods, after the last cycle.
+        The sequence ends at a pod that got no node or whose binding has to wait.
         """
         for left in reversed(range(MOST_POPPED)):
             placed = self.cycle(entry)
@@ -404,7 +408,7 @@ class Engine:
     def cycle(self, entry: QueuedPod) -> bool:
         """Run the scheduling cycle of a popped pod, or of its PodGroup, and apply its result.
 
-        Return whether a pod without a PodGroup was assumed on a node in one step.
+        Return whether the pod was assumed on a node in one step; always False for a pod of a PodGroup.
         """
         if self.driver.popped.in_group(entry):
             if self.driver.debugger.engaged:
@@ -429,7 +433,10 @@ class Engine:
             self._on_result(entry, result)
 
     def _go_on(self) -> bool:
-        """Continue the stopped cycle up to the next stop or its end. Return False while the debugger prevents this."""
+        """Continue the stopped cycle up to the next stop or its end.
+
+        Return False while the debugger keeps the cycle stopped.
+        """
         debugger = self.driver.debugger
         if debugger.stop is not None or self._stopped is None:
             return False
@@ -468,10 +475,10 @@ def reconciled(driver: SchedulingDriver, queue: SchedulingQueue, now_ns: int) ->
     """Put each pending pod in exactly one place after the parts of a fork's snapshot are joined.
 
     A snapshot has a part for each owner of state: driver, queue, controllers, store. Each part may be slightly newer
-    than the previous one. The driver and every controller continue from the store version that each had observed, with
-    the events since then. A pod in transit between two owners is put at its destination. While nothing happens in the
-    cluster, all parts have the same time, and the fork makes the cluster's own decisions. All parts of an engine's own
-    snapshot always have the same time, so a fork can be forked.
+    than the part before it in this list. The driver and each controller continue from the store version that it had
+    observed, with the events after that version. A pod in transit between two owners is put at its destination. While
+    nothing happens in the cluster, all parts have the same time, and the fork makes the same decisions as the cluster.
+    All parts of an engine's own snapshot always have the same time, so a fork can be forked.
     """
     attempted = {entry.uid for entry in driver.popped.entries}
     for entry in driver.popped.entries:

@@ -1,7 +1,7 @@
-"""Fill a cluster: the pods of a trace arrive in random order and stay, up to a total request of one resource.
+"""Fill a cluster: the pods of a trace arrive in random order and never end, up to a total request of one resource.
 
-Each pod of the trace arrives once, then pods are drawn from the trace again, all in one random order. The result shows
-how much a policy places before no pod fits any more. The recorded times are ignored.
+Each pod of the trace arrives once; after that, pods are drawn from the trace again in random order. The result shows
+how many pods a policy places before no further pod fits. The recorded times are ignored.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Fill:
 
 
 def filled(trace: Trace, fill: Fill, seed: int) -> Trace:
-    """Return the trace with its pods chosen and ordered by the seed, without deletions.
+    """Return the trace with pods chosen and ordered at random with the seed, without deletions.
 
     Raises FillError if no node has the resource, or no pod requests it.
     """
@@ -85,7 +85,7 @@ def _requests(trace: Trace, resource: str) -> Iterator[int]:
 
 
 def _drawn(count: int, random: Random) -> Iterator[int]:
-    """Yield each pod one time, then random pods without end."""
+    """Yield each pod once, then random pods without end."""
     once = list(range(count))
     random.shuffle(once)
     yield from once

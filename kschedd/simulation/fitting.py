@@ -6,9 +6,9 @@
     lifetimes: {mean_s: 52000, sigma: 2.1}          # lognormal; sigma 0 is exponential
     shapes: ["cpu=4,memory=8Gi,weight=120"]         # requests and priorities with their numbers of pods
 
-The Weibull shape has the coefficient of variation of the intervals; sigma is the deviation of the logarithm of the
-lifetimes, of the pods that ended. Pods are independent: the fit leaves out jobs of several pods, daily cycles, and
-required node labels.
+The Weibull shape is the one with the coefficient of variation of the intervals; sigma is the standard deviation of the
+logarithm of the lifetimes of pods that ended. The generated pods are independent: jobs of several pods, daily cycles
+and required node labels are not reproduced.
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, Gener
 from kschedd.simulation.trace import Raw, Trace
 
 KIND: Final = "kschedd-generator"
-#: suffixes of files with a generator; files with pods have other suffixes
+#: suffixes of files that contain a generator; files with pods have other suffixes
 GENERATORS: Final = (".yaml", ".yml")
 _MOST_SHAPES: Final = 500
 _LEAST_SHAPE, _MOST_SHAPE = 0.1, 10.0
@@ -40,7 +40,7 @@ _PRIORITY: Final = "priority-"
 
 @attrs.frozen(kw_only=True)
 class FittedWorkload:
-    """A generator; see the module."""
+    """A generator whose parameters were fitted to a trace."""
 
     pods: int
     rate_s: float
@@ -57,7 +57,7 @@ class FittedWorkload:
         )
 
     def text(self) -> str:
-        """Return the content of a file."""
+        """Return the content of the file that describes this generator."""
         made = {
             "kind": KIND,
             "pods": self.pods,
@@ -69,7 +69,7 @@ class FittedWorkload:
 
 
 def fit(trace: Trace) -> FittedWorkload:
-    """Fit a generator to the pods of a trace. Raises KscheddError if the trace has too few."""
+    """Fit a generator to the pods of a trace. Raises KscheddError if the trace has too few pods."""
     times = sorted(pod.created_s for pod in trace.pods)
     intervals = [later - earlier for earlier, later in pairwise(times)]
     lifetimes = [pod.deleted_s - pod.created_s for pod in trace.pods if pod.deleted_s is not None]
@@ -91,7 +91,7 @@ def fit(trace: Trace) -> FittedWorkload:
 
 
 def _weibull(variation: float) -> float:
-    """Return the shape whose intervals have this coefficient of variation, by bisection."""
+    """Return, by bisection, the Weibull shape whose intervals have this coefficient of variation."""
     low, high = _LEAST_SHAPE, _MOST_SHAPE
     for _ in range(60):
         shape = (low + high) / 2

@@ -4,10 +4,10 @@
                  uses the free amount of a node if it fits there and requests the resource
     unusable     the share of the nodes on which no pod of the target set fits
 
-Source: Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4: the amounts F_n(M) summed over the nodes. A
-pod fits if its requests are free and the node matches its selector and required affinity. A resource counts as one pool
-for each node: leftovers of single GPU cards are not measured. Shapes: M targets, N nodes, R resources. Units: as the
-columns of `NodeTable`.
+Source: See Weng et al., "Beware of Fragmentation", USENIX ATC 2023, section 4: the amounts F_n(M) are summed over the
+nodes. A pod fits if its requests are free and the node matches its selector and required affinity. A resource is
+counted as one pool per node: the unused parts of single GPU cards are not measured. Shapes: M is the number of targets,
+N the number of nodes, R the number of resources. Units are those of the columns of `NodeTable`.
 """
 
 from collections import Counter
@@ -23,14 +23,14 @@ from kschedd.api.pods import Pod, PodSpec
 from kschedd.cache.table import NodeTable
 
 _ROWS_AT_ONCE: Final = 4096
-_NOTHING: Final = -(1 << 62)  # less than any free amount: not requested
+_NOTHING: Final = -(1 << 62)  # less than any free amount: marks a resource that is not requested
 
 Floats = npt.NDArray[np.float64]
 
 
 @attrs.define(eq=False)
 class TargetSet:
-    """Pods grouped by requests and selected nodes, with their number or weight."""
+    """Target pods grouped by their requests and their selected nodes, with the number or weight of each group."""
 
     _weights: Counter[Any] = attrs.field(factory=Counter)
     _specs: dict[Any, PodSpec] = attrs.field(factory=dict)
@@ -61,14 +61,18 @@ class TargetSet:
 
 @attrs.frozen
 class Fragmentation:
-    """`fragmented`: by resource, as a share of the capacity; `unusable`: a share of the nodes. Both are 0 to 1."""
+    """The fragmentation of a cluster, in shares from 0 to 1.
+
+    `fragmented`: for each resource, the part of the capacity that is free and unusable; `unusable`: the part of the
+    nodes that no target can use.
+    """
 
     fragmented: Mapping[str, float]
     unusable: float
 
     @classmethod
     def of(cls, table: NodeTable, targets: TargetSet) -> "Fragmentation":
-        """Return the current fragmentation of the nodes. Without targets or nodes it is 0."""
+        """Return the current fragmentation of the nodes. The fragmentation is 0 without targets or nodes."""
         rows = np.flatnonzero(table.alive)
         pods = targets.pods
         names = [name for name, number in table.resources.items() if table.allocatable[number].any()]
@@ -96,7 +100,7 @@ class Fragmentation:
 
 
 def _selected(table: NodeTable, rows: npt.NDArray[np.int64], specs: Sequence[PodSpec]) -> npt.NDArray[np.bool_]:
-    """Return M by N: whether a node matches the selector and the required affinity of a target."""
+    """Return an M by N matrix: whether the node matches the target's node selector and required node affinity."""
     found = np.ones((len(specs), len(rows)), dtype=np.bool_)
     for place, spec in enumerate(specs):
         if spec.node_selector or spec.required_node_affinity is not None:

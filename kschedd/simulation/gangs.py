@@ -58,7 +58,7 @@ def _member(pod: TracePod, specs: dict[tuple[int, str], Raw]) -> TracePod:
 
 
 def _group(job: str, members: list[TracePod], prioritized: bool) -> Raw:
-    """Return the PodGroup of a job. `prioritized`: with the priority class of its pods, which v1beta1 requires."""
+    """Return the PodGroup of a job. `prioritized`: set the priority class of the job's pods, which v1beta1 requires."""
     spec: Raw = {"schedulingPolicy": {"gang": {"minCount": len(members)}}}
     if prioritized and (priority := members[0].raw["spec"].get("priorityClassName")):
         spec["priorityClassName"] = priority

@@ -1,9 +1,9 @@
-"""A synthetic workload: pods arrive at random times, run and leave, on identical nodes.
+"""A synthetic workload: on identical nodes, pods arrive at random times, run and end.
 
-Arrivals are a Poisson process, or have Weibull intervals of `arrival_shape`. Lifetimes are exponential, or lognormal
-with `lifetime_sigma`. The seed decides arrivals and lifetimes, so a run can be repeated. Pods are created at their
-arrival and dropped when they leave, so the memory of a run depends on the number of pods present at a time (arrivals
-per lifetime), not on the total.
+Arrivals follow a Poisson process, or have Weibull-distributed intervals of shape `arrival_shape`. Lifetimes have an
+exponential distribution, or a lognormal one with `lifetime_sigma`. The seed determines arrivals and lifetimes, so a run
+can be repeated. Pods are created at their arrival and dropped at their end, so the memory of a run depends on the
+number of pods that run at the same time, not on the total.
 
     pods      cpu=500m,memory=1Gi,weight=3,priority=100     requests and relative frequency of a kind of pod
     nodes     cpu=32,memory=128Gi,pods=110,zones=3          capacity of a node, and the number of zones
@@ -32,12 +32,12 @@ NAMESPACE: Final = "default"
 POD_SHAPES: Final = ("cpu=250m,memory=512Mi,weight=6", "cpu=1,memory=2Gi,weight=3", "cpu=4,memory=8Gi")
 NODE_SHAPE: Final = "cpu=32,memory=128Gi,pods=110,zones=3"
 _PLAIN: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all other resources need a limit, too
-_MOST: Final = 1_000_000_000  # the highest priority that users may set
+_MOST: Final = 1_000_000_000  # the highest priority that users may assign
 
 
 @attrs.define(eq=False)
 class GeneratedWorkloadError(KscheddError):
-    """An invalid shape or number of a workload."""
+    """A workload with an invalid shape or number."""
 
     flag: str
     text: str
@@ -49,7 +49,7 @@ class GeneratedWorkloadError(KscheddError):
 
 @attrs.frozen
 class GeneratedPods:
-    """One kind of pod. All of them share one spec, and their labels."""
+    """One kind of pod. A group of generated pods, which share one spec and one set of labels."""
 
     name: str
     weight: int
@@ -97,11 +97,11 @@ def generated_nodes(count: int, text: str, flag: str = "--node-shape") -> list[R
 
 @attrs.frozen
 class GeneratedWorkload:
-    """A number of pods of these kinds on these nodes; see the module."""
+    """A number of pods of several groups, and the nodes for them."""
 
     nodes: Sequence[Raw]
     pods: int
-    rate: float  # pods that arrive in a second, on average
+    rate: float  # mean number of pods that arrive per second
     lifetime_s: float  # on average
     shapes: Sequence[GeneratedPods]
     seed: int
@@ -119,7 +119,7 @@ class GeneratedWorkload:
         return 2 * self.pods
 
     def events(self) -> Iterator[TraceEvent]:
-        """Yield arrivals and departures in order of time; at equal times departures come first."""
+        """Yield arrivals and ends in order of time; at equal times the ends come first."""
         random = Random(self.seed)
         weights = list(accumulate(shape.weight for shape in self.shapes))
         leaving: list[tuple[float, int, str]] = []
@@ -152,7 +152,7 @@ def _departure(time_s: float, _: int, key: str) -> TraceEvent:
 
 
 def _parsed(flag: str, text: str, known: Mapping[str, int]) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the quantities by resource, and the integers by the keys of `known`, whose values are their defaults."""
+    """Return the quantities by resource, and the integers by name; `known` contains the defaults of the integers."""
     resources: dict[str, str] = {}
     numbers = dict(known)
     for part in text.split(","):

@@ -1,8 +1,8 @@
 """The inputs of a simulation: manifests from files, directories and standard input, and dumps of live clusters.
 
-Manifests are applied in their given order, except that kinds which others depend on come first. An invalid manifest is
-reported with file, line and field, and the others are applied. Objects dumped from a live cluster (they have uids) keep
-their status, so pods that were running there also run here.
+Manifests are applied in the given order, except that objects on which other objects depend are applied first. An
+invalid manifest is reported with file, line and field, and the other manifests are applied. Objects dumped from a live
+cluster have UIDs and keep their status, so pods that were running in that cluster also run here.
 """
 
 from collections.abc import Callable, Iterable
@@ -48,11 +48,11 @@ def apply_all(
     validation: FieldValidation = "Strict",
     run_controllers: Callable[[], object] = lambda: None,
 ) -> Applied:
-    """Apply every valid object. `make_namespaces` creates the namespaces that are used but not in the manifests.
+    """Apply every valid object. `make_namespaces` creates the namespaces that objects use but that have no manifest.
 
-    `validation` sets the treatment of unknown fields. In a cluster dump, unknown fields only cause a warning, since the
-    dump may come from a later Kubernetes version. `run_controllers` is called before an object that depends on a status
-    which controllers write.
+    `validation` decides whether unknown fields are errors, warnings or ignored. In a cluster dump, unknown fields only
+    cause a warning, because the dump may come from a later Kubernetes version. `run_controllers` is called before an
+    object that depends on a status which controllers write.
     """
     applied = Applied(errors=[str(error) for error in reading.errors])
     idle: list[Unsupported] = []
@@ -82,7 +82,7 @@ def apply_all(
 
 
 def _fault_text(manifest: Manifest, fault: FieldError) -> str:
-    """Return a fault with its file, line and object, as `kschedd apply` prints it."""
+    """Return a fault with its file, line and object, in the format of `kschedd apply`."""
     error = manifest.error(fault)
     meta = manifest.raw.get("metadata")
     name = (meta.get("name") or meta.get("generateName") or "") if isinstance(meta, dict) else ""
@@ -98,5 +98,5 @@ def _make_namespace(store: Store, manifest: Manifest, namespaced: bool, applied:
     try:
         store.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     except ApiError:
-        return  # the object that uses the namespace will be rejected with the reason
+        return  # every object that uses the namespace will be rejected with the reason
     applied.warnings.append(f'no manifest has namespace "{name}" ({manifest.source}:{manifest.line}): it was made')

@@ -1,4 +1,4 @@
-"""Measures of a run: waiting times, slowdowns, disruptions, fragmentation and balance, by name.
+"""Measures of a run, by name: waiting times, slowdowns, disruptions, fragmentation and balance.
 
 | measure | meaning |
 |---|---|
@@ -13,9 +13,10 @@
 | cost_hour, cost_hour_used | price of all nodes, and of those with pods, in an hour, at the end; with prices only |
 | zone_imbalance | largest less smallest requested CPU share of a zone, at the end; absent with one zone |
 
-RESOURCE is the last part of the resource's name, with `_` for `-`: `gpu_milli` of `alibabacloud.com/gpu-milli`.
-The slowdown is bounded: times below 10 s count as 10 s (Feitelson and Rudolph, 1998). The targets are the pods that
-were created, by their number, unless others are given. Units: virtual seconds; shares are 0 to 1; rounded to 6 digits.
+RESOURCE is the last part of the resource's name, with `_` for `-`: `alibabacloud.com/gpu-milli` becomes `gpu_milli`.
+The slowdown is bounded: times below 10 s count as 10 s (Feitelson and Rudolph, 1998). By default the targets are the
+pods that were created, weighted by their number. Times are virtual seconds; shares are from 0 to 1; values are rounded
+to 6 digits.
 """
 
 from array import array
@@ -36,13 +37,13 @@ from kschedd.simulation.prices import Prices
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import DELETED, WatchEvent
 
-#: measures whose names contain no resource
+#: names of the measures that are not per resource
 FIXED: Final = (
     *("placed", "pending", "attempts", "preempted", "evicted", "queue_moves"),
     *(f"{what}_{of}" for what in ("wait_s", "slowdown") for of in ("mean", "p50", "p90", "p99", "max")),
     *("unusable_nodes", "nodes_used", "zone_imbalance", "cost_hour", "cost_hour_used", "virtual_s"),
 )
-#: the ends of names of measures by resource
+#: suffixes of the names of measures per resource
 BY_RESOURCE: Final = ("_used_mean", "_used_max", "_used_end", "_fragmented")
 _SHORTEST_S: Final = 10.0
 _DIGITS: Final = 6
@@ -51,13 +52,13 @@ _PREEMPTED: Final = "PreemptionByScheduler"
 
 @attrs.define(eq=False)
 class PodTimes:
-    """The life of a pod so far, in virtual seconds since the start of the run."""
+    """The times of a pod, in virtual seconds since the start of the run."""
 
     pod: Pod
     created_s: float
     scheduled_s: float | None = None
     ended_s: float | None = None
-    disruption: str = ""  # the reason of the pod's condition DisruptionTarget
+    disruption: str = ""  # the reason in the pod's condition DisruptionTarget
 
     @property
     def wait_s(self) -> float | None:
@@ -145,7 +146,7 @@ class RunMeasures:
     # -- results ------------------------------------------------------------------------------------------------
 
     def values(self) -> dict[str, float]:
-        """Return the measures of the run by name, at its end."""
+        """Return the measures at the end of the run, by name."""
         simulation = self.simulation
         table = simulation.machine.cluster.table
         found: dict[str, float] = {

@@ -1,6 +1,6 @@
-"""Observers of a run: they receive attempts, events of pods, moves in the queue, and the end of all work.
+"""Observers of a run: they receive attempts, events of pods, moves in the queue, and the moments without work.
 
-They change nothing. A run without observers has no additional costs.
+They change nothing. A run without observers has no additional cost.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,18 +15,18 @@ P = ParamSpec("P")
 
 class RunObserver(Protocol):
     def attempted(self, entry: QueuedPod, result: ScheduleResult | FitError) -> None:
-        """Record the result of an attempt, which has not taken effect yet."""
+        """Record the result of an attempt before the result takes effect."""
 
     def happened(self, entries: Sequence[Happened]) -> None: ...
 
     def moved(self, move: Move) -> None: ...
 
     def idle(self) -> None:
-        """Record that all work of this moment is done, before time advances."""
+        """Record that all work at this point in virtual time is done, before time advances."""
 
 
 def both(first: Callable[P, None] | None, second: Callable[P, None]) -> Callable[P, None]:
-    """Return a function that calls both functions; the second function if there is no first."""
+    """Return a function that calls both functions, or only the second function if the first is None."""
     if first is None:
         return second
 

@@ -1,4 +1,4 @@
-"""The pods of a run that wait for a node."""
+"""Pods of a run that wait for a node."""
 
 from typing import Final
 
@@ -20,6 +20,6 @@ def pending_pods(engine: Engine) -> list[Pod]:
 
 
 def _since(engine: Engine, pod: Pod) -> int:
-    """Return the time when the pod first entered the active queue; a gated pod comes last."""
+    """Return the time when the pod first entered the active queue; a gated pod sorts last."""
     entry = engine.queue.entry(pod.key)
     return _NEVER if entry is None or entry.initial_attempt is None else entry.initial_attempt

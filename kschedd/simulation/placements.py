@@ -12,7 +12,10 @@ from kschedd.controllers.templates import TEMPLATE_HASH
 
 @attrs.frozen
 class PodPlacement:
-    """A pod with its node in two states of the cluster: "" if the pod is pending, None if it does not exist."""
+    """A pod with its node in two states of the cluster.
+
+    The node is "" if the pod is pending, and None if the pod does not exist.
+    """
 
     key: str
     workload: str
@@ -23,7 +26,7 @@ class PodPlacement:
 
 @attrs.frozen
 class GroupCounts:
-    """The pods of a namespace or a workload."""
+    """Counts of the pods of a namespace or of a workload."""
 
     name: str
     pods: int
@@ -77,7 +80,7 @@ def _groups(members: dict[str, list[PodPlacement]]) -> list[GroupCounts]:
 
 
 def workload_name(pod: Pod) -> str:
-    """Return the kind and name of the pod's controller, "" without one.
+    """Return the kind and name of the pod's controller; "" without a controller.
 
     For a ReplicaSet whose name ends with the pod's template hash, the controller is its Deployment.
     """
@@ -86,7 +89,7 @@ def workload_name(pod: Pod) -> str:
 
 
 def workload_of(pod: Pod) -> str | None:
-    """Return the pod's controller as kind/name, with the Deployment in place of its ReplicaSet; None without one."""
+    """Return the pod's controller as kind/name (for a ReplicaSet, its Deployment); None without a controller."""
     owner = pod.owner
     if owner is None:
         return None
@@ -98,5 +101,5 @@ def workload_of(pod: Pod) -> str | None:
 
 
 def zone_of(node: Node | None) -> str:
-    """Return the zone of a node by its label, "" without one."""
+    """Return the zone in the labels of a node; "" without that label."""
     return "" if node is None else str(node.labels.get(ZONE_LABEL) or node.labels.get(BETA_ZONE_LABEL) or "")

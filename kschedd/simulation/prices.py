@@ -3,7 +3,7 @@
     nodes:      {m5.large: 0.096}                 # by the label node.kubernetes.io/instance-type
     resources:  {cpu: 0.031, memory: 0.004}       # for a core, a GiB, one of any other resource
 
-A node whose type has no price is priced by its resources.
+If the type of a node has no price, the price follows from the node's resources.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _MOST: Final = 1e9
 
 
 class UnpricedNodeError(KscheddError):
-    """A node that has no price."""
+    """A node has no price."""
 
 
 @attrs.frozen
@@ -45,7 +45,7 @@ class Prices:
 
 
 def prices_of(place: ConfigValue) -> Prices:
-    """Read prices; faults are recorded."""
+    """Read prices; invalid entries are recorded as faults."""
     fields = place.fields("nodes", "resources")
     found: dict[str, dict[str, float]] = {"nodes": {}, "resources": {}}
     for name, prices in found.items() if fields is not None else ():

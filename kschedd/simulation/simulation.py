@@ -4,7 +4,7 @@
     play(arrivals)    create and delete the pods of a trace, or of a generated workload, at their times
     finish(...)       advance until the cluster is idle, or until a given time; then the summary
 
-Owns the statistics; the Engine owns everything else.
+Contains the statistics; the Engine contains all other state.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -43,7 +43,7 @@ Progress = Callable[[float, int, int], None]
 
 
 class Arrivals(Protocol):
-    """Pods that are created and end: a trace, or a generated workload."""
+    """Pods with the times of their creation and end: a trace, or a generated workload."""
 
     @property
     def objects(self) -> Sequence[Raw]:
@@ -53,11 +53,11 @@ class Arrivals(Protocol):
     def event_count(self) -> int: ...
 
     def events(self) -> Iterable[TraceEvent]:
-        """Yield the arrivals in order of time. Each arrival may be created when needed, and is not kept."""
+        """Yield the arrivals in order of time. An arrival may be created on demand and is not stored."""
 
 
 class Simulation(Engine):
-    """See the module. The constructor's parameters are those of Engine."""
+    """See the module. A simulation with the same constructor parameters as Engine."""
 
     def __init__(
         self,
@@ -95,11 +95,11 @@ class Simulation(Engine):
         self._utilisation.sample(self.now_s - self.start_s)
 
     def hear(self, decided: Callable[[LoggedAttempt], None]) -> None:
-        """Call `decided` with every scheduling attempt, as `on_decision`."""
+        """Call `decided` with every scheduling attempt."""
         self._on_decision = both(self._on_decision, decided)
 
     def watch(self, follow: Callable[[Sequence[WatchEvent]], None]) -> None:
-        """Call `follow` with the store's events, before the scheduler gets them."""
+        """Call `follow` with the store's events before the scheduler receives them."""
         self._on_events = both(self._on_events, follow)
 
     def _count_pods(self, events: Sequence[WatchEvent]) -> None:
@@ -126,7 +126,7 @@ class Simulation(Engine):
         return self.applied
 
     def take(self, prepared: "Prepared") -> Applied:
-        """Load a dump unchanged; later changes happen in `finish`."""
+        """Load a dump without changing it; the objects develop only in `finish`."""
         from kschedd.dumps.loading import take_dump  # most runs have none
 
         taken = run_steps(take_dump(self.store, prepared))
@@ -134,11 +134,11 @@ class Simulation(Engine):
         return self.applied
 
     def play(self, arrivals: Arrivals, until_s: float | None = None, progress: Progress | None = None) -> None:
-        """Create the objects now and the pods at their times.
+        """Create the objects now, and each pod at its time.
 
         All work that an event causes is done before the next event, even if both have the same time.
         """
-        with self.store.one_request():  # most of the cluster's nodes and pods are alike
+        with self.store.one_request():  # most nodes and pods of the cluster have equal parts, which one request shares
             for raw in arrivals.objects:
                 self._put(raw)
             self.run_until_idle()
@@ -164,11 +164,11 @@ class Simulation(Engine):
 
     def _delete(self, event: TraceEvent) -> None:
         namespace, _, name = event.key.partition("/")
-        with suppress(NotFound):  # the pod was rejected, or preempted later
+        with suppress(NotFound):  # the pod may have been rejected or preempted
             self.store.delete(event.kind, namespace, name, grace_period_s=0)
 
     def _skip_to(self, until_s: float) -> None:
-        """Advance the time of an idle cluster; if no deadline falls into the interval, there is no work."""
+        """Advance the time of an idle cluster; if no deadline falls into the interval, there is no work to do."""
         moment = self.next_moment()
         if self.auditor is None and (moment is None or moment > until_s):
             self._set_time(until_s)
@@ -176,7 +176,7 @@ class Simulation(Engine):
             self.advance(until_s)
 
     def _put(self, raw: Raw) -> None:
-        """Create the object, or apply the manifest to the existing one."""
+        """Create the object, or apply the manifest to the existing object."""
         meta = raw["metadata"]
         there = self.store.find(raw["kind"], meta.get("namespace") or "", meta["name"])
         if there is None:
@@ -254,7 +254,7 @@ class Simulation(Engine):
         return found
 
     def _why(self, pod: Pod) -> str:
-        """Return the reason why a pod is pending, for a pod whose PodScheduled condition does not give it."""
+        """Return the reason why a pod is pending, for a pod whose condition PodScheduled has no message."""
         if not self.machine.responsible(pod.scheduler_name):
             return f'requests scheduler "{pod.scheduler_name}", which no profile has'
         entry = self.queue.entry(pod.key)
@@ -268,7 +268,7 @@ class Simulation(Engine):
         return "waits for its turn"
 
     def _short(self) -> list[Pending]:
-        """Yield workloads that need pods and have none, or that have a ReplicaFailure condition."""
+        """Yield the workloads that need pods and have none, and those with a ReplicaFailure condition."""
         found = []
         for kind in _WORKLOADS:
             for workload in self.store.list(kind):
@@ -286,7 +286,7 @@ class Simulation(Engine):
 def _wanted(workload: Object) -> bool:
     spec = workload.spec
     if workload.kind == "Job":
-        from kschedd.controllers.jobs.sync import is_finished  # the controller's pods too, for traces with Jobs
+        from kschedd.controllers.jobs.sync import is_finished  # imported here, because only traces with Jobs need it
 
         if spec.get("suspend") or is_finished(workload):
             return False

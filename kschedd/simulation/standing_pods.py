@@ -1,7 +1,7 @@
-"""Trial scheduling of each running pod of a cluster, one at a time, with all other pods on their nodes.
+"""Trial scheduling of each running pod of a cluster, one pod at a time, with all other pods on their nodes.
 
-Among nodes of equal score the first by name is chosen, so a difference between two configurations comes from their
-decisions alone. The cluster is unchanged afterwards.
+Among nodes of equal score the first by name is chosen, so a difference between two configurations is due to their
+decisions only. The cluster is unchanged afterwards.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -23,7 +23,7 @@ Gates = Mapping[str, Callable[[Pod], Status | None]]
 
 @attrs.frozen(eq=False)
 class StandingPod:
-    """A pod of the cluster. `pending`: the pod before it had a node."""
+    """A pod of the cluster. A running pod; `pending`: the pod in its state before it had a node."""
 
     pod: Pod
     pending: Pod
@@ -32,9 +32,9 @@ class StandingPod:
 
 
 def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
-    """Return the schedulable pods among these, for any number of comparisons.
+    """Return the pods of these that can be scheduled again, for any number of comparisons.
 
-    Equal pods follow each other: cached evaluations for one pod are valid for the next, except on two nodes.
+    Equal pods are adjacent: the cached evaluation of a pod is valid for the next equal pod, except on two nodes.
     """
     decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
     decided.sort(key=lambda pod: (pod.signature.id, pod.node_name))
@@ -47,9 +47,9 @@ def judge_standing(
     read: ReadDecision[T],
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, T]:
-    """Return what `read` returns for the decision about each pod that has a profile, by its key.
+    """Return the value of `read` for the decision about each pod that has a profile, by the pod's key.
 
-    `check` may raise to abort.
+    `check` may raise an error to abort.
     """
     cluster, gates = machine.cluster, machine.pre_enqueue()
     known: dict[Hashable, T] = {}

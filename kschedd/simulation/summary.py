@@ -27,7 +27,7 @@ _MOST_PLACED: Final = 60
 
 @attrs.frozen
 class Use:
-    """Utilisation of one resource, over all nodes."""
+    """Utilization of one resource over all nodes."""
 
     mean: float
     most: float
@@ -46,7 +46,7 @@ class Use:
 class Utilisation:
     """The requested share of each resource, over time.
 
-    Utilization is sampled at every event of a run, and an event changes a row or two. Sums are therefore plain numbers
+    It is sampled at every event of a run, and an event changes only one or two rows. Sums are therefore plain numbers
     that are updated from the changed rows, which costs less than one operation on an array. Index 0 of each list
     belongs to the resource `pods`.
     """
@@ -56,9 +56,9 @@ class Utilisation:
         self._since = 0.0
         self._span = 0.0
         self._stamp = -1
-        self._numbering = -1  # number of the table's columns at the last full count
+        self._numbering = -1  # version of the table's columns at the last full count
         self._names = ["pods"]  # of the places
-        self._rows: list[list[int]] = []  # by row: the requests of its pods
+        self._rows: list[list[int]] = []  # the requests of the pods of each row
         self._used: list[int] = [0]  # of it all
         self._there: list[int] = [0]
         self._now: list[float] = [0.0]  # the share of each resource at the last sample
@@ -66,7 +66,7 @@ class Utilisation:
         self._most: list[float] = [0.0]
 
     def sample(self, elapsed_s: float) -> None:
-        """Take a sample. The cluster is idle, so the current requests also applied since the last sample."""
+        """Take a sample. The current requests have applied since the last sample, because the cluster is idle."""
         span = elapsed_s - self._since
         if span > 0:
             sums = self._sum
@@ -94,7 +94,7 @@ class Utilisation:
                 most[place] = share
 
     def _count_all(self) -> None:
-        """Count every row, with a column for every resource of a node, requested or not."""
+        """Count every row, with a column for every resource of a node, even if no pod requests the resource."""
         table = self._table
         table.make_every_resource()
         self._numbering = table.numbering
@@ -109,14 +109,14 @@ class Utilisation:
                 by_place[:] = [by_name.get(name, 0.0) for name in self._names]
 
     def _count(self, row: int) -> None:
-        """Count the changes of this row of the table."""
+        """Update the sums for the changes of this row of the table."""
         table, used, before = self._table, self._used, self._rows[row]
         self._rows[row] = after = [table.pod_count.item(row), *table.requested[:, row].tolist()]
         for place, requested in enumerate(after):
             used[place] += requested - before[place]
 
     def by_resource(self) -> dict[str, Use]:
-        """Return the utilization of every resource that some node has."""
+        """Return the utilization of each resource that a node offers."""
         mean = [total / self._span for total in self._sum] if self._span else self._now
         return {
             self._names[place]: Use(mean[place], self._most[place], self._now[place], self._there[place])
@@ -127,7 +127,7 @@ class Utilisation:
 
 @attrs.frozen
 class Pending:
-    """A pod that is not bound or was deleted unbound, or a workload whose pods cannot be created."""
+    """A pod that is not bound or was deleted before it was bound, or a workload whose pods cannot be created."""
 
     key: str
     message: str
@@ -137,10 +137,10 @@ class Pending:
 
 @attrs.frozen
 class Audit:
-    """The auditor's findings: pods left unschedulable though a node fits (missed wake-ups); requeue statistics."""
+    """The auditor's findings: pods left unschedulable though a node fits (missed wake-ups), and requeue statistics."""
 
     missed: "Sequence[MissedWakeUp]"
-    known: "Sequence[MissedWakeUp]"  # missed by kube-scheduler 1.34 as well
+    known: "Sequence[MissedWakeUp]"  # pods that kube-scheduler 1.34 would leave unschedulable, too
     wakeups: "RequeueStats"
     tried: int
 
@@ -177,7 +177,7 @@ class Audit:
 
 
 class WhyPending(Protocol):
-    """The causes of pending pods, which a package above this one diagnoses."""
+    """Returns the causes of pending pods; a package above this one implements it."""
 
     def text(self) -> str: ...
 

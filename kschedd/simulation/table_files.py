@@ -1,9 +1,9 @@
-"""Tables as files: JSON Lines in any case, and Parquet beside them if pyarrow is installed.
+"""Tables as files: Files of tables: JSON Lines always, and Parquet as well if pyarrow is installed.
 
     with TableFile(folder / "pods", {"pod": "text", "created_s": "real"}) as table:
         table.append({"pod": "default/a", "created_s": 0.0})
 
-Each column of a table has a type: text, whole or real. Each value may be null. pandas, Polars and DuckDB read both
+Each column of a table has a type: text, whole or real. Each value may be null; pandas, Polars and DuckDB read both
 formats directly. Rows are written in order, in blocks. A Parquet table without rows still has its columns.
 """
 
@@ -27,7 +27,7 @@ class TableFileError(KscheddError):
 
 
 def parquet_is_there() -> bool:
-    """Return whether tables are written as Parquet as well."""
+    """Return whether tables are also written as Parquet."""
     return find_spec("pyarrow") is not None
 
 
@@ -75,7 +75,7 @@ class TableFile:
 
 
 class _ParquetFile:
-    """The same table in Parquet, one row group for each block."""
+    """A table in Parquet, with one row group for each block."""
 
     def __init__(self, stem: Path, columns: Mapping[str, ColumnType]) -> None:
         import pyarrow

@@ -1,10 +1,10 @@
 """The tables of one run (`kschedd simulate --out DIR`): attempts, pods, nodes, usage, queues; schema: docs/DATA.md.
 
-Attempts and pods are written during the run. Usage and queues are sampled when the cluster is idle, at most
-`MOST_SAMPLES` times: when there are more, every second sample is dropped and the next ones are twice as far apart. The
-first and the last moment are always sampled.
+Attempts and pods are written during the run. Usage and queues are sampled when the cluster is idle. At `MOST_SAMPLES`
+samples, every second sample is dropped and the interval between samples is doubled. The start and the end of the run
+are always sampled.
 
-`load` is the share of the capacity of one resource that the pods created so far request. It is the time axis of runs
+`load` is the share of one resource's capacity that the pods created so far request. It is the time axis of runs
 with --fill, in which virtual times have no meaning. Without --fill it is null.
 """
 
@@ -55,7 +55,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, ColumnType]]] = {
 
 
 class RunFolderError(KscheddError):
-    """The folder of --out cannot be made."""
+    """The folder of --out cannot be created."""
 
 
 def made_folder(folder: Path) -> Path:
@@ -68,9 +68,10 @@ def made_folder(folder: Path) -> Path:
 
 
 class RunTables:
-    """Context manager: the tables of a simulation in a folder, which are written until the context ends.
+    """Context manager: the tables of a simulation in a folder, which are written while the context is open.
 
-    `resource`: the resource of `load`, "" without one. Observes the simulation from its construction on.
+    `resource`: the resource of the column `load`; "" without that column. The tables record the simulation from their
+    construction on.
     """
 
     def __init__(self, folder: Path, simulation: Simulation, resource: str = "") -> None:
@@ -80,7 +81,7 @@ class RunTables:
         self._requested = 0  # amount of the resource that all pods created so far request
         self._opened = ExitStack()
         self._attempts = self._table("attempts", {})
-        self._pods: TableFile | None = None  # opened when the resources are known
+        self._pods: TableFile | None = None  # None until the resources are known
         self._others: list[str] = []  # resources that have their own column
         self._samples: list[tuple[list[dict[str, Any]], dict[str, Any]]] = []
         self._every, self._idles = 1, 0

@@ -1,6 +1,6 @@
 """Traces: nodes that exist from the start, and pods with the times of their creation and deletion.
 
-The modules of `formats` read files into this form; all of their formats become Kubernetes manifests.
+The modules of `formats` read files into this form, in which all objects are Kubernetes manifests.
 """
 
 from collections.abc import Iterable
@@ -25,13 +25,16 @@ class TracePod:
     raw: Raw
     created_s: float
     deleted_s: float | None  # None: never deleted
-    scheduled_s: float | None  # the time when the recorded cluster placed the pod; None: never
+    scheduled_s: float | None  # the time when the recorded cluster scheduled the pod; None: never
     phase: str  # as in the trace
 
 
 @fast_frozen
 class TraceEvent:
-    """A change at a time. "create" and "apply" contain the manifest; "apply" also changes an existing object."""
+    """A change at a time.
+
+    A change of an object: "create" and "apply" contain the manifest; "apply" also changes an existing object.
+    """
 
     time_s: float
     action: Literal["create", "apply", "delete"]
@@ -42,7 +45,7 @@ class TraceEvent:
 
 @attrs.frozen
 class Trace:
-    """The nodes, which exist from the start, and the pods, both in the order of their files."""
+    """The nodes, which exist from the start, and the pods; both are in the order of their files."""
 
     nodes: tuple[Raw, ...]
     pods: tuple[TracePod, ...]
@@ -98,7 +101,7 @@ def events(pods: Iterable[TracePod]) -> list[TraceEvent]:
         if deleted is not None:
             turn = 0 if deleted > created else 2
             ordered.append((deleted, turn, i, TraceEvent(deleted, "delete", pod.key)))
-    ordered.sort()  # no two events have the same time, turn and number
+    ordered.sort()  # time, turn and number are unique, so the events themselves are never compared
     return [event for _, _, _, event in ordered]
 
 

@@ -1,4 +1,4 @@
-"""Figures of a trace: counts, times, requests and totals, to compare with the figures of its publisher."""
+"""Figures of a trace: counts, times, requests and totals, for comparison with the publisher's figures."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _HOUR_S: Final = 3600
 
 @attrs.frozen(kw_only=True)
 class ResourceFacts:
-    """Requests for one resource, in its unit; `hours`: over the lifetimes of the pods that end."""
+    """Requests for one resource, in the resource's unit; `hours`: amount by lifetime, in hours."""
 
     unit: str
     pods: int
@@ -38,7 +38,7 @@ class TraceFacts:
     most_at_once: int
     shapes: int
     priorities: Mapping[str, int]
-    labels: Mapping[str, Mapping[str, int]]  # label: values with their numbers of pods, most frequent first
+    labels: Mapping[str, Mapping[str, int]]  # for each label, the number of pods per value, most frequent first
     resources: Mapping[str, ResourceFacts]
     nodes: int
 
@@ -98,7 +98,7 @@ def facts_of(trace: Trace) -> TraceFacts:
 
 
 def _most_at_once(created: list[float], ends: list[float]) -> int:
-    """Return the largest number of pods at one time, without pods that wait for others to end."""
+    """Return the largest number of pods at one time, without pods that wait for other pods to end."""
     now = most = 0
     for _, change in sorted([*((time, 1) for time in created), *((time, -1) for time in ends)]):
         now += change

@@ -1,11 +1,11 @@
 """Comparison of two Kubernetes versions pod by pod, with the rule that causes each difference.
 
-A `Judge` schedules all pods by the rules of a version. The rule behind a difference is found by trial on the pods that
-differ. The older version gets rules of the newer one: first the most frequent causes one by one, then all others
-together, then half of these, and so on. Each trial uses the pods that changed. This finds every rule that changes a pod
-by itself. If no single rule explains a pod, several rules act together. The older version gets all rules of the newer
-one, and more and more of them are removed again while the outcome stays the same. Two rules that cancel out are not
-found.
+A `Judge` schedules all pods by the rules of a version. Trials on the pods that differ find the rule behind each
+difference. The older version gets rules of the newer version: first the most frequent causes one by one, then all other
+rules together, then halves of them, and so on. Each trial includes only the pods that changed. These trials find every
+rule that changes a pod by itself. If no single rule explains a pod, several rules act together. To find them, the older
+version gets all rules of the newer version, and rules are removed while the outcome stays the same. Two rules that
+cancel out are not found.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ Judge = Callable[[KubernetesVersion, Collection[str] | None], PodOutcomes]
 """A function that decides by the rules of a version about all pods, or at least about those with these keys."""
 
 _OFTEN: Final = ("untolerated_taints_unnamed", "balance_before_and_after")  # the rules that cause most differences
-_MOST_SETS: Final = 4  # limit for rules that only have an effect together
+_MOST_SETS: Final = 4  # maximum number of rule sets for a pod that no single rule explains
 
 
 def compare_versions(judge: Judge, a: KubernetesVersion, b: KubernetesVersion) -> PlacementComparison:
@@ -73,14 +73,14 @@ class _Blame:
         return [name for name in RULES if getattr(before, name) != getattr(after, name)]
 
     def _with(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
-        """Return the outcomes of these pods by the older version with these rules of the newer one."""
+        """Return the outcomes of these pods under the older version with these rules of the newer version."""
         version = self.a
         for name in names:
             version = version.with_rule(name, self.b)
         return self.judge(version, keys)
 
     def _changed(self, names: Iterable[str], keys: Collection[str]) -> PodOutcomes:
-        """Return the outcomes that differ from those of the older version."""
+        """Return the outcomes that differ from the outcome under the older version."""
         outcomes = self._with(names, keys)
         return {key: outcome for key, outcome in outcomes.items() if outcome != self.first.get(key)}
 
@@ -94,7 +94,7 @@ class _Blame:
         return found
 
     def _halved(self, keys: Sequence[str], rules: Sequence[str]) -> dict[str, PodOutcomes]:
-        """Return the result of `alone`, by trying all rules together, then halves for the changed pods, and so on."""
+        """Return the same result as `alone`: try all rules together, then each half on the changed pods, and so on."""
         changed = self._changed(rules, keys) if rules and keys else {}
         if not changed:
             return {}
@@ -105,7 +105,7 @@ class _Blame:
         return {name: outcomes for half in halves for name, outcomes in half.items()}
 
     def responsible(self, key: str, alone: Mapping[str, PodOutcomes]) -> list[str]:
-        """Return the rules that each produce the outcome alone, else those that change it; none if several must act."""
+        """Return the rules that produce the outcome alone, else those that change it; none if several act together."""
         whole = [name for name, outcomes in alone.items() if outcomes.get(key) == self.second.get(key)]
         return whole or [name for name, outcomes in alone.items() if key in outcomes]
 
@@ -124,7 +124,7 @@ class _Blame:
         return found
 
     def _least(self, key: str) -> list[str]:
-        """Return a minimal set of rules with which the pod has the outcome of the newer version."""
+        """Return a minimal set of rules that gives the pod its outcome under the newer version."""
         kept, step = list(self.rules), max(1, len(self.rules) // 2)
         while True:
             for start in range(0, len(kept), step):

@@ -1,1 +1,1 @@
-"""Formats of traces: a module for each, which reads nodes or pods into the form of `simulation.trace`."""
+"""Formats of traces: each module reads nodes or pods of one format into the form of `simulation.trace`."""

@@ -5,7 +5,7 @@
     scheduled_time and deletion_time in seconds (empty: before the trace, or after it)
 
 The trace has no nodes. `rdma_request` becomes the resource `alibabacloud.com/rdma-percent`. `max_instance_per_node` is
-checked and not used: Kubernetes has no such limit except 1.
+checked but not used: Kubernetes can express no such limit except 1.
 """
 
 from pathlib import Path

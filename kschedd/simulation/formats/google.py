@@ -3,10 +3,10 @@
     SELECT time, type, collection_id, instance_index, priority, resource_request.cpus AS cpus,
            resource_request.memory AS memory FROM instance_events ORDER BY time
 
-`time` is in microseconds; 600 s are before the start, and the largest 64 bit number is after the end. Type 0 submits an
-instance; 4 (evict), 5 (fail), 6 (finish), 7 (kill) and 8 (lost) end it. Types 1, 2, 3, 9 and 10 are ignored. An
-instance that is submitted again becomes another pod. Requests are shares of the largest machine, which is taken as
-`CORES` cores and `GIB` GiB.
+`time` is in microseconds; 600 s means before the start of the trace, and the largest 64-bit number means after its end.
+Type 0 submits an instance; 4 (evict), 5 (fail), 6 (finish), 7 (kill) and 8 (lost) end it. Types 1, 2, 3, 9 and 10 are
+ignored. An instance that is submitted again becomes another pod. Requests are shares of the largest machine, which is
+assumed to have `CORES` cores and `GIB` GiB.
 """
 
 from pathlib import Path

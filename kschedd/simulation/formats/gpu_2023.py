@@ -39,7 +39,8 @@ POD_COLUMNS = (
     "deletion_time",
     "scheduled_time",
 )
-# The lists "multigpu" have only names and requests. Their pods arrive at the start and never end.
+# The lists named "multigpu" contain only pod names and requests. The pods of these lists arrive at the start and never
+# end.
 _DEFAULTS: Final = {
     "gpu_spec": "",
     "qos": "",
@@ -76,7 +77,10 @@ def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:
 
 
 def _pod(record: TraceRecord, seen: dict[str, int], specs: dict[tuple[str, ...], Raw]) -> TracePod:
-    """Return the pod of a row. `specs`: cached specs by their cells, because most rows repeat another's requests."""
+    """Return the pod of a row.
+
+    `specs`: pod specs by their cells, cached because most rows repeat the requests of another row.
+    """
     name = unique_name(record, "name", seen)
     requested = _cells_of_spec(record.cells)
     spec = specs.get(requested)
@@ -116,7 +120,7 @@ def _spec_of(record: TraceRecord) -> Raw:
 
 
 def _share(record: TraceRecord, gpus: int) -> int:
-    """Thousandths of each GPU that the pod requests; a fraction is allowed only if it requests one GPU."""
+    """Return the thousandths of each GPU that the pod requests; a fraction is allowed only for a request of one GPU."""
     if gpus == 1:
         return record.whole("gpu_milli", least=1, most=1000)
     share = record.whole("gpu_milli", most=1000)
@@ -143,11 +147,11 @@ def _model(record: TraceRecord, column: str, model: str) -> str:
 
 @lru_cache(16)
 def _labels(qos: str) -> Raw:
-    """Return the labels, one mapping for all pods of a class."""
+    """Return the labels; pods with equal labels share one mapping."""
     return {"qos": qos} if qos else {}
 
 
 def _requests(cpu_milli: int, memory_mib: int, gpu_milli: int) -> tuple[tuple[str, str], ...]:
-    """Return the quantities of a pod or a node. CPU and memory are stated even if the amount is 0."""
+    """Return the quantities of a pod or a node. CPU and memory are included even if the amount is 0."""
     found = (("cpu", f"{cpu_milli}m"), ("memory", f"{memory_mib}Mi"))
     return (*found, (GPU_MILLI, str(gpu_milli))) if gpu_milli else found

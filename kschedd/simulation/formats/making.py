@@ -18,7 +18,7 @@ _UNLIMITED: Final = frozenset(("cpu", "memory", "ephemeral-storage"))  # all oth
 
 @attrs.frozen
 class PodShape:
-    """Requests, priority, and labels that a node must have. The pods of a trace have few different shapes.
+    """Requests, priority, and the labels that a pod's node must have. A trace has many pods with few different shapes.
 
     `gpu_models`: the node must have one of these models; empty: any model.
     """
@@ -30,7 +30,7 @@ class PodShape:
 
 
 def requests(cpu: float = 0, memory: float = 0, gpus: float = 0, **more: str) -> tuple[tuple[str, str], ...]:
-    """Return the quantities of requests above 0."""
+    """Return the requests above 0 as quantities."""
     found = {"cpu": f"{round(cpu * 1000)}m" if cpu else "", "memory": f"{round(memory * 1024)}Mi" if memory else ""}
     found |= {GPU_MILLI: str(round(gpus * 1000)) if gpus else "", **more}
     return tuple((name, amount) for name, amount in found.items() if amount)
@@ -44,7 +44,7 @@ def made_pod(
     deleted_s: float | None,
     scheduled_s: float | None = None,
 ) -> TracePod:
-    """Return a pod. Labels with a value that Kubernetes does not accept are left out."""
+    """Return a pod. Labels whose value Kubernetes does not accept are omitted."""
     kept = {key: value for key, value in labels.items() if value and not any(label_value(value))}
     meta = {"name": name, "namespace": NAMESPACE, "labels": kept}
     raw = {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec_of(shape)}
@@ -54,7 +54,7 @@ def made_pod(
 
 @lru_cache(65536)
 def spec_of(shape: PodShape) -> Raw:
-    """Return the spec that all pods of this shape share: manifests are not modified after their creation."""
+    """Return the spec that all pods of this shape share, because manifests are never modified after their creation."""
     resources: Raw = {"requests": dict(shape.requests)}
     if limits := {name: amount for name, amount in shape.requests if name not in _UNLIMITED}:
         resources["limits"] = limits

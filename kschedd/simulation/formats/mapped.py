@@ -1,4 +1,4 @@
-"""Pods of any CSV file, by a mapping file that names its columns.
+"""Pods of any CSV file, read with a mapping file that names the columns.
 
 name: job_id                      # columns
 created: submit_s

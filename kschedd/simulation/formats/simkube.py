@@ -24,7 +24,7 @@ def is_simkube(path: Path) -> bool:
 
 
 def read_objects(path: Path, nodes: tuple[Raw, ...] = ()) -> ObjectTrace:
-    """Read a trace. `nodes`: nodes that exist from the start. Raises TraceError."""
+    """Read the objects of a trace; `nodes`: nodes that exist from the start. Raises TraceError."""
     try:
         data = path.read_bytes()
         changes = sktrace.changes(gzip.decompress(data) if path.suffix == ".gz" else data)

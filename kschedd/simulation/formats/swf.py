@@ -5,7 +5,7 @@ memory, requested processors, requested time, requested memory (KiB for each pro
 executable, queue, partition, and two more. -1 is unknown; lines with `;` are comments.
 
 A job is one pod with a CPU for each processor. It ends at submit + wait + run time. Jobs without processors, or with an
-unknown run time, have not run and are left out.
+unknown run time, did not run and are omitted.
 """
 
 from math import isfinite

@@ -25,7 +25,9 @@ _LONGEST_HEADING = 100_000
 _WHOLE = re.compile("[0-9]{1,13}")
 _DECIMAL = re.compile(r"[0-9]{1,13}(\.[0-9]{1,18})?([eE][-+]?[0-9]{1,2})?")
 _SECONDS = re.compile(r"[0-9]{1,13}(\.[0-9]{1,18})?")
-_MICROSECONDS = 6  # decimals of a time; published traces have times such as 4031.0000000000005
+_MICROSECONDS = (
+    6  # times are rounded to this number of decimals; published traces contain times such as 4031.0000000000005
+)
 _MOST_SHOWN = 20  # faults in a message
 
 
@@ -104,7 +106,7 @@ class TraceRecord:
         return None
 
     def seconds_or_empty(self, column: str) -> float | None:
-        """Return a time like `seconds`; an empty column is valid and gives None."""
+        """Return a time as `seconds` does, or None for an empty column, which is valid."""
         return self.seconds(column) if self.cells[column] else None
 
     def one_of(self, column: str, allowed: Collection[str]) -> str:
@@ -131,7 +133,7 @@ def records(
 ) -> Iterator[TraceRecord]:
     """Yield the rows of the table that have all columns; the faults of other rows are added to `faults`.
 
-    `defaults`: the values of columns that the table may lack.
+    `defaults`: values for columns that the table may omit.
     """
     file = str(path)
     text = text_of(path, faults)
@@ -167,7 +169,7 @@ def records(
 
 
 def heading_of(path: Path) -> tuple[str, ...]:
-    """Return the columns of the first line; none if the file is unreadable."""
+    """Return the columns of the first line; an empty result if the file is unreadable."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             first = file.readline(_LONGEST_HEADING).decode("utf-8-sig")

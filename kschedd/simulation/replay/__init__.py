@@ -1,1 +1,1 @@
-"""Replays of a recording (`kschedd.recording`), either exact or under another configuration."""
+"""Replays of a recording (`kschedd.recording`), either exactly or under another configuration."""

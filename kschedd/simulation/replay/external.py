@@ -1,8 +1,8 @@
 """External inputs of a recorded run: the cluster at its start, and later writes by clients with their times.
 
-Writes of the cluster's own controllers, kubelets and scheduler are omitted, because a cluster under another
-configuration makes its own. A change of an object is kept as the difference from the previous version, so it can be
-applied to an object that has developed differently.
+Writes of the cluster's own controllers, kubelets and scheduler are omitted, because they depend on the configuration. A
+change of an object is stored as the difference from the previous version, so it can be applied to an object that has
+changed differently in the replay.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,10 @@ _UNTOLD: Final = frozenset(("Event", "Lease"))  # kinds that only report about o
 
 @attrs.frozen(eq=False)
 class ExternalChange:
-    """A change of an object by a client, at the time when the scheduler received it. `old` is None for a new object."""
+    """A change of an object by a client, with the time when the scheduler received it.
+
+    `old` is None for a new object.
+    """
 
     at_s: float
     type: EventType
@@ -58,7 +61,10 @@ class ExternalChange:
 
 @attrs.define(eq=False)
 class OutsideWorld:
-    """See the module. `placed`: the last node of each pod, by its key; "" without a node."""
+    """The external inputs of a recorded run, collected while it is replayed.
+
+    `placed`: the last node of each pod, by the pod's key; "" without a node.
+    """
 
     standing: list[Object] = attrs.field(factory=list)
     changes: list[ExternalChange] = attrs.field(factory=list)
@@ -102,7 +108,7 @@ class OutsideWorld:
 
 
 def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the merge patch (RFC 7386) from `old` to `new`, without fields that the API server writes by itself."""
+    """Return the merge patch (RFC 7386) from `old` to `new`, without the fields that only the API server writes."""
     patch = _difference(old, new)
     meta = patch.get("metadata")
     if meta is not None:

@@ -1,9 +1,9 @@
-"""Comparison of a recorded run with another configuration: the same external inputs at the same virtual times.
+"""Comparison of a recorded run with another configuration, with the same external inputs at the same virtual times.
 
-Two clusters receive the external inputs of the recorded run: one under the recorded configuration, one under the other.
-The two clusters are compared with each other and not with the recorded run, because a daemon in real time attempts pods
-at times that virtual time does not reproduce. The number of pods that the first cluster placed as the recorded run did
-is also reported.
+Two clusters receive the external inputs of the recorded run: one with the recorded configuration, one with the other
+configuration. They are compared with each other and not with the recorded run, because a daemon in real time attempts
+pods at times that virtual time does not reproduce. The answer also contains the number of pods that the first cluster
+placed as the recorded run did.
 """
 
 from collections.abc import Collection, Sequence
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @attrs.define(eq=False)
 class PluginsNeeded(KscheddError):
-    """The recorded run had out-of-tree plugins, whose code is needed for another configuration."""
+    """The recorded run used out-of-tree plugins, whose code another configuration requires."""
 
     names: Sequence[str]
 
@@ -54,17 +54,17 @@ class PluginsNeeded(KscheddError):
 
 @attrs.define(eq=False)
 class OtherRun:
-    """One of the two clusters. `refused`: external inputs that were rejected in this cluster."""
+    """One of the two clusters. A run of the recorded inputs; `refused`: external inputs that this cluster rejected."""
 
     config: Config
     registry: Registry
-    nodes: dict[str, str] = attrs.field(factory=dict)  # the last nodes of the pods, by key
+    nodes: dict[str, str] = attrs.field(factory=dict)  # the last node of each pod, by the pod's key
     refused: list[str] = attrs.field(factory=list)
 
     def run(
         self, header: RecordingHeader, options: ControllerOptions, world: OutsideWorld, read: ReadDecision[T]
     ) -> dict[str, T]:
-        """Return the data read from the last decision about each pod."""
+        """Return the data that was read from the last decision about each pod."""
         found: dict[str, T] = {}
 
         def note(entry: QueuedPod, result: ScheduleResult | FitError) -> None:
@@ -108,7 +108,7 @@ def compared(
     """Return the answer of the method `capacity.compare`, with the counts of the replay.
 
     `as_recorded`: the number of pods that the first cluster placed as the recorded run did. `recorded`: the number of
-    pods with the same name in both. `refused`: the rejected writes.
+    pods whose names exist in both runs. `refused`: the rejected writes.
     """
 
     def decide(side: OtherRun, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]:
@@ -129,9 +129,9 @@ def compare_with(
     version: KubernetesVersion | None,
     feature_gates: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Compare with a configuration in `text` and a version; None means the recorded one.
+    """Compare the recorded run with a run under the configuration `text` and a version; None: as recorded.
 
-    `feature_gates`: states of gates for that version, as in the flag.
+    `feature_gates`: states of feature gates for that version, in the format of the flag.
 
     Raises RecordingError, ConfigErrors, PluginsNeeded.
     """

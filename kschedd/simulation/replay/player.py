@@ -1,12 +1,13 @@
-"""Player: repeats the calls of a recording on a scheduling driver and a queue, one note after the other.
+"""Player: repeats the recorded calls of a scheduling driver and a queue, one note of the recording after the other.
 
-Owns the driver and the queue (the classes that the daemon and simulations run), the data in transit between them, and
-the objects as the scheduler saw them. It ends with the recording, or where the replay diverges from it.
+The player contains the driver and the queue (the same classes as in the daemon and in simulations), the data in transit
+between them, and the objects in the state that the scheduler had observed. The replay ends with the recording, or where
+it diverges from the recording.
 
-If a plugin or an extender was called within a recorded call, its answer is one of the following notes. The notes before
-that answer are processed first: they happened while the scheduler waited for it.
+If a recorded call called a plugin or an extender, the answer is in one of the following notes. The notes before that
+answer are processed first, because their calls happened while the scheduler waited for the answer.
 
-Errors: ReplayDiverged if a call of the replay differs from the recorded call.
+Errors: Raises ReplayDiverged if a call of the replay differs from the recorded call.
 """
 
 from collections import deque
@@ -97,7 +98,7 @@ class ReplayDiverged(KscheddError):
 
 
 class _Unwound(BaseException):
-    """The end of the replay, raised through the running calls. If `why` is None, the recording is over."""
+    """An exception that ends the replay from within nested calls. If `why` is None, the recording has ended."""
 
     def __init__(self, why: ReplayDiverged | None) -> None:
         self.why = why
@@ -128,8 +129,8 @@ class Player:
         self.now_s = header.start_s
         self.at = 0  # notes done
         self.attempts = 0  # begun
-        self.version = 0  # version of the store that the scheduler has observed
-        self.started: int | None = None  # the version of the cluster at the start
+        self.version = 0  # the store version that the scheduler has observed
+        self.started: int | None = None  # the store version at the start of the recording
         self.objects: dict[tuple[str, str, str], Object] = {}
         self.pods: dict[str, Pod] = {}  # by uid
         self.ended = False
@@ -143,12 +144,12 @@ class Player:
         self._made: list[tuple[str, dict[str, Any]]] = []
         self._attempt: _Attempt | None = None
         self._stopped: tuple[Work[Any], Callable[[Any], None]] | None = (
-            None  # the attempt that the debugger has stopped
+            None  # the attempt at which the debugger has stopped
         )
         self._held = -1  # the note before which the debugger stopped last
         self._released: deque[str] = deque()
         self._operations: deque[QueueOperation] = deque()
-        self._taken = 0  # events of the first operation that were applied
+        self._taken = 0  # number of applied events of the first operation
         self._popped: deque[QueuedPod] = deque()
         self._nominated: deque[Pod] = deque()
         self._version = kube_version(header.kube_version)
@@ -267,7 +268,7 @@ class Player:
         return True
 
     def _lets(self, note: Note) -> bool:
-        """Return whether the debugger lets this note be replayed; it stops before an attempt or at a time."""
+        """Return whether the debugger allows the replay of this note; it can stop before an attempt or at a time."""
         debugger = self.driver.debugger
         head = self.driver.popped.head
         if note[0] not in _BEGINNINGS or head is None:
@@ -278,7 +279,7 @@ class Player:
         if not self.driver.popped.lets_begin(note[1]):
             return False
         if note[0] == NoteKind.GROUP_CYCLE:
-            return True  # a depth of calls within which nothing stops
+            return True  # the debugger never stops within the cycle of a PodGroup
         if self.within or self._held == self.at or not debugger.may_stop_within(head.pod):
             return True
         self._held = self.at
@@ -289,8 +290,8 @@ class Player:
     def within(self) -> bool:
         """Return whether the debugger may stop within attempts.
 
-        A stop calls plugins that the recorded run did not call. With recorded answers of out-of-tree plugins and
-        extenders the debugger therefore stops before attempts only.
+        A stop within an attempt calls plugins that the recorded run did not call. The debugger therefore stops only
+        before attempts if answers of out-of-tree plugins or extenders were recorded.
         """
         return not self.registry.added and not self.driver.machine.extenders
 
@@ -306,12 +307,12 @@ class Player:
         except StopIteration as end:
             self._stopped = None
             done(end.value)
-        except Exception:  # the attempt's fault: its outcome is one of the notes
+        except Exception:  # an error of the attempt: a later note contains its outcome
             self._stopped = None
 
     @property
     def next_pods(self) -> Sequence[QueuedPod]:
-        """Return the pods whose attempt or PodGroup cycle the next note begins; empty for other notes."""
+        """Return the pods of the attempt or PodGroup cycle that the next note begins; empty for other notes."""
         note, head = self.peek(), self.driver.popped.head
         if note is None or note[0] not in _BEGINNINGS or head is None:
             return ()
@@ -380,10 +381,10 @@ class Player:
         return unpack(packed, lambda ref: self._named(ref))
 
     def _next_answer(self) -> Note:
-        """Return the next answer to the state machine whose call is replayed.
+        """Return the next recorded answer to the state machine whose call is replayed.
 
-        Earlier notes of that state machine are replayed first. Notes of the other state machine keep their places,
-        because its calls may overlap with this call in any way.
+        Earlier notes of this state machine are replayed first. Notes of the other state machine stay in place, because
+        its calls may overlap with this call in any order.
         """
         machine = self._machine
         known = self._answers[machine]
@@ -465,7 +466,7 @@ class Player:
             debugger.engaged = False
         try:
             self._attempt.work = self.driver.step(BeginAttempt(entry), now)
-        except Exception:  # the attempt's fault: its outcome is one of the notes
+        except Exception:  # an error of the attempt: a later note contains its outcome
             return
         finally:
             debugger.engaged = engaged
@@ -482,10 +483,10 @@ class Player:
             stepper.debugger = Debugger(dict)  # which stops nowhere
 
     def _planned(self) -> dict[int, list[Intervention]]:
-        """Return the manual changes of the attempt that begins, by the number of the stop point.
+        """Return the user's changes during the attempt that begins, by the number of the stop point.
 
-        The cluster was unchanged while the attempt was stopped, so other events of that time did not affect it. The
-        replay therefore need not stop, and reads the changes before it reaches their notes.
+        The attempt was not affected by other events of that time, because its view of the cluster was frozen while it
+        was stopped. The replay therefore need not stop, and reads the changes before it reaches their notes.
         """
         found: dict[int, list[Intervention]] = {}
         for note in self._notes_ahead():
@@ -528,7 +529,7 @@ class Player:
         if attempt is None or attempt.work is None:
             raise self._diverged("an attempt continued, but none is running")
         if attempt.result is not None:
-            return  # the attempt was stopped, and continued to its end by itself
+            return  # the user continued the stopped attempt to its end
         answer = None if packed is None else unpack(packed, self._named)
         try:
             attempt.yielded = attempt.work.send(_answers(attempt.yielded, answer))
@@ -536,7 +537,7 @@ class Player:
                 self._stopped = attempt.work, attempt.ended
         except StopIteration as end:
             attempt.result = end.value
-        except Exception:  # the attempt's fault: its outcome is one of the notes
+        except Exception:  # an error of the attempt: a later note contains its outcome
             return
 
     def _broken(self, packed: bytes) -> None:
@@ -557,7 +558,7 @@ class Player:
             self.driver.step(CompleteAttempt(entry, result, took_s), self._moved(now))
             return
         self._stopped = self.driver.completing(entry, result, self._moved(now), took_s), lambda outcome: None
-        self.driver.debugger.now_s = now  # the time from which waits at Permit count
+        self.driver.debugger.now_s = now  # the start of the waiting time at Permit
         self._begin_stopped()
 
     def _begin_stopped(self) -> None:

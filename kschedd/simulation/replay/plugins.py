@@ -1,7 +1,7 @@
-"""ReplayedPlugin: a stand-in for an out-of-tree plugin that returns the recorded answers.
+"""ReplayedPlugin: a substitute for an out-of-tree plugin, which returns the recorded answers.
 
-The plugin's code is neither run nor needed. A call outside the replay, such as one of an explanation, raises an error,
-because only recorded answers exist.
+The plugin's own code is not run and need not be installed. A call outside the replay, for example by an explanation,
+raises an error, because only recorded answers exist.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,19 +61,22 @@ class ReplayedPlugin(GuardedPlugin):
         return answers
 
     def ready(self, ready: Callable[..., Any]) -> Callable[[Any], Any]:
-        """Return the recorded answers of a plan's `ready`, in turn."""
+        """Return the recorded answers of a plan's `ready`, one per call."""
         return lambda cluster: self._answer(self.name, "ready")
 
 
 class ReplayedRegistry(GuardedRegistry):
-    """A registry whose out-of-tree plugins are replayed ones. `made` returns the next one of a name, or None."""
+    """A registry that contains a ReplayedPlugin for each recorded out-of-tree plugin.
+
+    `made` returns the next recorded instance of the plugin with this name, or None.
+    """
 
     def __init__(self, methods: Mapping[str, Sequence[str]], made: Callable[[str], ReplayedPlugin | None]) -> None:
         super().__init__({name: _class(name, its) for name, its in methods.items()})
         self._plugin_made = made
 
     def renew(self, name: str, methods: Sequence[str]) -> None:
-        """Let the next configuration that has the plugin create another instance."""
+        """Cause the next configuration that contains the plugin to create a new instance."""
         self.added[name] = _class(name, methods)
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
@@ -88,7 +91,7 @@ class ReplayedRegistry(GuardedRegistry):
 
 
 def _class(name: str, methods: Sequence[str]) -> type[Any]:
-    """Return a class with these methods, from which the configuration learns the plugin's extension points."""
+    """Return a class with these methods, from which the configuration derives the plugin's extension points."""
 
     def refuse(self: Any, *args: Any) -> Any:
         raise PluginError(name, "", "a recorded plugin answers in the replay only")

@@ -1,4 +1,4 @@
-"""A recording that is replayed up to some moment, with the log of its decisions."""
+"""A recording that is replayed up to some point, with the log of its decisions."""
 
 import difflib
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _SIMILAR: Final = 3
 
 @attrs.define(eq=False)
 class StopError(KscheddError):
-    """A moment that is invalid, or that the recording does not reach."""
+    """A stop point that is invalid, or that the recording does not reach."""
 
     why: str
 
@@ -28,9 +28,9 @@ class StopError(KscheddError):
 class StopAt:
     """The point at which a replay stops.
 
-    The replay stops before the first note later than `time_s`, after this number of attempts, or before the attempt of
-    a pod or the cycle of its PodGroup (`attempt`: its number; 0: the first recorded). Without any of these fields the
-    replay stops at the end.
+    The replay stops before the first note later than `time_s`, after `decisions` attempts, or before an attempt of the
+    pod or the cycle of its PodGroup (`attempt`: the number of the attempt; 0: the first recorded attempt). Without any
+    of these fields the replay stops at the end.
     """
 
     time_s: float | None = None
@@ -40,7 +40,7 @@ class StopAt:
 
     @classmethod
     def parse(cls, until: str | None, to: str | None, start_s: float) -> "StopAt":
-        """`until`: a number of attempts, a duration since the start of the run, or a time. Raises StopError."""
+        """`until`: a number of attempts, the duration since the start of the run, or a time. Raises StopError."""
         if until is not None and to is not None:
             raise StopError("--until and --to: give one of them")
         if to is not None:
@@ -66,14 +66,17 @@ class StopAt:
 
 
 class Replay:
-    """A player and the log of the decisions so far. `on_decision` is called with each attempt, in order."""
+    """A player and the log of the decisions that it has replayed.
+
+    `on_decision` is called with each attempt, in order.
+    """
 
     def __init__(self, player: Player, on_decision: Callable[[LoggedAttempt], None] = lambda attempt: None) -> None:
         self.player = player
         self.placed = self.failed = 0
         self._on_decision = on_decision
         self._start_s = player.recording.header.start_s
-        self._tried: dict[str, int] = {}  # the number of begun attempts of each pod
+        self._tried: dict[str, int] = {}  # the number of attempts of each pod that have begun
         player.on_happened(self._happened)
 
     def _happened(self, record: Happened) -> None:
@@ -83,7 +86,10 @@ class Replay:
             self._on_decision(LoggedAttempt.of(record, self._start_s))
 
     def run(self, stop: StopAt) -> None:
-        """Run the replay up to its stop. Raises ReplayDiverged, and StopError if the recording ends before the stop."""
+        """Run the replay up to its stop point.
+
+        Raises ReplayDiverged, and StopError if the recording ends before the stop point.
+        """
         while not self._there(stop):
             if not self.player.step():
                 self._missed(stop)
