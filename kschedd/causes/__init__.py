@@ -1,1 +1,1 @@
-"""The cause of a workload's trouble in one sentence, and remedies that were tried with the whole workload."""
+"""Diagnosis of workloads: the cause of missing or pending pods, and remedies tried with the whole workload."""

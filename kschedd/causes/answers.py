@@ -1,4 +1,4 @@
-"""The answer to what is wrong with a workload: the cause, its evidence, and remedies, each tried on a fork."""
+"""The answer of a diagnosis: the cause of the trouble, its evidence, and remedies, each tried on a fork."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -11,7 +11,7 @@ ShellCommand = Annotated[str, "command"]
 
 @attrs.frozen
 class ObjectNamed:
-    """The name of an object, such as of a workload."""
+    """The kind, namespace and name of an object."""
 
     kind: str
     namespace: Annotated[str, "empty: the kind has no namespaces, or the object does not exist and is named anyway"]
@@ -20,7 +20,7 @@ class ObjectNamed:
 
 @attrs.frozen
 class CauseAnswer:
-    """One cause. `objects` and `fields` name what is wrong, and what it was compared with."""
+    """One cause. `objects` and `fields` name what is wrong and the values that it was compared with."""
 
     code: Annotated[str, "of the codes in docs/CAUSES.md"]
     message: Annotated[str, "the cause in one sentence"]
@@ -32,7 +32,7 @@ class CauseAnswer:
 
 @attrs.frozen(kw_only=True)
 class RemedyAnswer:
-    """A change, and what came of it when its commands were run on a fork for 300 s of virtual time."""
+    """A change, and its effect: its commands were run on a fork for 300 s of virtual time."""
 
     rank: Annotated[int, "1 is the first to consider"]
     summary: str
@@ -57,7 +57,7 @@ class BlockingNodes:
 
 @attrs.frozen(kw_only=True)
 class DiagnosisAnswer:
-    """What is wrong with a workload, or with a pod that has no owner."""
+    """The diagnosis of a workload, or of a pod that has no owner."""
 
     workload: ObjectNamed
     wanted: Annotated[int, "pods that the workload is to have"]
@@ -77,8 +77,8 @@ class DiagnosisAnswer:
 class PendingGroup:
     """Pending pods with one cause.
 
-    `code`, `message`: as of CauseAnswer. `workloads`: those that the pods belong to, or single pods. `confidence`: as
-    of DiagnosisAnswer.
+    `code` and `message` have the same meaning as in CauseAnswer. `workloads` are the owners of the pods, or the pods
+    themselves if they have no owner. `confidence` has the same meaning as in DiagnosisAnswer.
     """
 
     code: str

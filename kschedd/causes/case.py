@@ -1,4 +1,4 @@
-"""A case: one pod of a workload that has no node, the cluster around it, and what each plugin says of each node."""
+"""A case: one pod of a workload that has no node, the cluster around it, and each plugin's verdict on each node."""
 
 import copy
 from collections import Counter
@@ -26,7 +26,10 @@ Raw = Mapping[str, Any]
 
 @attrs.define(eq=False, slots=False)
 class Case:
-    """`judgment`: of the pod, as if it had no node. `deviceless`: nodes that never have the devices it asks for."""
+    """`judgment`: the verdicts on the pod, computed as if it had no node.
+
+    `deviceless`: nodes that never have the devices that the pod requests.
+    """
 
     engine: Engine
     workload: ExaminedWorkload
@@ -34,19 +37,19 @@ class Case:
     judgment: Judgment
     preempted: Sequence[PodPreempted] = ()  # pods of the namespace
     deviceless: frozenset[str] = frozenset()
-    extended: Object | None = None  # the claim for extended resources that stand for devices; `pod` is without these
+    extended: Object | None = None  # the claim that replaces extended resources; `pod` is without these
     extended_names: Sequence[str] = ()
     cluster: ClusterNodes = attrs.field(kw_only=True)
 
     def after(self, edit: Edit) -> "Case":
-        """Return the case with the workload, and so the pod, changed by these edits."""
+        """Return the case after these edits of the workload, which also change the pod."""
         manifest = self.workload.edited(edit)
         raw = copy.deepcopy(dict(self.pod.raw))
         edit(copy.deepcopy(manifest), raw["spec"])
         return self.with_pod(Pod.from_raw(raw), attrs.evolve(self.workload, obj=parse(manifest)))
 
     def with_pod(self, pod: Pod, workload: ExaminedWorkload | None = None) -> "Case":
-        """Return the case with another spec of the pod."""
+        """Return the case with its pod replaced by this one."""
         judgment = self.judgment.of_changed(pod)
         return Case(self.engine, workload or self.workload, pod, judgment, self.preempted, cluster=self.cluster)
 
@@ -60,11 +63,11 @@ class Case:
 
     @cached_property
     def rejections(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        """Return the plugins that reject each node, with their reasons, by node."""
+        """The rejecting plugins of each node, with their reasons."""
         return {node: plugins for plugins, nodes in self.judgment.alike for node in nodes}
 
     def rejected_only_by(self, *plugins: str) -> set[str]:
-        """Return the nodes that no plugin rejects but these."""
+        """Return the nodes that are rejected by none but these plugins."""
         found: set[str] = set()
         for verdicts, nodes in self.judgment.alike:
             if verdicts.keys() <= {*plugins}:
@@ -72,7 +75,7 @@ class Case:
         return found
 
     def rejected_by(self, *plugins: str) -> set[str]:
-        """Return the nodes that one of these plugins rejects."""
+        """Return the nodes that at least one of these plugins rejects."""
         found: set[str] = set()
         for verdicts, nodes in self.judgment.alike:
             if not verdicts.keys().isdisjoint(plugins):
@@ -86,34 +89,34 @@ class Case:
 
     @cached_property
     def reachable(self) -> set[str]:
-        """Return the nodes of these that can have the pod's volumes and devices; all of them if none can."""
+        """The selected nodes that can provide the pod's volumes and devices; all selected nodes if none can."""
         return self.selected - self.rejected_by("VolumeBinding", "VolumeZone") - self.deviceless or self.selected
 
     @cached_property
     def open(self) -> set[str]:
-        """Return the nodes of these that are not cordoned and whose taints the pod tolerates."""
+        """The reachable nodes that are not cordoned and whose taints the pod tolerates."""
         return self.reachable - self.rejected_by("TaintToleration", "NodeUnschedulable")
 
     @cached_property
     def open_names(self) -> list[str]:
-        """Return these nodes by name."""
+        """The names of the open nodes, sorted."""
         return sorted(self.open)
 
     @cached_property
     def open_labels(self) -> Mapping[str, Counter[str]]:
-        """Return the values of each label key of these nodes, with the number of nodes of each value."""
+        """For each label key of the open nodes, the number of nodes with each value."""
         if self.open == self.cluster.names:
             return self.cluster.labels
         return values_by_key(self.nodes[name].labels for name in self.open)
 
     @cached_property
     def requested(self) -> Mapping[str, int]:
-        """The amounts that the pod requests, without those of 0."""
+        """The amount of each resource that the pod requests, without amounts of 0."""
         return {name: amount for name, amount in self.pod.requests.items() if amount}
 
     @cached_property
     def large_enough(self) -> set[str]:
-        """Return the nodes of these that would have room for the pod if they were empty."""
+        """The open nodes that would have room for the pod if they were empty."""
         names = self.open_names
         enough = np.ones(len(names), dtype=bool)
         for resource, amount in self.requested.items():
@@ -126,17 +129,17 @@ class Case:
         return all(node.allocatable.get(name, 0) >= amount for name, amount in self.requested.items())
 
     def there(self, names: Sequence[str], resource: str) -> Ints:
-        """Return the allocatable amounts of a resource on these nodes, in their order."""
+        """Return the allocatable amount of a resource on each of these nodes."""
         return self.cluster.there(names, resource)
 
     def most(self, names: Sequence[str], resource: str, *, free: bool = False) -> tuple[int, str]:
-        """Return the largest amount on these sorted nodes, or the largest free one, and the last node that has it."""
+        """Return the largest allocatable (or free) amount on these sorted nodes, and the last node with that amount."""
         amounts = self.frees(names, resource) if free else self.there(names, resource)
         largest = int(amounts.max())
         return largest, names[int(np.flatnonzero(amounts == largest)[-1])]
 
     def frees(self, names: Sequence[str], resource: str) -> Ints:
-        """Return the free amounts of a resource on these nodes, in their order: millicores or whole units."""
+        """Return the free amount of a resource on each of these nodes, in millicores or whole units."""
         return self.cluster.frees(names, resource)
 
     def free(self, node: str, resource: str) -> int:
@@ -145,7 +148,7 @@ class Case:
 
     @property
     def labels(self) -> Mapping[str, Counter[str]]:
-        """Return the values of each label key of the nodes, with the number of nodes of each value."""
+        """For each label key of the nodes, the number of nodes with each value."""
         return self.cluster.labels
 
     @cached_property
@@ -158,6 +161,6 @@ class Case:
 
 
 def case_of(engine: Engine, workload: ExaminedWorkload, pod: Pod, preempted: Sequence[PodPreempted] = ()) -> Case:
-    """Return the case of a pod whose profile exists."""
+    """Return the case of a pod; its scheduler name must be that of an existing profile."""
     judgment = Judgment(begin(engine.machine, pod, engine.driver.nominator.by_node()))
     return Case(engine, workload, pod, judgment, preempted, cluster=ClusterNodes(engine.machine.cluster.table))

@@ -1,4 +1,4 @@
-"""The nodes of the cluster that is examined: by name, by label, and their amounts in columns."""
+"""The nodes of the examined cluster: by name, by label, and their amounts of resources as arrays."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,10 @@ from kschedd.cache.table import Ints, NodeTable, Rows
 
 @attrs.define(eq=False, slots=False)
 class ClusterNodes:
-    """The nodes of a table that does not change meanwhile. What is computed here is shared by all cases of a pod."""
+    """The nodes of a node table that does not change while this object is used.
+
+    All cases of a pod share the values computed here.
+    """
 
     table: NodeTable
     _rows: dict[tuple[str, ...], Rows] = attrs.field(factory=dict, init=False)
@@ -30,17 +33,17 @@ class ClusterNodes:
 
     @cached_property
     def labels(self) -> Mapping[str, Counter[str]]:
-        """The values of each label key of the nodes, with the number of nodes of each value."""
+        """For each label key of the nodes, the number of nodes with each value."""
         return values_by_key(node.labels for node in self.by_name.values())
 
     def values(self, key: str) -> Counter[str]:
-        """Return the values of one label key, with the number of nodes of each."""
+        """Return the number of nodes with each value of a label key."""
         if "labels" in vars(self):
             return self.labels.get(key, Counter())
         return Counter(node.labels[key] for node in self.by_name.values() if key in node.labels)
 
     def rows(self, names: Sequence[str]) -> Rows:
-        """Return the rows of these nodes, in their order."""
+        """Return the rows of these nodes, in the order of `names`."""
         place = tuple(names)
         found = self._rows.get(place)
         if found is None:
@@ -49,7 +52,7 @@ class ClusterNodes:
         return found
 
     def there(self, names: Sequence[str], resource: str) -> Ints:
-        """Return the allocatable amounts of a resource on these nodes, in their order."""
+        """Return the allocatable amount of a resource on each of these nodes."""
         number = self.table.resources.get(resource)
         if number is None and resource != "pods":
             return np.array([self.by_name[name].allocatable.get(resource, 0) for name in names], dtype=np.int64)
@@ -58,13 +61,13 @@ class ClusterNodes:
         return found
 
     def frees(self, names: Sequence[str], resource: str) -> Ints:
-        """Return the free amounts of a resource on these nodes, in their order: millicores or whole units."""
+        """Return the free amount of a resource on each of these nodes, in millicores or whole units."""
         number = self.table.resources.get(resource)
         there = self.there(names, resource)
         return there if number is None else there - self.table.requested[number].take(self.rows(names))
 
     def offering(self, resource: str) -> frozenset[str]:
-        """Return the nodes that have some of a resource."""
+        """Return the nodes whose allocatable amount of a resource is not 0."""
         found = self._offering.get(resource)
         if found is None:
             nodes = self.by_name.items()
@@ -73,13 +76,13 @@ class ClusterNodes:
         return found
 
     def offers(self, resource: str) -> bool:
-        """Return whether some node has some of a resource."""
+        """Return whether the allocatable amount of a resource is not 0 on some node."""
         number = self.table.resources.get(resource)
         return bool(self.offering(resource) if number is None else (self.table.allocatable[number] > 0).any())
 
     @cached_property
     def resources(self) -> frozenset[str]:
-        """The resources of which some node has some."""
+        """The resources that at least one node offers."""
         stated = set().union(*(node.allocatable for node in self.by_name.values()))
         return frozenset(
             name for name in stated if any(node.allocatable.get(name, 0) > 0 for node in self.by_name.values())
@@ -87,7 +90,7 @@ class ClusterNodes:
 
 
 def values_by_key(labels: Iterable[Mapping[str, str]]) -> dict[str, Counter[str]]:
-    """Return the values of each key, with the number of maps that have each."""
+    """Return, for each key, the number of maps with each value."""
     found: dict[str, Counter[str]] = {}
     for (key, value), count in Counter(chain.from_iterable(each.items() for each in labels)).items():
         if key not in found:

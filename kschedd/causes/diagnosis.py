@@ -1,9 +1,9 @@
-"""The diagnosis of a workload: the order in which causes are looked for, and what is made of them.
+"""The diagnosis of a workload: the order in which causes are looked for, and the answer made from the causes found.
 
-What keeps pods from being created comes first, then what keeps a pod out of the scheduler's hands, then its demands in
-the order in which they narrow the nodes down: labels, resources that only some nodes have, taints, sizes, volumes.
-Only where nodes are left by all of these, what is on them now is looked at: room, ports, topology. Causes that are
-each enough by themselves are all named.
+First come causes that keep pods from being created, then causes that keep a pod from being tried by the scheduler. The
+pod's requirements follow in the order in which they exclude nodes: labels, resources that only some nodes have, taints,
+sizes, volumes. The pods on the nodes (room, ports, topology) are examined only if these requirements leave some nodes.
+If several causes are each sufficient, all are named.
 """
 
 import copy
@@ -61,9 +61,9 @@ from kschedd.simulation.engine import Engine
 _SHOWN_NODES: Final = 5
 _MOST_CAUSES: Final = 3
 _MOST_NAMED: Final = 16  # causes in an answer
-MOST_TRIED: Final = 2_000  # pods of a workload for which remedies are tried
+MOST_TRIED: Final = 2_000  # largest number of pods of a workload for which remedies are tried
 
-#: demands on nodes, in the order in which they narrow them down: the first that leaves none is a cause
+#: requirements on nodes, in the order in which they exclude nodes: the first that leaves no node is a cause
 _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
     no_node_selected,
     no_such_device_resource,
@@ -76,7 +76,7 @@ _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
 )
 
 
-#: causes in what is on the nodes, by the plugin that rejects nodes for them
+#: by rejecting plugin, the causes in what occupies the nodes
 _OCCUPIED: Final[Mapping[str, Sequence[Callable[[Case, Sequence[str]], FoundCause | None]]]] = {
     "NodeResourcesFit": (no_room,),
     "VolumeRestrictions": (claim_in_use, disk_in_use),
@@ -99,23 +99,23 @@ def diagnosis(
     most: int = MOST_FOUND,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """Diagnose the workload that this object is or belongs to; the engine's cluster does not change.
+    """Diagnose the workload that this object is, or to which it belongs. The engine's cluster does not change.
 
-    `preempted`: known preempted pods of its namespace. `program`: the program in the commands. Remedies are
-    searched for only if `trying` is given; the search ends after `most` remedies.
+    `preempted` holds the known preempted pods of its namespace. `program` is the name of the program in the answer's
+    commands. Remedies are searched for only if `trying` is given; the search ends after `most` remedies.
     """
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
     case = None
     if examined is not None and examined.scheduler_name in engine.machine.schedulers:
         case = case_of(engine, workload, examined, preempted)
-        if workload.kind == POD_GROUP and not case.judgment.fits:  # the pod fits nowhere by itself
+        if workload.kind == POD_GROUP and not case.judgment.fits:  # the pod fits on no node, even without its group
             workload = workload_of(engine.store, examined)
             case = attrs.evolve(case, workload=workload)
     findings = [_with_others(engine, workload, each) for each in causes(engine, workload, examined, case)]
     if case is not None:
         findings = [with_siblings(case, each) for each in findings]
-    # Of very many pods each trial would take long, and so would a rollout of the remedy.
+    # With very many pods each trial would take long, and so would a rollout of the remedy.
     small = workload.wanted <= MOST_TRIED
     trials = Trials(engine, workload, methods, check) if trying and small else None
     answer = causes_and_remedies(workload, findings, trials, program, most)
@@ -142,7 +142,7 @@ def node_diagnosis(
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """Diagnose a node. The counts are of its pods without those of DaemonSets."""
+    """Diagnose a node. Its numbers count the pods of the node without those of DaemonSets."""
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
     workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
@@ -167,7 +167,7 @@ def causes_and_remedies(
     program: str,
     most: int = MOST_FOUND,
 ) -> dict[str, Any]:
-    """Return the part of the answer with causes and remedies; with `trials` None no remedy is tried."""
+    """Return the causes and remedies of the answer. If `trials` is None, no remedy is tried."""
     found, failed = ([], []) if trials is None else remedies(workload, findings, trials, program, most)
     if trials is not None and not any(keeps_all(remedy, workload) for remedy in found):
         later = _hidden(workload, findings, trials)
@@ -189,9 +189,9 @@ def causes_and_remedies(
 
 
 def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
-    """Return the finding preceded by the causes of the workloads that it waits for, and the last one's remedies.
+    """Return the finding preceded by the causes of the workloads for which it waits, with the last workload's remedies.
 
-    If the last waits for this workload in turn, it is this one that changes.
+    If the last workload waits for this one in turn, the remedies change this one.
     """
     evidence, seen, waits_for, mended = [], {workload.obj.uid}, finding.waits_for, list[RemedyOption]()
     while waits_for is not None:
@@ -212,7 +212,7 @@ def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause
 
 
 def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials) -> list[FoundCause]:
-    """Return the causes that appear only after the first option of each of these is carried out."""
+    """Return the causes that appear only after the first option of each of these causes is carried out."""
     options = [finding.options[0] for finding in findings if finding.options]
     steps, _ = carried_out(workload, options)
     if not steps:
@@ -227,7 +227,7 @@ def _hidden(workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: 
 
 
 def causes_of(engine: Engine, obj: Object) -> list[FoundCause]:
-    """Return the causes of the workload that this object is or belongs to, at least one."""
+    """Return the causes of the workload that this object is, or to which it belongs. At least one is returned."""
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)
     known = examined is not None and examined.scheduler_name in engine.machine.schedulers
@@ -243,14 +243,17 @@ def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | 
         return member_to_examine(engine, workload.obj)
     if workload.pending:
         return workload.pending[0]
-    if workload.kind == "DaemonSet" and not workload.pods:  # its controller makes none where no node would do
+    if workload.kind == "DaemonSet" and not workload.pods:  # it creates no pod on unsuitable nodes
         made = template_pod(engine.store, workload)
         return made if isinstance(made, Pod) else None
     return None
 
 
 def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Case | None) -> Iterator[FoundCause]:
-    """Return the causes, at least one. `case`: of the pod, if its profile exists."""
+    """Return the causes of the workload's trouble.
+
+    At least one is returned. `case` is the case of the pod, if its profile exists.
+    """
     found = False
     for finding in _found(engine, workload, pod, case):
         found = True
@@ -285,7 +288,7 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     refused, made = not_created(store, workload)
     yield from refused
     if pod is None and made is not None and made.scheduler_name in engine.machine.schedulers:
-        later = case_of(engine, workload, made)  # what is wrong with it once it is created
+        later = case_of(engine, workload, made)  # the trouble of the pod after its creation
         if not later.judgment.fits:
             yield from _pending(engine, workload, made, later, claimless=bool(unmade))
 
@@ -293,7 +296,7 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
 def _pending(
     engine: Engine, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
 ) -> Iterator[FoundCause]:
-    """Why the pod has no node. `claimless`: claims of it are not there, which is known already."""
+    """Why the pod has no node. `claimless`: it is already known that claims of the pod are missing."""
     unknown = unknown_scheduler(engine, workload, pod)
     if unknown is not None:
         yield unknown
@@ -306,7 +309,7 @@ def _pending(
     claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
     yield from claims
     if claims or claimless:
-        # What else is wrong shows once the claims are left out.
+        # Further causes show only without the claims.
         case = case.with_pod(_without_claims(case.pod))
     gate = group_waits(case) or gated(case)
     if gate is not None:
@@ -328,14 +331,14 @@ def _pending(
             yield from _busy(case)
             return
         where = (finding.code, *finding.fields)
-        if where in reported:  # it is not mended by what was to mend it
+        if where in reported:  # the option did not remove the cause
             return
         reported.add(where)
         yield finding
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
             return
-        # With this one mended, is there another?
+        # Look for another cause in the case in which this one is removed.
         case = case.after(first.edit)
         if case.judgment.fits:
             return
@@ -350,7 +353,7 @@ def _no_nodes() -> FoundCause:
 
 
 def _unmet_demand(case: Case) -> FoundCause | None:
-    """Return the first demand that leaves no node."""
+    """Return the cause in the first requirement that no node meets together with the earlier ones."""
     for demand in _DEMANDS:
         finding = demand(case)
         if finding is not None:
@@ -381,7 +384,7 @@ def _without_claims(pod: Pod) -> Pod:
 
 
 def _busy(case: Case) -> Iterator[FoundCause]:
-    """Find what occupies the nodes that would do otherwise."""
+    """Return the cause that otherwise suitable nodes are occupied."""
     left = case.large_enough
     ordered = sorted(left)
     found = []
@@ -394,7 +397,8 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     if rollout is not None:
         yield rollout
         return
-    # What turns the pod away from the most nodes first. Of two that do so from all of them each is a cause by itself.
+    # Order the causes by the number of nodes that reject the pod for them. If two causes each reject the pod on all
+    # nodes, both are sufficient causes.
     found.sort(key=lambda pair: -len(pair[1]))
     covered: set[str] = set()
     for finding, nodes in found:

@@ -1,7 +1,7 @@
-"""What a search for causes comes to: a cause, and options, each a change that a person might choose.
+"""The results of a search for causes: a cause, and options. Each option is a change that a person might choose.
 
-An option changes the workload's own manifest, or does something else by steps. Options of several causes are carried
-out together. Nothing here touches a cluster: `remedies` turns options into commands, and tries these.
+An option changes the workload's own manifest, or carries out other steps. Options of several causes may be carried out
+together. This module changes no cluster: `remedies` turns options into commands and tries these.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,9 +18,9 @@ from kschedd.causes.workload import Edit, ExaminedWorkload
 
 #: kinds of remedies, in the order in which a person would choose
 CHANGE_WORKLOAD: Final = "change-workload"
-REPLACE_WORKLOAD: Final = "replace-workload"  # its template cannot be changed
-REPLACE_POD: Final = "replace-pod"  # its controller makes a different one
-REPLACE_OBJECT: Final = "replace-object"  # it cannot be changed, as a claim's class
+REPLACE_WORKLOAD: Final = "replace-workload"  # for a workload whose template is immutable
+REPLACE_POD: Final = "replace-pod"  # for a pod whose controller will create a different one
+REPLACE_OBJECT: Final = "replace-object"  # for an object whose field is immutable, such as a claim's class
 ADD_OBJECT: Final = "add-object"
 CHANGE_OBJECT: Final = "change-object"  # such as a quota
 CHANGE_OTHER: Final = "change-other-workload"
@@ -41,23 +41,24 @@ KINDS: Final = (
 
 @attrs.frozen(eq=False)
 class RemedyOption:
-    """`summary` completes "remedy:", as in `use node-pool=general`."""
+    """`summary` completes "remedy:", for example `use node-pool=general`."""
 
     summary: str
     kind: str = CHANGE_WORKLOAD
     edit: Edit | None = None
     steps: Sequence[RemedyStep] = ()
     target: str = ""  # "": the workload
-    after: Sequence[RemedyStep] = ()  # once the workload is changed
-    less: bool = False  # the workload is less than it was to be then: what keeps it whole comes first
+    after: Sequence[RemedyStep] = ()  # steps to carry out after the change of the workload
+    less: bool = False  # gives the workload less than it was meant to have; other options are preferred
 
 
 @attrs.frozen(eq=False)
 class FoundCause:
     """A cause that was found.
 
-    `options`: alternatives, the best first. `passing`: only time helps, or nothing has to be done. `partial`: it keeps
-    the pod from some nodes only, and another cause from the rest, so that removing one may be enough.
+    `options` are alternatives, the best one first. `passing`: only time helps, or nothing has to be done. `partial`:
+    the cause keeps the pod from some nodes only, and other causes keep it from the remaining nodes, so that removing
+    one may be enough.
     """
 
     code: str
@@ -69,7 +70,7 @@ class FoundCause:
     certain: bool = True
     passing: bool = False
     partial: bool = False
-    waits_for: Pod | None = None  # of another workload, whose cause is the cause
+    waits_for: Pod | None = None  # a pod of another workload whose own cause is the actual one
 
     def answer(self) -> CauseAnswer:
         message, evidence = cut(self.message), list(map(cut, self.evidence))
@@ -81,12 +82,12 @@ def named(obj: Object) -> ObjectNamed:
 
 
 def spec_edit(change: Callable[[dict[str, Any]], None]) -> Edit:
-    """Return an edit of the pod's spec alone."""
+    """Return an edit that changes only the pod's spec."""
     return lambda manifest, spec: change(spec)
 
 
 def fewer_replicas(workload: ExaminedWorkload, replicas: int) -> list[RemedyOption]:
-    """Return the option with this many replicas; none for 0, or for a workload without a number of replicas."""
+    """Return the option with this number of replicas; none if it is 0, or if the workload has no replica count."""
     if not replicas or "replicas" not in workload.spec:
         return []
 

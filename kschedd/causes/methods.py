@@ -1,4 +1,4 @@
-"""Methods over causes: what is wrong with a workload, and the pending pods grouped by what keeps them waiting."""
+"""Methods for causes: the diagnosis of a workload, and the pending pods grouped by cause."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -39,7 +39,7 @@ _PROGRAM: Final = Param(
 
 @attrs.frozen(eq=False)
 class CauseMethods(Methods):
-    """`methods`: those that a fork answers, on which remedies are tried."""
+    """`methods` are the read methods with which a fork answers; remedies are tried on the fork."""
 
     _cluster: ClusterBackend
     _daemon: DaemonState
@@ -67,10 +67,11 @@ class CauseMethods(Methods):
             Param("manifests", "string|map|map[]", False, "", "apply these to the fork first; it may be one of them"),
         ),
         reads=True,
-        doc="The cause of a workload's trouble, with evidence, and remedies: each was tried with the whole workload on "
-        "a fork, where its commands were run and 300 s of virtual time passed. Of a pod that has an owner, the owner "
-        "is examined; of a node, why a drain does not end or why no pods come; of a quota, which pods it refuses; of a "
-        "pod that is gone, why. Nothing is changed.",
+        doc="The cause of a workload's trouble, with evidence and remedies. Each remedy was tried with the "
+        "whole workload on a fork: its commands were run, and 300 s of virtual time passed. For a pod "
+        "with an owner, the owner is examined. For a node, the answer is why a drain does not end or why "
+        "no pods are placed on it; for a quota, the rejected pods; for a deleted pod, the reason of its "
+        "end. Nothing is changed.",
         answer=DiagnosisAnswer,
     )
     async def explain(self, call: Call) -> Any:
@@ -97,7 +98,7 @@ class CauseMethods(Methods):
         return await self._examined(call, diagnosed, manifests=manifests, forking=call["remedies"])
 
     async def _left(self, namespace: str, name: str, preempted: Sequence[PodPreempted]) -> DiagnosisAnswer | None:
-        """Return why a pod is gone that was attempted here; None if it is there, or nothing is known of it."""
+        """Return why a pod that was attempted here no longer exists; None if it exists or was never recorded."""
         tried = await self._cluster.log.query(lambda log: log.attempts(f"{namespace}/{name}", 1))
         if not tried:
             return None
@@ -123,7 +124,7 @@ class CauseMethods(Methods):
         return await self._cluster.store.do(last)
 
     def _apply(self, cluster: VirtualCluster, manifests: Any, given_up: GivenUp) -> None:
-        """Apply the manifests to the fork, and let time pass until nothing is left to do. Raises RpcError."""
+        """Apply the manifests to the fork, and let its time pass until it is idle. Raises RpcError."""
         if not isinstance(manifests, str):
             manifests = [sampled(raw) for raw in ([manifests] if isinstance(manifests, Mapping) else manifests)]
         applied = VirtualDaemon(cluster, self._methods).call("objects.apply", manifests=manifests, source="-f")
@@ -147,8 +148,8 @@ class CauseMethods(Methods):
             _PROGRAM,
         ),
         reads=True,
-        doc="The pending pods, and those that controllers cannot create, grouped by cause; the largest group first. A "
-        "remedy was tried like those of causes.explain.",
+        doc="The pending pods, and pods that controllers cannot create, grouped by cause; the largest group first. A "
+        "remedy was tried on a fork, as in causes.explain.",
         answer=list[PendingGroup],
     )
     async def pending(self, call: Call) -> Any:
@@ -164,15 +165,15 @@ class CauseMethods(Methods):
         return await self._examined(call, grouped, forking=most > 0)
 
     def _program(self, call: Call) -> str:
-        """Return the program of a remedy's commands: kubectl changes the cluster that is mirrored."""
+        """Return the program of a remedy's commands: kubectl if the cluster is a mirror, which kubectl changes."""
         return call["program"] or ("kschedd" if self._daemon.mirror is None else "kubectl")
 
     async def _examined(
         self, call: Call, examine: Callable[[Engine, GivenUp], T], *, manifests: Any = None, forking: bool = False
     ) -> T:
-        """Return what `examine` makes of the cluster, which it reads and does not change.
+        """Return the result of `examine`, which reads the cluster and does not change it.
 
-        `manifests`: are applied to a fork first. Without `forking` no fork is made of it, so that it is only read.
+        `manifests` are first applied to a fork. Without `forking`, `examine` gets the cluster itself instead of a fork.
         """
         own = self._cluster.engine
         if own is not None and not manifests:
@@ -185,7 +186,7 @@ class CauseMethods(Methods):
             try:
                 if manifests:
                     self._apply(cluster, manifests, given_up)
-                if stop is not None:  # which a copy does not carry over, so that its scheduling runs
+                if stop is not None:  # a fork has no breakpoints, so its scheduling runs
                     cluster.engine.driver.debugger.stop = attrs.evolve(stop, point=None)
                 return examine(cluster.engine, given_up)
             finally:
@@ -195,6 +196,6 @@ class CauseMethods(Methods):
 
 
 def _preempted(log: Log, namespace: str) -> list[PodPreempted]:
-    """Pods of the namespace that were preempted, as far back as the log goes."""
+    """Return the pods of the namespace that were preempted, as far back as the log reaches."""
     begin = f"{namespace}/"
     return [entry for entry in log if isinstance(entry, PodPreempted) and entry.pod.startswith(begin)]

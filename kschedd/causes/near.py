@@ -7,12 +7,13 @@ from typing import Final
 
 from kschedd.api.nodes import RENAMED_LABELS
 
-_ALIKE: Final = 0.7  # similarity of two names, from 0 to 1 (equal)
-_ALIKE_KEYS: Final = 0.6  # of label keys that have the wanted value
+_ALIKE: Final = 0.7  # least similarity of two names, from 0 to 1 (equal)
+_ALIKE_KEYS: Final = 0.6  # least similarity of label keys that have the wanted value
 _LONG: Final = 4  # letters
 
-#: labels that were renamed, and wrong forms. Sources: kubernetes.io/docs/reference/labels-annotations-taints,
-#: karpenter.sh/docs/upgrading/v1beta1-migration, cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
+#: current name of each label that was renamed or is often misspelled. Sources:
+# kubernetes.io/docs/reference/labels-annotations-taints, #: karpenter.sh/docs/upgrading/v1beta1-migration,
+# cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
 LIKELY_LABELS: Final = {
     **RENAMED_LABELS,
     "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",
@@ -27,7 +28,10 @@ _NAMES: Final = ("app.kubernetes.io/name", "app", "k8s-app", "name", "app.kubern
 
 
 def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | None:
-    """Return the name that is most similar to the word; None if none is. Case and separators count little."""
+    """Return the name that is most similar to the word; None if no name is similar.
+
+    Differences of case and separators weigh little.
+    """
     best, ratio = None, alike
     for name in sorted(set(names)):
         if name == word:
@@ -41,7 +45,7 @@ def nearest(word: str, names: Iterable[str], alike: float = _ALIKE) -> str | Non
 def likeness(one: str, other: str) -> float:
     """Return the similarity of two names from 0 to 1; 1 if they differ in case and separators only.
 
-    Each part of a domain counts: big.example.com is not similar to gpu.example.com.
+    Each part of a domain is compared: big.example.com is not similar to gpu.example.com.
     """
     parts = re.split("[./]", one), re.split("[./]", other)
     if len(parts[0]) == len(parts[1]) > 1:
@@ -62,14 +66,17 @@ def _likeness(one: str, other: str) -> float:
     if min(len(first), len(second)) < 3:
         return 0.0
     if len(first) == len(second) and set(first) == set(second):
-        return 0.9  # another letter is doubled, as in sdd for ssd
+        return 0.9  # a letter is doubled, as in sdd for ssd
     if min(len(first), len(second)) >= _LONG and (first.startswith(second) or second.startswith(first)):
-        return 0.8  # a part was added, or left out
+        return 0.8  # a part was added or omitted
     return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()
 
 
 def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> str | None:
-    """Return the label key that may be meant. `having`: keys with the wanted value, which may be less similar."""
+    """Return the label key that was probably meant.
+
+    `having` are the keys that have the wanted value; a lower similarity is enough for them.
+    """
     known, wanted = set(keys), set(having)
     renamed = LIKELY_LABELS.get(key)
     if renamed in known:
@@ -81,7 +88,7 @@ def nearest_key(key: str, keys: Iterable[str], having: Iterable[str] = ()) -> st
 
 
 def _same_words(key: str, keys: set[str]) -> str | None:
-    """Return the only key whose name begins with the name of this one, as nodegroup-name begins with nodegroup."""
+    """Return the only key whose name begins with the name of this key, such as nodegroup-name for nodegroup."""
     name = _plain(key.rpartition("/")[2])
     names = {other: _plain(other.rpartition("/")[2]) for other in keys}
     found = [other for other, own in names.items() if len(name) >= _LONG and own.startswith(name)]
@@ -89,7 +96,7 @@ def _same_words(key: str, keys: set[str]) -> str | None:
 
 
 def _same_name(key: str, keys: set[str]) -> str | None:
-    """Return the only key that differs in its prefix alone."""
+    """Return the only key that differs only in its prefix."""
     name = key.rpartition("/")[2]
     found = [other for other in sorted(keys) if other.rpartition("/")[2] == name]
     return found[0] if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""What is wrong with a node: why a drain of it does not end, or why no pods come to it."""
+"""Diagnosis of a node: why a drain of it does not end, or why no pods are scheduled to it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +20,7 @@ from kschedd.simulation.engine import Engine
 from kschedd.store.errors import ApiError, MultipleBudgets
 from kschedd.store.eviction import BUDGET, guarding, spent
 
-_REPLACED_S = 60.0  # until one more replica is ready
+_REPLACED_S = 60.0  # waiting time in seconds until one more replica is ready
 _DAEMON_SET = "DaemonSet"
 _MOST_WORKLOADS = 8
 
@@ -93,7 +93,7 @@ def _refused_by_drain(moving: Sequence[Pod]) -> Iterator[str]:
 
 
 def _pending_there(engine: Engine, node: Node) -> list[str]:
-    """Return what keeps the pending pods from this node, by workload, for the first few of these."""
+    """Return what keeps the pending pods off this node, for the first few workloads."""
     waiting = [
         pod
         for pod in engine.store.list("Pod")
@@ -117,7 +117,7 @@ def _pending_there(engine: Engine, node: Node) -> list[str]:
 
 
 def _ending(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
-    """Find pods that were evicted from a cordoned node and have not ended."""
+    """Return the cause that pods were evicted from a cordoned node but have not ended."""
     ending = [pod for pod in moving if pod.deleting]
     if not ending:
         return None
@@ -133,7 +133,7 @@ def _ending(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | N
 
 
 def _blocked(engine: Engine, node: Node, moving: Sequence[Pod]) -> FoundCause | None:
-    """Find a budget that allows no eviction of a pod on a cordoned node."""
+    """Return the cause that a PodDisruptionBudget allows no eviction of a pod on a cordoned node."""
     for pod in moving:
         budgets = engine.store.list(BUDGET, pod.namespace)
         try:
@@ -186,7 +186,7 @@ def _by_budget(engine: Engine, node: Node, moving: Sequence[Pod], pod: Pod, budg
 
 
 def _one_more(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> list[RemedyOption]:
-    """One more replica for the time of the drain."""
+    """Return the option to run one more replica until the drain ends."""
     if "replicas" not in workload.spec or workload.kind not in ("Deployment", "ReplicaSet", "StatefulSet"):
         return []
     wanted = workload.wanted
@@ -198,7 +198,10 @@ def _one_more(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> 
 
 
 def _replaced_elsewhere(node: Node, workload: ExaminedWorkload, moving: Sequence[Pod]) -> list[RemedyOption]:
-    """Replicas elsewhere for those on the node, which their controller then removes first, without evictions."""
+    """Return the option to create replicas on other nodes.
+
+    The controller then deletes the node's pods without evictions.
+    """
     if workload.kind not in ("Deployment", "ReplicaSet"):
         return []
     uids = {pod.uid for pod in workload.pods}

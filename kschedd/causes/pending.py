@@ -1,4 +1,4 @@
-"""Pending pods grouped by cause: one pod of each workload is examined; those with one cause are told together."""
+"""Pending pods grouped by cause: one pod of each workload is examined; a group holds all pods with one cause."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -23,8 +23,8 @@ from kschedd.simulation.engine import Engine
 
 _NUMBER: Final = re.compile(r"\d+")
 _CREATORS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "ReplicationController", "Job")
-MOST_PODS: Final = 200  # of a workload for which a remedy is searched
-_MOST_EXAMINED: Final = 50  # workloads; pods of others are told with those that the scheduler rejects likewise
+MOST_PODS: Final = 200  # largest number of pods of a workload for which a remedy is searched
+_MOST_EXAMINED: Final = 50  # workloads; the others join the group with the same scheduler message
 
 
 @attrs.define
@@ -43,10 +43,11 @@ def pending_groups(
     remedy_of: Callable[[Object], RemedyAnswer | None] = lambda obj: None,
     most: int = 0,
 ) -> list[PendingGroup]:
-    """Return the groups of pending pods in this namespace (None: all), with those that controllers cannot create.
+    """Return the groups of pending pods in this namespace (None: all), with the pods that controllers cannot create.
 
-    The largest group is first. `remedy_of` searches a remedy for a workload; it is called for `most` groups, with the
-    smallest workload of each, and not for one of very many pods, whose rollout takes long even on a fork.
+    The largest group is first. `remedy_of` searches a remedy for a workload. It is called for the smallest workload of
+    each of the first `most` groups, but not if this workload has more than MOST_PODS pods, whose rollout takes long
+    even on a fork.
     """
     answers, left = [], most
     for group in _groups(engine, namespace, check):
@@ -64,7 +65,7 @@ def _wanted(obj: Object) -> int:
 
 def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) -> list[_Group]:
     groups: dict[tuple[str, str], _Group] = {}
-    by_owner: dict[str | tuple[str, int], _Group] = {}  # by what a pod's own controller is, or a spec without one
+    by_owner: dict[str | tuple[str, int], _Group] = {}  # by controller, or by spec for a pod without one
     by_workload: dict[str, _Group] = {}
     by_message: dict[str, _Group] = {}
 
@@ -108,7 +109,7 @@ def _groups(engine: Engine, namespace: str | None, check: Callable[[], None]) ->
 
 
 def short_workloads(engine: Engine, namespace: str | None) -> Iterator[ExaminedWorkload]:
-    """Yield the workloads of which pods are not created."""
+    """Yield the workloads with pods that are not created."""
     for kind in _CREATORS:
         for obj in engine.store.list(kind, namespace):
             if obj.owner is None:
@@ -139,7 +140,7 @@ def _group_answer(group: _Group, remedy: RemedyAnswer | None = None) -> PendingG
 class PendingCauses:
     """The pods that are pending at the end of a run, grouped by cause.
 
-    Each of the largest groups has a remedy for one of its workloads.
+    Each of the largest groups contains a remedy for one of its workloads.
     """
 
     groups: Sequence[PendingGroup]
@@ -147,7 +148,7 @@ class PendingCauses:
 
     @property
     def texts(self) -> list[tuple[ObjectNamed, str]]:
-        """The workloads that were diagnosed, and what is wrong with each."""
+        """Each diagnosed workload with the message of its cause."""
         return [(each.workload, reports.diagnosis(plain(each), TerminalStyle())) for each in self.diagnoses]
 
     def text(self) -> str:
@@ -161,7 +162,10 @@ class PendingCauses:
 def pending_causes(
     engine: Engine, methods: MethodsOf, most: int, check: Callable[[], None] = lambda: None
 ) -> PendingCauses | None:
-    """See `PendingCauses`; None where there is no such pod. `most`: groups of which one workload is diagnosed."""
+    """Return the pending pods grouped by cause; None if no pod is pending.
+
+    `most` is the number of groups of which one workload is diagnosed.
+    """
     groups = _groups(engine, None, check)
     if not groups:
         return None

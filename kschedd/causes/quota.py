@@ -1,4 +1,4 @@
-"""Diagnosis of a ResourceQuota: how much of it is used, and the workloads whose pods it refuses."""
+"""Diagnosis of a ResourceQuota: its used amounts, and the workloads whose pods it rejects."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,10 @@ def quota_diagnosis(
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """Diagnose a quota. The counts are of the workloads that it holds back, the remedies for the first of these."""
+    """Diagnose a quota.
+
+    The counts are those of the workloads whose pods the quota rejects; the remedies are for the first of these.
+    """
     held: list[tuple[ExaminedWorkload, FoundCause]] = []
     for workload in short_workloads(engine, quota.namespace):
         check()

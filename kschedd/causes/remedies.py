@@ -1,7 +1,7 @@
-"""Remedies: options of the findings put together, each tried with the whole workload before it is proposed.
+"""Remedies: combined options of the findings, each tried with the whole workload before it is proposed.
 
-The options of several findings are carried out together, since each cause alone keeps the workload from its nodes. A
-remedy that does not have every replica scheduled, or that costs another pod its node, is not proposed.
+The options of several findings are carried out together, because each cause alone keeps the workload off its nodes. A
+remedy is not proposed if a replica remains without a node, or if another pod loses its node.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,21 +16,21 @@ from kschedd.causes.words import cut, joined
 from kschedd.causes.workload import ExaminedWorkload
 
 _MOST_TRIED: Final = 6
-_MOST_MIXED: Final = 24  # options of several findings together
+_MOST_MIXED: Final = 24  # largest number of combinations of several findings' options
 MOST_FOUND: Final = 3
 
 
 def remedies(
     workload: ExaminedWorkload, findings: Sequence[FoundCause], trials: Trials, program: str, most: int = MOST_FOUND
 ) -> tuple[list[RemedyAnswer], list[str]]:
-    """Return at most this many remedies that work, the first to consider first, and the failed trials."""
+    """Return at most this many working remedies, the one to consider first at the front, and the failed trials."""
     found: list[RemedyAnswer] = []
     failed: list[str] = []
     enough: list[set[str]] = []
     for options in islice(_together(findings), _MOST_TRIED):
         steps, text = carried_out(workload, options)
         parts = {option.summary for option in options}
-        if not steps or any(less <= parts for less in enough):  # a part of these options is enough
+        if not steps or any(less <= parts for less in enough):  # some of these options are enough
             continue
         outcome = trials.run(steps)
         summary = cut(joined([*dict.fromkeys(option.summary for option in options)]))
@@ -45,14 +45,14 @@ def remedies(
 
 
 def keeps_all(remedy: RemedyAnswer, workload: ExaminedWorkload) -> bool:
-    """Return whether the workload has all its replicas afterwards: some remedies scale it down."""
+    """Return whether the workload has all its replicas afterwards. Some remedies scale it down."""
     return remedy.scheduled == f"{workload.wanted} of {workload.wanted}"
 
 
 def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ...]]:
-    """Yield one option of each finding, those that change only the workload first.
+    """Yield combinations of one option of each finding, first combinations that change only the workload.
 
-    Of findings that concern some nodes each, one is tried before all.
+    If each finding concerns only some nodes, an option of one finding alone is tried before the combinations.
     """
     whole = [finding.options for finding in findings if finding.options and not finding.partial]
     partial = [finding.options for finding in findings if finding.options and finding.partial]
@@ -68,9 +68,9 @@ def _together(findings: Sequence[FoundCause]) -> Iterator[tuple[RemedyOption, ..
 
 
 def carried_out(workload: ExaminedWorkload, options: Sequence[RemedyOption]) -> tuple[list[RemedyStep], str]:
-    """Return the steps of these options together, and the change of the workload's manifest as a diff."""
+    """Return the combined steps of these options, and the change of the workload's manifest as a diff."""
     after = workload.edited(*[option.edit for option in options if option.edit is not None])
-    # What has to be there first, such as a class or a node, comes before the pods that are made anew.
+    # New objects that the pods need, such as a class or a node, are created before the pods are created again.
     steps = [step for option in options for step in option.steps]
     changed = steps_to(workload, after)
     ended = [step for option in options for step in option.after] if changed else []

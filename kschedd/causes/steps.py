@@ -1,7 +1,7 @@
-"""Steps of a remedy: each is one command in kubectl's grammar, and the calls that the same verb makes.
+"""Steps of a remedy: each is one command in kubectl's grammar, and the calls that this command makes.
 
-A change of a manifest is a JSON patch with nothing but the difference. What cannot be changed in place (a Job's
-template, most of a Pod's spec) is replaced whole.
+A change of a manifest is a JSON patch that contains only the difference. An object with an immutable field to change (a
+Job's template, most of a Pod's spec) is deleted and created again.
 """
 
 import copy
@@ -28,7 +28,7 @@ _OF_CONTROLLERS: Final = (
     "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
 )
-#: what the API server fills in. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go, DefaultTolerationSeconds
+#: defaults that the API server adds. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go, DefaultTolerationSeconds
 _POD_DEFAULTS: Final[Raw] = {
     "dnsPolicy": "ClusterFirst",
     "enableServiceLinks": True,
@@ -58,10 +58,10 @@ _SHOWN_LINES: Final = 3  # around a difference
 
 @attrs.frozen(eq=False)
 class RemedyStep:
-    """`words`: the command without the program; `given`: the manifest for `-f -`; `calls`: what the verb calls.
+    """`words` is the command without the program; `given` is the manifest for `-f -`; `calls` are the command's calls.
 
-    `then_s`: how long it takes until the command has ended, where it waits for something. `own`: kubectl has no such
-    command."""
+    `then_s` is the time in seconds that the command waits for its effect. `own` is true if kubectl has no such command.
+    """
 
     words: tuple[str, ...]
     calls: Sequence[tuple[str, Raw]]
@@ -70,12 +70,12 @@ class RemedyStep:
     own: bool = False
 
     def shell(self, program: str) -> str:
-        """Return the command for a shell; `program` is kschedd or kubectl."""
+        """Return the command as text for a shell; `program` is kschedd or kubectl."""
         line = f"{'kschedd' if self.own else program} {shlex.join(self.words)}"
         return line if self.given is None else f"{line} <<'EOF'\n{documents.as_yaml(self.given).rstrip()}\nEOF"
 
     def run(self, call: CallDaemon) -> None:
-        """Make the calls. Raises RpcError where one is refused."""
+        """Make the calls. Raises RpcError if a call is rejected."""
         for method, params in self.calls:
             call(method, **params)
 
@@ -96,7 +96,7 @@ def created(raw: Raw) -> RemedyStep:
 
 
 def resumed() -> RemedyStep:
-    """Return the step that lets a stopped scheduler go on."""
+    """Return the step that resumes a stopped scheduler."""
     return RemedyStep(("resume",), [("debug.resume", {})], own=True)
 
 
@@ -105,7 +105,7 @@ def uncordoned(node: str) -> RemedyStep:
 
 
 def deleted(kind: str, namespace: str, names: Sequence[str], *, orphaning: bool = False) -> RemedyStep:
-    """`orphaning`: what the objects own is left."""
+    """With `orphaning`, objects owned by the deleted objects are kept."""
     place = ("-n", namespace) if namespace else ()
     where: Raw = {"namespace": namespace} if namespace else {}
     how: Raw = {"propagation": "Orphan"} if orphaning else {}
@@ -130,9 +130,9 @@ def replaced(raw: Raw) -> RemedyStep:
 
 
 def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedyStep]:
-    """Return the steps to this manifest of the workload.
+    """Return the steps that change the workload to this manifest.
 
-    Pending pods of the old template are deleted where no controller would replace them.
+    Pending pods of the old template are deleted if no controller would replace them.
     """
     before = workload.obj.raw
     operations = list(_difference(before, after, ""))
@@ -141,21 +141,21 @@ def steps_to(workload: ExaminedWorkload, after: dict[str, Any]) -> list[RemedySt
     match workload.kind:
         case "Job":
             return [replaced(as_new(after))]
-        case "CronJob":  # its Jobs keep the template that they were created with
+        case "CronJob":  # existing Jobs of a CronJob keep the template with which they were created
             return [patched(before, operations), *map(replaced, _stuck_jobs(workload, after))]
         case "Pod":
             if all(_allowed_of_pod(operation) for operation in operations):
                 return [patched(before, operations)]
             return [replaced(as_new(after))]
         case "StatefulSet" | "ReplicaSet" | "ReplicationController" if workload.pending and _of_template(operations):
-            # Their controllers keep a pod that is not ready, or every pod, when the template changes.
+            # When the template changes, these controllers keep the pods that are not ready, or all pods.
             names = [pod.name for pod in workload.pending]
             return [patched(before, operations), deleted("Pod", workload.obj.namespace, names)]
     return [patched(before, operations)]
 
 
 def _stuck_jobs(workload: ExaminedWorkload, after: Raw) -> Iterator[dict[str, Any]]:
-    """Yield the CronJob's Jobs with pending pods, with the pod spec of the changed CronJob."""
+    """Yield the CronJob's Jobs with pending pods, each with the pod spec of the changed CronJob."""
     stuck = {pod.owner.uid for pod in workload.pending if pod.owner is not None}
     for job in workload.jobs:
         if job.uid in stuck:
@@ -208,11 +208,11 @@ def as_new(raw: Raw) -> dict[str, Any]:
 
 
 def _without_defaults(spec: dict[str, Any]) -> None:
-    """Take out of a pod's spec what the API server fills in for everybody."""
+    """Remove the default values that the API server adds to a pod's spec."""
     for field, value in _POD_DEFAULTS.items():
         if spec.get(field) == value:
             del spec[field]
-    spec.pop("priority", None)  # follows from priorityClassName
+    spec.pop("priority", None)  # the API server derives it from priorityClassName
     spec["tolerations"] = [each for each in spec.get("tolerations") or () if each not in _ADDED_TOLERATIONS]
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         for field, value in _CONTAINER_DEFAULTS.items():
@@ -221,7 +221,7 @@ def _without_defaults(spec: dict[str, Any]) -> None:
 
 
 def _without_binding(meta: dict[str, Any], spec: dict[str, Any]) -> None:
-    """Take out of a claim what the volume controller, the scheduler and the API server have added."""
+    """Remove the fields of a claim that the volume controller, the scheduler and the API server have added."""
     spec.pop("volumeName", None)
     annotations, finalizers = meta.pop("annotations", None) or {}, meta.pop("finalizers", None) or ()
     if left := {name: text for name, text in annotations.items() if not name.startswith(_OF_BINDING)}:
@@ -239,7 +239,7 @@ def diff(before: Raw, after: Raw) -> str:
 
 
 def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
-    """Return the operations of a JSON patch from one value to the other."""
+    """Return the operations of a JSON patch that changes one value to the other."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in before:
             inner = f"{path}/{escaped(key)}"
@@ -263,5 +263,5 @@ def _difference(before: Any, after: Any, path: str) -> Iterator[dict[str, Any]]:
 
 
 def escaped(key: str) -> str:
-    """Return a key as a step of a JSON pointer."""
+    """Return a key escaped for use in a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")

@@ -1,4 +1,4 @@
-"""Rollouts: strategies that need no more room or quota than the old pods have, and restarts."""
+"""Rollouts: strategies that need no more room or quota than the old pods use, and restarts."""
 
 from typing import Any, Final
 
@@ -8,22 +8,22 @@ from kschedd.causes.steps import RemedyStep, patched
 from kschedd.causes.workload import Edit, ExaminedWorkload
 
 Spec = dict[str, Any]
-_ROLLOUT_S: Final = 120.0  # of virtual time, until a rollout is over
+_ROLLOUT_S: Final = 120.0  # virtual seconds until a rollout has ended
 _RESTARTED: Final = "kubectl.kubernetes.io/restartedAt"
 
 
 def in_place(workload: ExaminedWorkload) -> list[RemedyOption]:
-    """Return the options that remove an old pod before creating a new one, first those with one pod at a time."""
+    """Return the options that remove old pods before creating new ones; options with one pod at a time come first."""
     recreate = RemedyOption("remove the old pod first (strategy Recreate)", edit=_recreating)
     one_by_one = RemedyOption("replace pods one by one (maxSurge 0, maxUnavailable 1)", edit=_one_by_one)
     return [recreate, one_by_one] if workload.wanted == 1 else [one_by_one, recreate]
 
 
 def beside_missing(workload: ExaminedWorkload, option: RemedyOption) -> list[RemedyOption]:
-    """Return the option together with a rollout that goes on although replicas are missing already.
+    """Return the option combined with a rollout that proceeds although replicas are already missing.
 
-    The old pods may keep the new ones from their nodes, so each is removed first. The strategy is the old one again
-    afterwards: a later rollout would take away as many pods at once.
+    Old pods are removed first, because they may occupy the nodes of the new ones. Afterwards the previous strategy is
+    restored; otherwise a later rollout would remove as many pods at a time.
     """
     missing = workload.wanted - len(workload.scheduled)
     if workload.kind != "Deployment" or missing < 1 or not workload.scheduled:

@@ -1,8 +1,8 @@
-"""Trials of whole remedies: the commands are run on a fork of the cluster, and its time passes.
+"""Trials of remedies: the commands are run on a fork of the cluster, and its virtual time passes.
 
-What counts is the whole workload: every replica it wants has a node within 300 s, and the same pods still have it two
-minutes later; and nothing else lost its node or was left without one that would have kept it otherwise. What would have
-happened anyway is known from a fork in which nothing was done (`baseline`).
+A trial succeeds if every wanted replica has a node within 300 s and the same pods still have one 120 s later. No other
+pod may lose its node or remain pending because of the remedy. The `baseline`, a fork without any change, shows which
+pods would have lost their nodes anyway.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,20 +25,23 @@ from kschedd.simulation.engine import Engine
 PATIENCE_S: Final = 300.0  # of virtual time
 _PODS: Final = frozenset(("Pod",))
 _LONGEST: Final = 200  # of a refusal
-_STAYS_S: Final = 120.0  # more, in which nothing may change
+_STAYS_S: Final = 120.0  # further virtual seconds during which no pod may lose its node
 
 
 @attrs.frozen(eq=False)
 class TrialOutcome:
-    """`wanted` and `scheduled`: pods of the workload. `refused`: why a command was refused; "" if none was."""
+    """`wanted` and `scheduled` are numbers of pods of the workload.
+
+    `refused` is the message of a rejected command; "" if none was rejected.
+    """
 
     wanted: int
     scheduled: int
-    stays: bool  # the same pods were scheduled over the second half of the time
+    stays: bool  # whether the same pods had nodes at the start and at the end of the second period
     pending: int = 0
     displaced: Sequence[str] = ()
     refused: str = ""
-    changed: Mapping[str, str] = attrs.field(factory=dict)  # by pod that was written: its node at the end, or ""
+    changed: Mapping[str, str] = attrs.field(factory=dict)  # the node at the end, or "", of each pod that was written
     waiting: Collection[str] = ()  # pods of other workloads that were written and have no node at the end
 
     @property
@@ -68,9 +71,9 @@ def _node_of(pod: Object | None) -> str:
 
 
 class Trials:
-    """Runs trials of one cluster. Owns its forks, each of which ends with its trial.
+    """Runs trials of one cluster. Each trial has its own fork, which is dropped at the end of the trial.
 
-    `moving`: uids of pods that may move; `leaving`: the node that they are to leave."""
+    `moving` holds the uids of pods that may move, `leaving` the node that they are meant to leave."""
 
     def __init__(
         self,
@@ -90,24 +93,24 @@ class Trials:
 
     @cached_property
     def baseline(self) -> TrialOutcome:
-        """Return the result of doing nothing."""
+        """Return the result of a trial without any command."""
         return self._run(())
 
     def run(self, steps: Sequence[RemedyStep]) -> TrialOutcome:
         outcome = self._run(steps)
         if not outcome.solves:
             return outcome
-        # Only what works is worth the time of a comparison.
+        # Compare with the baseline only if the remedy works, because a comparison takes time.
         return attrs.evolve(outcome, displaced=sorted({*self._lost(outcome.changed), *self._left_waiting(outcome)}))
 
     def _left_waiting(self, outcome: TrialOutcome) -> Iterator[str]:
-        """Yield pods of others that the trial created and left pending, such as a DaemonSet's for a new node."""
+        """Yield pods of other workloads that the trial created but left pending, as a DaemonSet's for a new node."""
         for key in set(outcome.waiting) - set(self.baseline.waiting):
             if self._engine.store.find("Pod", *key.split("/", 1)) is None:
                 yield key
 
     def _lost(self, changed: Mapping[str, str]) -> Iterator[str]:
-        """Yield the pods of others that are there now, and would have kept a node that they have no longer."""
+        """Yield the present pods of other workloads that lost their node, but would have kept it without the remedy."""
         mine = {pod.uid for pod in self._workload.pods} | set(self._moving)
         kept = self.baseline.changed
         for key in changed.keys() | kept.keys():
@@ -121,7 +124,7 @@ class Trials:
     def left_after(
         self, steps: Sequence[RemedyStep], examine: Callable[[Engine, Object], list[FoundCause]]
     ) -> list[FoundCause]:
-        """Return the causes that remain, or appear, after the steps. `examine` finds them."""
+        """Return the causes that are found after the steps. `examine` finds them."""
         found: list[FoundCause] = []
 
         def look(engine: Engine) -> None:
@@ -155,17 +158,17 @@ class Trials:
             changed = {key: _node_of(engine.store.find("Pod", *key.split("/", 1))) for key in keys}
             after = {pod.uid for pod in now.scheduled}
             at_end(engine)
-            # Of a PodGroup as many as it needs at once are enough.
+            # For a PodGroup, its minimum number of pods is enough.
             left = 0 if now.kind == POD_GROUP else len(now.pending) + now.outdated
             left += len(pods_to_move(engine, self._leaving)) if self._leaving else 0
             waiting = self._waiting(engine, [key for key, node in changed.items() if not node], now)
-            stays = before <= after if now.kind == "CronJob" else after <= before  # a CronJob's time adds pods
+            stays = before <= after if now.kind == "CronJob" else after <= before  # new Jobs add pods
             return TrialOutcome(now.wanted, len(after), stays, left, changed=changed, waiting=waiting)
         finally:
             cluster.engine.close()
 
     def _waiting(self, engine: Engine, keys: Iterable[str], own: ExaminedWorkload) -> list[str]:
-        """Return which of these pods are pending, without those of the workload."""
+        """Return the pending pods among these, without the pods of the workload."""
         found = (engine.store.find("Pod", *key.split("/", 1)) for key in keys)
         mine = {pod.uid for pod in own.pods}
         return [

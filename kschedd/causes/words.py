@@ -1,14 +1,14 @@
-"""Words for numbers and lists of things in the sentences of causes."""
+"""Text for numbers and lists in the sentences of causes."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
 
 _MOST_JOINED: Final = 8
-_LONGEST: Final = 1_000  # characters of a sentence, in which names of any length may stand
+_LONGEST: Final = 1_000  # longest sentence in characters; names in it may be of any length
 
 
 def cut(text: str) -> str:
-    """Return the sentence, or the beginning of a very long one."""
+    """Return the sentence, cut to a maximum length."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
@@ -37,7 +37,7 @@ def suitable(number: int, word: str = "node") -> str:
 
 
 def joined(words: Sequence[str], last: str = "and") -> str:
-    """Return `a`, `a and b` or `a, b and c`; of very many the first ones and their number."""
+    """Return `a`, `a and b` or `a, b and c`. Of a long list return the first items and the number of further ones."""
     if len(words) > _MOST_JOINED:
         words = [*words[: _MOST_JOINED - 1], f"{len(words) - _MOST_JOINED + 1:,} more"]
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"

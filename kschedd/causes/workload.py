@@ -1,7 +1,7 @@
-"""The workload that a pod belongs to, or that is named: its object, its pods, how many it wants, its template.
+"""The examined workload, which is named or owns a pod: its object, its pods, its wanted number of pods, its template.
 
-The workload is the outermost owner that is known here: the Deployment of a ReplicaSet's pod. A pod without an owner is
-a workload of its own. A PodGroup is one where its pods wait for each other.
+The workload is the outermost owner in the store, such as the Deployment of a ReplicaSet's pod. A pod without an owner
+is its own workload. A PodGroup is a workload if its pods wait for each other.
 """
 
 import copy
@@ -22,13 +22,13 @@ Raw = Mapping[str, Any]
 Edit = Callable[[dict[str, Any], dict[str, Any]], None]
 """Changes a copy of the workload's manifest (first) or of the pod's spec in it (second) in place."""
 
-WANTED: Final = "kschedd.io/wanted-pods"  # of a workload of which a sample of pods is made
+WANTED: Final = "kschedd.io/wanted-pods"  # annotation with the wanted number of pods of a sampled workload
 _DEEPEST: Final = 4  # owners above a pod
 
 
 @attrs.frozen(eq=False)
 class ExaminedWorkload:
-    """`pods`: those that have not finished, by name. `jobs`: of a CronJob."""
+    """`pods` holds the pods that have not finished, sorted by name. `jobs`: of a CronJob."""
 
     obj: Object
     pods: Sequence[Pod]
@@ -45,7 +45,7 @@ class ExaminedWorkload:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The fields that lead to the pod's spec."""
+        """The field names that lead to the pod's spec in the manifest."""
         return (*POD_TEMPLATES[self.kind], "spec") if self.kind in POD_TEMPLATES else ("spec",)
 
     @property
@@ -100,14 +100,14 @@ class ExaminedWorkload:
 
     @property
     def outdated(self) -> int:
-        """Return the number of pods that a Deployment's rollout has yet to create; 0 while it is paused."""
+        """Return the number of pods that a Deployment's rollout has still to create; 0 while the rollout is paused."""
         status, spec = self.obj.raw.get("status") or {}, self.spec
         if self.kind != "Deployment" or spec.get("paused") or self.pending:
             return 0
         return max(0, self.wanted - int(status.get("updatedReplicas") or 0))
 
     def edited(self, *edits: Edit) -> dict[str, Any]:
-        """Return a copy of its manifest after these edits, in their order."""
+        """Return a copy of the workload's manifest after these edits, applied in order."""
         manifest: dict[str, Any] = copy.deepcopy(dict(self.obj.raw))
         spec = manifest
         for field in self.path:
@@ -126,7 +126,7 @@ class ExaminedWorkload:
 
 
 def root_of(store: ClusterReader, obj: Object) -> Object:
-    """Return the outermost owner of an object that is known here; the object itself if it has none."""
+    """Return the outermost owner of an object in the store; the object itself if it has none."""
     for _ in range(_DEEPEST):
         owner = _owner(store, obj)
         if owner is None:
@@ -136,7 +136,7 @@ def root_of(store: ClusterReader, obj: Object) -> Object:
 
 
 def roots_of(store: ClusterReader, pods: Iterable[Pod]) -> list[Object]:
-    """Return the outermost owners of these pods, each once, in the order of the pods."""
+    """Return the outermost owners of these pods without duplicates, in the order of the pods."""
     found: dict[str, Object] = {}
     seen: set[str] = set()
     for pod in pods:
@@ -155,7 +155,7 @@ def label_of(obj: Object) -> str:
 
 
 def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
-    """Return the workload that this object is or belongs to."""
+    """Return the workload that this object is, or to which it belongs."""
     obj = root_of(store, obj)
     if isinstance(obj, Pod):
         pods = [obj]
@@ -182,7 +182,7 @@ def _owner(store: ClusterReader, obj: Object) -> Object | None:
 
 
 def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
-    """Return the pods that the workload selects and that have no owner, such as pods that were not adopted."""
+    """Return the pods without an owner that the workload selects, such as pods that it has not adopted."""
     stated = owner.spec.get("selector")
     if not stated:
         return []

@@ -1,4 +1,4 @@
-"""The answers to why a pod, or a PodGroup, is where it is: `scheduler.explain` and `scheduler.explain_group`."""
+"""Answers of `scheduler.explain` and `scheduler.explain_group`: why a pod or a PodGroup has its nodes or none."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -18,12 +18,12 @@ class DecisionAnswer:
     """A scheduling attempt.
 
     * `time` is the time of the attempt, in UTC, such as 2025-01-01T00:00:00Z. `pod`: namespace/name.
-    * `attempt` is the number of the attempt among the pod's attempts, from 1.
-    * `feasible` are the nodes that passed all filters. `ties` are the feasible nodes with the highest total score,
-      `score`.
+    * `attempt` numbers the pod's attempts from 1.
+    * `feasible` contains the nodes that passed all filters. `ties` contains the feasible nodes with the highest total
+      score, `score`.
     * `message` is the reason why the pod got no node; "" if it got one.
     * `nominated_node` is the node that preemption frees for the pod; "" if there is none.
-    * `took_us` is in microseconds; 0 in virtual time.
+    * `took_us` is the duration in microseconds; 0 in virtual time.
     """
 
     time: str
@@ -41,7 +41,7 @@ class DecisionAnswer:
 
 @attrs.frozen
 class Rejection:
-    """A plugin's rejection of a pod, or of a node for it."""
+    """The rejection of a pod, or of a node for the pod, by a plugin."""
 
     plugin: str
     code: str
@@ -113,7 +113,7 @@ class SearchAnswer:
 
 @attrs.frozen
 class Dumped:
-    """The message of the cluster's own scheduler for a pod that is pending in a dump."""
+    """The message that the cluster's own scheduler wrote for a pod that is pending in a dump."""
 
     reason: str
     message: str
@@ -139,7 +139,7 @@ class Took:
 
 @attrs.define(kw_only=True)
 class Explanation:
-    """Explanation of the reason why a pod has its node or none."""
+    """The explanation why a pod has its node, or has none."""
 
     pod: str
     node: Annotated[str | None, "the node it has, or null"]
@@ -180,7 +180,7 @@ class MemberAnswer:
 
 @attrs.frozen(kw_only=True)
 class GroupExplanation:
-    """The outcome of a PodGroup's next cycle, pod by pod."""
+    """The outcome of a PodGroup's next scheduling cycle for each pod."""
 
     pod_group: str
     exists: bool

@@ -1,17 +1,17 @@
 """The auditor: checks that no pod stays in the queue's unschedulable set although it would fit.
 
-Every unschedulable pod is tried against the present state (a dry run of the filters, nothing is changed). If it fits
+Every unschedulable pod is tried in the present state: a dry run of the filters, which changes nothing. If the pod fits
 and no event for it is in transit, a wake-up was missed: no plugin registered for the change, or a queueing hint
-returned QueueSkip. The report has the events since the pod's last attempt began, and for each the hints of the plugins
-that rejected the pod. The counterpart, unnecessary wake-ups, is counted from the queue's moves.
+returned QueueSkip. The report contains the events since the pod's last attempt began, and for each event the hints of
+the plugins that rejected the pod. Unnecessary wake-ups are counted from the queue's moves.
 
-Call it when the queue has received all events of the cluster's changes. One pod represents all pods with the same
-signature. If nothing has changed since the last audit, only new signatures are tried, so a simulation may call it at
-every moment. Pods rejected by Reserve, Permit or an extender are omitted (`undecided`), because filters do not decide
-about them.
+Call the auditor when the queue has received all events of the cluster's changes. One pod represents all pods with the
+same signature. If nothing has changed since the last audit, only new signatures are tried, so a simulation may call it
+after every step. Pods rejected by Reserve, Permit or an extender are omitted (`undecided`), because filters do not
+decide about them.
 
-Reads queue and driver. Owns schedulers of its own (same plugins, same cluster) and the recorded events. The auditor is
-attached to a queue as event listener and recorder, and ends with the queue.
+Reads queue and driver. The auditor owns separate schedulers (same plugins, same cluster) and the recorded events. The
+auditor is attached to a queue as event listener and recorder, and ends with the queue.
 """
 
 from collections import deque
@@ -58,8 +58,8 @@ class MissedWakeUp:
     asleep_since: int  # ns
     attempts: int
     rejected_by: tuple[str, ...]
-    events: tuple[HintAnswers, ...]  # since its last attempt began, oldest first; the last ones if there were many
-    events_missing: bool  # there were more events than are kept
+    events: tuple[HintAnswers, ...]  # events since the pod's last attempt began, oldest first; at most the last 512
+    events_missing: bool  # true if older events were dropped
     upstream_gap: str = ""  # reason why kube-scheduler misses the event as well, if known
     version: str = ""  # of kube-scheduler
 
@@ -108,8 +108,8 @@ class _Event:
 class Auditor:
     """See the module.
 
-    `wakeups` counts wake-ups by result. `missed` keeps every report, at most one for each stay of a pod in the
-    unschedulable set.
+    `wakeups` counts wake-ups by result. `missed` contains all reports, at most one for each time that a pod enters the
+    unschedulable pods.
     """
 
     def __init__(self, queue: SchedulingQueue, driver: SchedulingDriver) -> None:
@@ -118,14 +118,14 @@ class Auditor:
         self.machine = driver.machine
         self.wakeups = RequeueStats()
         self.missed: list[MissedWakeUp] = []
-        self.undecided = 0  # kinds of pods that the last audit could not evaluate
+        self.undecided = 0  # number of kinds of pods that the last audit could not evaluate
         self.tried = 0  # dry runs made so far
         self._events: deque[_Event] = deque(maxlen=_EVENTS_KEPT)
         self._heard = 0
         self._popped: dict[str, int] = {}  # uid -> number of events received before its attempt began
-        self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}  # name -> (the machine's, ours)
+        self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}  # name -> (machine's, auditor's)
         self._seen_at: Hashable = None
-        self._fits_nowhere: set[Hashable] = set()  # kinds that fit nowhere in the state `_seen_at`
+        self._fits_nowhere: set[Hashable] = set()  # kinds of pods that fit nowhere in the state `_seen_at`
         self._reported: set[tuple[str, int]] = set()  # uid, attempts
         queue.event_listener = self._listen
         self._before = queue.recorder
@@ -149,7 +149,7 @@ class Auditor:
     # -- auditing ---------------------------------------------------------------------------------------------
 
     def audit(self) -> list[MissedWakeUp]:
-        """Try the unschedulable pods; returns the missed wake-ups that were not reported before."""
+        """Try the unschedulable pods, and return the missed wake-ups that were not reported before."""
         state = self._state()
         if state != self._seen_at:
             self._seen_at = state
@@ -181,8 +181,8 @@ class Auditor:
     def _to_try(self, pods: Collection[QueuedPod]) -> Iterator[tuple[list[QueuedPod], Hashable]]:
         """Yield groups of pods with the same signature.
 
-        Only the first pod of a group is tried, and its result applies to the group. Each group comes with the
-        signature if no pod of the group is left out.
+        Only the first pod of a group is tried, and its result applies to the group. The signature is None if a pod of
+        the group is left out.
         """
         one = next(iter(pods))
         scheduler = self._scheduler(one.pod.scheduler_name)
@@ -190,7 +190,7 @@ class Auditor:
             self.undecided += 1
             return
         spec = one.pod.pod_spec
-        alone = bool(spec.volumes or spec.resource_claims)  # the names of claims may be derived from the pod
+        alone = bool(spec.volumes or spec.resource_claims)  # the names of its claims may be derived from the pod's name
         nominator = self.nominator
         kind = (one.pod.signature.id, one.unschedulable_plugins, one.pending_plugins)
         if not alone and not nominator and kind in self._fits_nowhere:
@@ -199,7 +199,8 @@ class Auditor:
         for entry in pods:
             if self.machine.skips(entry.pod):
                 continue
-            # A pod's own nomination does not count against it, but nominations of other pods with its signature do.
+            # A pod's own nomination does not count against the pod, but nominations of other pods with its signature
+            # do.
             if alone or nominator.node_of(entry.uid):
                 yield [entry], None
             else:
@@ -209,7 +210,7 @@ class Auditor:
 
     @staticmethod
     def _judged_by_filters(scheduler: Scheduler, entry: QueuedPod) -> bool:
-        """Return whether only filters rejected the pod, as far as its plugins tell."""
+        """Return whether only filters rejected the pod, according to its rejecting plugins."""
         profile = scheduler.profile
         filtering = {filter_.name for filter_ in profile.filters} | {p.name for p in profile.at(PRE_FILTER)}
         permitting = {plugin.name for plugin in profile.at(PERMIT)}

@@ -14,7 +14,7 @@ from kschedd.printing.columns.ages import span
 
 _AVAILABLE: Final = re.compile(r"0/(\d+) nodes are available")
 _PREEMPTION: Final = re.compile(r"\.? (?:no new claims [a-z ]+, |still not schedulable, )?preemption: .*", re.DOTALL)
-_LONGEST_ATTEMPT_S: Final = 60.0  # between the latest time in a dump and a condition that is as young as the dump
+_LONGEST_ATTEMPT_S: Final = 60.0  # longest age of a current condition, measured from the latest time in the dump
 
 
 def dumped_message(
@@ -66,7 +66,7 @@ def _why(
 
 
 def of_nodes(message: str) -> str:
-    """Return the message without the part about preemption."""
+    """Return the message for the nodes, without the part about preemption."""
     return _PREEMPTION.sub("", message).rstrip(". ")
 
 

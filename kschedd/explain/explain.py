@@ -1,11 +1,12 @@
-"""Explanation of a pod's node, or of the reason why the pod has none. Remedies are in `kschedd.causes`.
+"""Explanation why a pod has its node, or has none. Remedies are in `kschedd.causes`.
 
 `explain` evaluates every node with every plugin of the pod's profile in the present state, and returns an
 `Explanation`. A pod that has a node is evaluated as if it were not on that node. Other changes since the pod's attempt
-are not undone, so nodes may be fuller or emptier than they were then. The record of the pod's real attempt is included.
+are not undone, so nodes may have more or less free room than during the attempt. The record of the pod's real attempt
+is included.
 
-The cluster is not changed: the work is done on a fork (`explain.fork`), with its own plugins and search start, and ties
-are listed instead of broken. The owner of the state machine calls `begin` between two attempts; `finish`, the longer
+The cluster is not changed: `explain` works on a fork (`explain.fork`) with separate plugins and search start, and lists
+ties instead of breaking them. The owner of the state machine calls `begin` between two attempts; `finish`, the longer
 part, runs in any thread. `explain` calls both.
 """
 
@@ -74,19 +75,19 @@ def explain(
 
 
 def begin(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
-    """Return the parts from which the explanation is made. Raises NoProfile."""
+    """Return the inputs of an explanation: the fork and the state of the pod. Raises NoProfile."""
     if pod.scheduler_name not in machine.schedulers:
         raise NoProfile(pod.key, pod.scheduler_name, tuple(machine.schedulers))
     return fork_for(machine, pod, nominated)
 
 
 def of_past(fork: Fork, past: Past, observed: int) -> Fork:
-    """Return the parts for a past attempt, from a fork whose cluster has seen the writes up to `observed`."""
+    """Return the inputs for a past attempt, from a fork whose cluster has processed the writes up to `observed`."""
     return attrs.evolve(fork, nominated=past.nominated(fork.nominated), past=past, observed=observed)
 
 
 def no_longer_kept(record: AttemptRecord, decision: DecisionAnswer, why: str) -> Explanation:
-    """Return the explanation of an attempt whose cluster cannot be restored: its record alone."""
+    """Return the explanation of an attempt whose cluster cannot be restored: only the record of the attempt."""
     return Explanation(
         pod=record.pod,
         node=record.node or None,
@@ -121,7 +122,7 @@ def finish(
     recorded: DecisionAnswer | None = None,
     clock: Callable[[], float] | None = None,
 ) -> Explanation:
-    """Return the explanation and use up the fork."""
+    """Return the explanation. The fork cannot be used afterwards."""
     pod, was_there = fork.pod, fork.known is not None and fork.past is None
     scheduler = scheduler_on(fork)
     nodes = [one for one in fork.cluster.table.nodes if one is not None]
@@ -152,7 +153,7 @@ def finish(
 
 
 def _placed(fork: Fork) -> str:
-    """Return the node of a pod that counts as placed."""
+    """Return the node of a pod that is bound or assumed."""
     assert fork.known is not None, "a pod on a node is expected"
     if fork.pod.node_name:
         return f"is on {fork.pod.node_name}"
@@ -182,7 +183,7 @@ _WITHOUT_PODS: Final = (
 
 
 class _Explaining:
-    """An explanation in progress, on its own scheduler."""
+    """An explanation in progress, with a separate scheduler."""
 
     def __init__(self, scheduler: Scheduler, fork: Fork, clock: Callable[[], float] | None) -> None:
         self._scheduler = scheduler
@@ -213,7 +214,7 @@ class _Explaining:
         chosen, ties = self._choice(feasible, scores)
         message = outcome.message if isinstance(outcome, FitError) else ""
         if isinstance(outcome, FitError) and outcome.status.code == Code.ERROR:
-            chosen, ties = None, []  # scores out of range, which are shown as they are
+            chosen, ties = None, []  # a score is out of range, and is shown unchanged
         if failure is not None:
             message = failure.message
         enough = self._enough(verdicts)
@@ -324,7 +325,7 @@ class _Explaining:
 
     def _verdict_answers(self, verdicts: list[NodeVerdict]) -> list[VerdictAnswer]:
         names = self._table.names
-        known: dict[tuple[Status, ...], list[Rejection]] = {}  # nodes with equal rejections share their answer
+        known: dict[tuple[Status, ...], list[Rejection]] = {}  # nodes with equal rejections share one answer
         verdict_answers = []
         for verdict in verdicts:
             reasons = known.get(verdict.rejections)
@@ -348,7 +349,7 @@ class _Explaining:
                 continue
             raw, weighted = scores.raw[score.name], scores.weighted[score.name]
             if raw.min() == raw.max() and weighted.min() == weighted.max():
-                # Most plugins reject all nodes for the same reasons, which the nodes then share.
+                # Most plugins reject all nodes for the same reasons, so one copy is enough.
                 raw, weighted = raw[:1], weighted[:1]
             normalized = (weighted // max(score.weight, 1)).tolist()
             each = zip(raw.tolist(), normalized, weighted.tolist(), strict=True)

@@ -1,7 +1,7 @@
-"""CalledExtenders: the calls of extenders during an explanation's attempt, and their answers.
+"""CalledExtenders: the calls of extenders during an explanation's attempt, with the extenders' answers.
 
-An explanation's attempt calls extenders as any attempt does. Each answer is kept, so no extender is called twice. In
-verdicts and scores an extender is identified by its URL, as a plugin is by its name.
+An explanation's attempt calls extenders as any attempt does. Each answer is stored, so no extender is called twice. In
+verdicts and scores, an extender is named by its URL where a plugin is named by its name.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ class CalledExtenders:
 
     def __init__(self, extenders: Sequence[HTTPExtender], pod: Pod) -> None:
         self._extenders = [extender for extender in extenders if extender.is_interested(pod)]
-        self._answers: dict[tuple[str, str], Any] = {}  # by URL and verb: the last answer
+        self._answers: dict[tuple[str, str], Any] = {}  # last answer by URL and verb
 
     def attempt(self, work: Work[T]) -> T:
         """Run an attempt to its end.

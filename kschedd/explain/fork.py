@@ -4,11 +4,11 @@ The owner of the cluster calls `fork_for` between two attempts. `fork_for` copie
 milliseconds. `scheduler_on` and everything after it may run in another thread while the cluster continues, because the
 two share no mutable state.
 
-If the pod has a node, the fork removes it: counts and columns are as if it had never been there. Its volumes and claims
-remain bound and allocated.
+If the pod has a node, it is removed from the fork: counts and columns are as if it had never been on the node. The
+pod's volumes and claims remain bound and allocated.
 
-Plugins are created anew for the fork, from the same arguments. The state that in-tree plugins assumed for pods being
-bound is forked. State inside an out-of-tree plugin is not carried over.
+Plugins of the fork are new instances with the same arguments. The state that in-tree plugins assumed for pods being
+bound is forked. State inside an out-of-tree plugin is not copied.
 """
 
 import attrs
@@ -32,9 +32,9 @@ from kschedd.scheduling.profiles.profile import build_profile
 
 @attrs.frozen(eq=False)
 class Fork:
-    """`known` is the pod as counted on its node, if any.
+    """`known` is the pod as it is counted on its node, if any.
 
-    `permit_plugins` are the plugins that the pod waits for at Permit.
+    `permit_plugins` are the plugins at which the pod waits in Permit.
     """
 
     pod: Pod
@@ -57,7 +57,10 @@ def without_node(pod: Pod) -> Pod:
 
 
 def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork:
-    """Return a fork for a pod whose profile exists. The owner of the state machine calls it between two attempts."""
+    """Return a fork for a pod whose profile exists.
+
+    The owner of the state machine calls this function between two attempts.
+    """
     judged = without_node(pod)
     cluster = machine.cluster.fork()
     handle = machine.handle.fork(cluster)
@@ -65,7 +68,7 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
     promised = {node: tuple(pods) for node, pods in nominated.items()}
     handle.nominated_pods = lambda node_name: promised.get(node_name, ())
     handle.evicting = lambda uid: evicting and uid == pod.uid
-    # Plugins that look up the stored pod of this name get the evaluated pod instead, stored or not.
+    # Plugins that look up a pod by this key get the evaluated pod, even if another version of it is stored.
     handle.current_pod = lambda key: judged if key == judged.key or real is None else real(key)
     known = cluster.pod(pod.uid) if pod.uid else None
     start = machine.schedulers[pod.scheduler_name].start.index
@@ -77,7 +80,7 @@ def fork_for(machine: SchedulingMachine, pod: Pod, nominated: Nominated) -> Fork
 def scheduler_on(fork: Fork) -> Scheduler:
     """Return the scheduler of the pod's profile on the fork, with the pod removed from its node.
 
-    The owner of the fork calls it once.
+    The owner of the fork calls this function once.
     """
     counts = fork.cluster.counts
     assert isinstance(counts, ForkedCounts), "a fork's counts are expected"

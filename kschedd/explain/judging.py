@@ -1,7 +1,7 @@
 """The verdict of every filter on every node, not only of the first filter that rejects it.
 
 The scheduler stops at the first rejection of a node. An explanation needs all rejections, to list every requirement
-that the pod does not meet. Plugins are called without any cache. A plugin that raises has the status Error, as in an
+that the pod does not meet. Plugins are called without a cache. The status of a plugin that raises is Error, as in an
 attempt.
 
 Nodes with nominated pods are evaluated as upstream does: first with the nominated pods, then, if the pod fits, without.
@@ -27,14 +27,14 @@ Tick = Callable[[str, str], None]
 
 @attrs.define(eq=False)
 class NodeVerdict:
-    """All rejections of one node in the profile's order; empty if the pod fits.
+    """All rejections of one node in the profile's order; empty if the pod fits on the node.
 
     Nodes with equal rejections share the object.
     """
 
     row: int
     rejections: tuple[Status, ...] = ()
-    nominated: tuple[Pod, ...] = ()  # nominated pods that were counted, if the node is rejected because of them
+    nominated: tuple[Pod, ...] = ()  # the counted nominated pods, if the node is rejected because of them
 
 
 def judge(
@@ -83,7 +83,7 @@ def any_passes(filters: Filters, state: CycleState, pod: Pod, rows: Rows) -> boo
 
 
 def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status, ...]]:
-    """Return the statuses of each row; equal rows share one object."""
+    """Return the statuses of each row; rows with equal statuses share one object."""
     known: dict[tuple[int, ...], tuple[Status, ...]] = {}
     for statuses in zip(*columns, strict=True):
         key = tuple(map(id, statuses))
@@ -105,7 +105,7 @@ def _call_filter(
             return None
         words: dict[int, Status | None] = {0: None}
         listed = codes.tolist()
-        # Not np.unique, whose first call loads numpy.ma: 15 ms.
+        # np.unique is not used: its first call loads numpy.ma, which takes 15 ms.
         for code in sorted(set(listed)):
             if code:
                 words[code] = filter_.vector.code_status(state, pod, code).by(filter_.name)

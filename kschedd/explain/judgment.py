@@ -31,7 +31,7 @@ _UNTIMED: Final[Tick] = lambda point, plugin: None  # noqa: E731
 
 
 class Judgment:
-    """See the module. A judgment uses up the fork; `scheduler` works on the fork."""
+    """See the module. The fork cannot be used for another judgment; `scheduler` works on the fork."""
 
     def __init__(self, fork: Fork, scheduler: Scheduler | None = None, tick: Tick = _UNTIMED) -> None:
         self._fork = fork
@@ -48,7 +48,7 @@ class Judgment:
 
     @property
     def counts(self) -> PodCounts:
-        """The counts of the fork's pods; the filters may have requested some already."""
+        """The counts of the fork's pods; the filters may have computed some of them already."""
         return self._scheduler.cluster.counts
 
     # -- the attempt ----------------------------------------------------------------------------------------------
@@ -59,7 +59,7 @@ class Judgment:
 
     @cached_property
     def outcome(self) -> ScheduleResult | FitError:
-        """The result of an attempt that looks at every node."""
+        """The result of an attempt that evaluates every node."""
         return self.extenders.attempt(self._scheduler.attempt(self._pod, self._nominated, every_node=True))
 
     @property
@@ -82,7 +82,7 @@ class Judgment:
 
     @cached_property
     def gated(self) -> Status | None:
-        """The status of the PreEnqueue plugin that keeps the pod out of the queue; None if none does."""
+        """The status of the PreEnqueue plugin that gates the pod; None if no plugin does."""
         for plugin in self._profile.at(PRE_ENQUEUE):
             try:
                 status: Status | None = plugin.pre_enqueue(self._pod)
@@ -126,7 +126,10 @@ class Judgment:
 
     @cached_property
     def alike(self) -> Sequence[tuple[Reasons, Sequence[str]]]:
-        """The nodes grouped by equal rejections. The first plugin of a group is the plugin that the scheduler names."""
+        """The nodes grouped by equal rejections.
+
+        The first plugin of a group is the one that the scheduler's message names.
+        """
         groups: dict[tuple[Status, ...], list[str]] = {}
         names = self._table.names
         last: tuple[Status, ...] | None = None
@@ -141,7 +144,7 @@ class Judgment:
     @cached_property
     def fits(self) -> bool:
         """Return whether the pod would get a node."""
-        if self._scheduler.extenders:  # the last extender may reject the last node
+        if self._scheduler.extenders:  # the last extender may reject the last feasible node
             return not self.message
         if "verdicts" in vars(self):
             return any(not verdict.rejections for verdict in self.verdicts)

@@ -1,8 +1,8 @@
-"""Restoration of the cluster as an earlier attempt saw it, by undoing the later writes in a fork.
+"""Restoration of the cluster as an earlier attempt saw it: a fork undoes the later writes.
 
-Only attempt records are stored for this purpose. Each record has the pod and the store version that the scheduler had
-processed. The store's log has the later writes, as far back as the log reaches. Pods that were assumed at that time and
-bound by a later write are found in the records of earlier attempts.
+For this purpose only attempt records are stored. Each record contains the pod and the store version that the scheduler
+had processed. The store's log contains the later writes, as far back as the log reaches. Pods that were assumed at that
+time and bound by a later write are found in the records of earlier attempts.
 
 The owner of records and log creates a `Past`; `rewind` works on a fork, in any thread. The configuration of that time,
 the visiting order of nodes and the state of out-of-tree plugins are not restored.
@@ -23,7 +23,7 @@ from kschedd.store.objects.log import WatchEvent
 class Past:
     """`before`: the records up to the attempt, oldest first.
 
-    `since` are the writes after the version that the attempt had processed.
+    `since` contains the writes after the version that the attempt had processed.
     """
 
     record: AttemptRecord
@@ -31,7 +31,7 @@ class Past:
     since: Sequence[WatchEvent]
 
     def rewind(self, cluster: SchedulerCache, observed: int) -> None:
-        """Undo in a fork whose cache has seen the writes up to `observed`."""
+        """Undo the later writes in a fork whose cache has processed the writes up to `observed`."""
         undone = [event for event in self.since if event.version <= observed]
         placed = _placed(self.before)
         for assumed in cluster.assumed_pods():
@@ -66,7 +66,7 @@ class Past:
 
 
 def _placed(records: Iterable[AttemptRecord]) -> dict[str, tuple[Pod, str]]:
-    """Return the node found for each pod by UID, except for failed bindings."""
+    """Return the node found for each pod, by UID, without pods whose binding failed."""
     found: dict[str, tuple[Pod, str]] = {}
     for record in records:
         if record.of_binding:

@@ -27,7 +27,7 @@ from kschedd.scheduling.verdicts import Diagnosis
 
 @attrs.frozen(eq=False)
 class GroupFork:
-    """A fork of the cluster for a group, to be used up by `explain_group`."""
+    """A fork of the cluster for one call of `explain_group`."""
 
     key: str
     cluster: SchedulerCache
@@ -40,7 +40,7 @@ class GroupFork:
 def begin_group(machine: SchedulingMachine, nominator: Nominator, key: str) -> GroupFork | None:
     """Return a fork for the group; None if neither the group nor a pod of the group exists.
 
-    The owner of the machine calls it between two attempts.
+    The owner of the machine calls this function between two attempts.
     """
     if machine.groups.object(key) is None and not machine.groups.pods(key):
         return None
@@ -67,7 +67,7 @@ def explain_group(fork: GroupFork) -> GroupExplanation:
 
 
 class _Explaining:
-    """An explanation in progress, on its own state machine."""
+    """An explanation in progress, with a separate state machine."""
 
     def __init__(self, machine: SchedulingMachine, nominator: Nominator, key: str) -> None:
         self._machine, self._nominator, self._key = machine, nominator, key

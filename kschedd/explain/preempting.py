@@ -1,4 +1,4 @@
-"""The victims of a preemption, and the criterion that chose them: the candidates, compared with each other.
+"""The victims of a preemption, and the criterion that chose them, with a comparison of the candidates.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption).
 """
@@ -12,7 +12,9 @@ from kschedd.framework.postfilter import Preemption as Details
 from kschedd.scheduling.preemption.dry_run import earliest_start
 
 _SHOWN: Final = 20  # candidates
-_LIFT: Final = 1 << 31  # makes every priority positive, as upstream does: more victims never weigh less than fewer
+_LIFT: Final = (
+    1 << 31
+)  # added to make every priority positive, as upstream does, so a further victim never lowers the sum
 
 _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
     ("fewest violated disruption budgets", lambda candidate: candidate.pdb_violations),
@@ -26,7 +28,7 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 def preemption_answer(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
     """Return the description of a preemption on this node.
 
-    Return None for an out-of-tree plugin, which gives no reasons.
+    Return None for an out-of-tree plugin, because it provides no reasons.
     """
     candidates: Sequence[Candidate] = () if details is None else details.candidates
     valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]

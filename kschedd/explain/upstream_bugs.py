@@ -1,6 +1,6 @@
-"""Bugs of kube-scheduler that kschedd repeats: `explain` names these bugs for a pod that they affect.
+"""Bugs of kube-scheduler that kschedd reproduces: `explain` names them for each affected pod.
 
-Sources: the issues named, and the modules that follow upstream there (InterPodAffinity, the allocator, quantities).
+Sources: the named issues, and the modules that reproduce the bugs (InterPodAffinity, the allocator, quantities).
 """
 
 from collections.abc import Collection, Iterator
@@ -76,7 +76,7 @@ def _alternatives(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
 
 
 def _open_claims(pod: Pod, cluster: SchedulerCache) -> bool:
-    """Return whether devices have to be allocated to claims of the pod."""
+    """Return whether claims of the pod still need an allocation of devices."""
     if not pod.pod_spec.resource_claims:
         return False
     try:
@@ -151,6 +151,6 @@ def _overflows(pod: Pod) -> Iterator[str]:
     stated += [(spec.get("resources") or {}).get("requests") or {}, spec.get("overhead") or {}]
     for name, counted in sorted(pod.pod_spec.requests.items()):
         unit = 10**6 if name == "cpu" else 10**9
-        # A sum that fits is not reported: it exceeds the sum of its parts only by rounding.
+        # A sum within int64 is not reported: only rounding makes the counted amount larger.
         if sum(nanos(part[name]) for part in stated if name in part) > MAX_INT64 * unit and counted < MAX_INT64:
             yield f"its {name} requests do not fit 64 bits and count as {amount(name, counted)}, as in kube-scheduler"

@@ -1,12 +1,12 @@
-"""Known gaps in kube-scheduler's wake-ups, to distinguish them from bugs of kschedd.
+"""Known gaps in kube-scheduler's wake-ups, which are not bugs of kschedd.
 
-kschedd reacts to events exactly as kube-scheduler does, so the auditor finds kube-scheduler's gaps as well. Each gap is
+kschedd reacts to events exactly as kube-scheduler does, so the auditor also finds kube-scheduler's gaps. Each gap is
 an event that may make a pod fit although the plugin that rejected the pod does not react to it. The pod then waits for
 another event or for the timeout. A missed wake-up that no gap explains is a bug of kschedd. Newer releases close some
 of the gaps.
 
 Rules: affinity_wakes_more, any_anti_affinity_wakes, namespace_selector_kept.
-Sources: the issues named; the hints of the plugins as of Kubernetes v1.34 to v1.37 (isSchedulableAfter…).
+Sources: the named issues; the hints of the plugins as of Kubernetes v1.34 to v1.37 (isSchedulableAfter…).
 """
 
 from collections.abc import Callable, Iterable
@@ -60,7 +60,7 @@ class MissedEvent:
 
     @property
     def suits_itself(self) -> bool:
-        """Return whether the pod matches its own affinity, and so may be the first of its kind."""
+        """Return whether the pod matches its own affinity, and may therefore be the first pod of its kind."""
         return self.all_match(self.pod.signature.required_affinity, self.pod)
 
     def pods_on(self, node: Node) -> list[Pod]:
@@ -76,7 +76,7 @@ def _hostile_pod_went(change: MissedEvent) -> bool:
 
 
 def _avoided_by_one_term(change: MissedEvent) -> bool:
-    """Return whether a pod of one of several anti-affinity terms went or changed; the hint requires all terms."""
+    """Return whether a pod that matched one of several anti-affinity terms went or changed; the hint requires all."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.rules.any_anti_affinity_wakes:
         return False
     if change.old is None:
@@ -87,7 +87,7 @@ def _avoided_by_one_term(change: MissedEvent) -> bool:
 
 
 def _friend_went(change: MissedEvent) -> bool:
-    """Return whether the last pod of the required affinity is gone, so that this pod may be the first of its kind."""
+    """Return whether the last pod of the required affinity is gone, so that this pod may be the first one."""
     if change.event.resource is not EventResource.ASSIGNED_POD or change.old is None:
         return False
     near = change.pod.signature.required_affinity
@@ -96,7 +96,7 @@ def _friend_went(change: MissedEvent) -> bool:
 
 
 def _selected_by_namespace(change: MissedEvent) -> bool:
-    """Return whether a pod came or went in a namespace that only a namespaceSelector selects; the hint ignores it."""
+    """Return whether a pod was added to or deleted from a namespace that only a namespaceSelector selects."""
     if change.event.resource is not EventResource.ASSIGNED_POD:
         return False
     signature = change.pod.signature
@@ -108,17 +108,17 @@ def _selected_by_namespace(change: MissedEvent) -> bool:
 
 
 def _own_labels_changed(change: MissedEvent) -> bool:
-    """Others' anti-affinity no longer speaks of it, or its own affinity now speaks of it."""
+    """Return whether others' anti-affinity no longer matches the pod's labels, or whether its own affinity now does."""
     own = isinstance(change.new, Pod) and change.new.uid == change.pod.uid and not change.rules.affinity_wakes_more
     return own and change.old is not None and change.old.labels != change.new.labels
 
 
 def _node_left_a_domain(change: MissedEvent) -> bool:
-    """Return whether a node went or lost its label, and with it pods that mattered to this pod's terms."""
+    """Return whether a node was deleted or lost its label, and with it pods that match this pod's terms."""
     if not isinstance(change.old, Node):
         return False
     if change.new is None:
-        return True  # the pods in that topology domain are no longer known
+        return True  # the pods of that topology domain are no longer known
     keys = {term.topology_key for term in change.pod.signature.required_affinity if change.suits_itself}
     for other in change.pods_on(change.old):
         if change.kept_away_by(other):
@@ -127,7 +127,7 @@ def _node_left_a_domain(change: MissedEvent) -> bool:
 
 
 def _node_came(change: MissedEvent) -> bool:
-    """Return whether a new node is outside all domains that reject the pod; the hint checks its own terms only."""
+    """Return whether a new node is outside all domains that reject the pod; the hint checks only own terms."""
     if not _is(change, EventResource.NODE, ActionType.ADD):
         return False
     signature = change.pod.signature
@@ -136,14 +136,14 @@ def _node_came(change: MissedEvent) -> bool:
 
 
 def _pod_began_to_terminate(change: MissedEvent) -> bool:
-    """Return whether a pod began to terminate: it no longer counts for spreading, but only its end is an event."""
+    """Return whether a pod began to terminate: it no longer counts for spreading, but only its deletion is an event."""
     if not isinstance(change.new, Pod) or change.old is None or change.new.namespace != change.pod.namespace:
         return False
     return bool(change.new.deletion_timestamp) and not change.old.deletion_timestamp
 
 
 def _node_left_the_count(change: MissedEvent) -> bool:
-    """Labels that the pod selects nodes by changed: the node counts, or no longer counts, for spreading."""
+    """Return whether a node began or ceased to count for spreading, because labels changed that the pod selects."""
     if not isinstance(change.old, Node) or not isinstance(change.new, Node):
         return False
     spec = change.pod.pod_spec

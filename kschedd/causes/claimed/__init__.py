@@ -1,1 +1,1 @@
-"""Causes in what a pod claims: volumes and devices."""
+"""Causes in the volumes and devices that a pod claims."""

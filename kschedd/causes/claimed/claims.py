@@ -1,8 +1,8 @@
-"""The claims of a pod as its workload writes them, and options that change what a claim asks for.
+"""The claims of a pod as its workload defines them, and options that change what a claim requests.
 
-A claim is an object of its own, or is made from a StatefulSet's template, or from an ephemeral volume of the pod. Its
-spec cannot be changed: an object is replaced, and so is a StatefulSet, whose claim templates cannot be changed either.
-Only claims without a volume are ever replaced, since the others hold data.
+A claim is a separate object, or is created from a StatefulSet's template or from an ephemeral volume of the pod. The
+spec of a claim cannot be changed, nor the claim templates of a StatefulSet: these objects are deleted and created
+again. A claim is replaced only while it has no volume, because the volume may hold data.
 """
 
 import copy
@@ -27,7 +27,7 @@ CLAIM: Final = "PersistentVolumeClaim"
 
 
 class Home(Enum):
-    """Where a claim is written."""
+    """The place where a claim is defined."""
 
     OBJECT = "object"
     STATEFUL_SET = "StatefulSet"
@@ -36,7 +36,10 @@ class Home(Enum):
 
 @attrs.frozen(eq=False)
 class ClaimUse:
-    """A claim that the pod uses. `claim` None: there is none; `volume`: of the pod's spec, or the claim template."""
+    """A claim that the pod uses.
+
+    `claim` is None if it does not exist; `volume` names the volume of the pod's spec, or the claim template.
+    """
 
     name: str
     volume: str
@@ -48,7 +51,7 @@ class ClaimUse:
 
     @property
     def written(self) -> str:
-        """The claim, or the template that it is made from: the object to change."""
+        """The object to change: the claim, or the template from which it is created."""
         if self.home is Home.OBJECT:
             return str(self)
         return f"{'claim template' if self.home is Home.STATEFUL_SET else 'ephemeral volume'} {self.volume}"
@@ -76,7 +79,7 @@ def claims_of(case: Case) -> list[ClaimUse]:
 
 
 def provisioning_classes(store: ClusterReader) -> list[Object]:
-    """Return the classes with a provisioner, the default one first."""
+    """Return the StorageClasses with a provisioner, the default class first."""
     classes = [each for each in store.list("StorageClass") if each.raw.get("provisioner") not in (None, NO_PROVISIONER)]
     default = default_class(store.list("StorageClass"))
     return sorted(classes, key=lambda each: (default is None or each.name != default.name, each.name))
@@ -86,7 +89,7 @@ def provisioning_classes(store: ClusterReader) -> list[Object]:
 
 
 def asking(case: Case, use: ClaimUse, summary: str, change: Callable[[Spec], None]) -> RemedyOption:
-    """Return the option that has the claim ask for something else; `change` changes its spec in place."""
+    """Return the option that lets the claim request something else; `change` edits the claim's spec in place."""
     if use.home is not Home.OBJECT:
         return changing_template(case.workload, case.store, use.volume, use.home, summary, change)
     assert use.claim is not None, "a claim is expected that can be replaced"
@@ -102,7 +105,7 @@ def changing_template(
     summary: str,
     change: Callable[[Spec], None],
 ) -> RemedyOption:
-    """Return the option that changes a template of claims in the workload."""
+    """Return the option that changes a claim template of the workload."""
     if home is Home.EPHEMERAL:
         return RemedyOption(summary, edit=spec_edit(_of_ephemeral(volume, change)))
     steps = _stateful(workload, store, volume, change)
@@ -110,7 +113,7 @@ def changing_template(
 
 
 def of_class(case: Case, use: ClaimUse, names: Sequence[str]) -> Iterator[RemedyOption]:
-    """Yield options that have the claim ask for one of these classes."""
+    """Yield one option for each of these classes: let the claim request this class."""
     for name in names:
         yield asking(case, use, f"let {use.written} request class {name}", _with_class(name))
 
@@ -141,7 +144,7 @@ def _of_ephemeral(volume: str, change: Callable[[Spec], None]) -> Callable[[Spec
 def _stateful(
     workload: ExaminedWorkload, store: ClusterReader, template: str, change: Callable[[Spec], None]
 ) -> list[RemedyStep]:
-    """Return the steps that recreate the StatefulSet around its pods, and the claims that have no volume yet."""
+    """Return the steps that replace the StatefulSet without its pods, and the claims that have no volume yet."""
     made = as_new(workload.obj.raw)
     made["spec"] = copy.deepcopy(made["spec"])
     for each in made["spec"]["volumeClaimTemplates"]:
@@ -166,12 +169,12 @@ def _unbound(workload: ExaminedWorkload, store: ClusterReader, template: str) ->
 
 
 def as_many_as_scheduled(case: Case) -> list[RemedyOption]:
-    """Return the option to have no more replicas than have a node."""
+    """Return the option to scale the workload down to the number of pods that have a node."""
     return fewer_replicas(case.workload, len(case.workload.scheduled))
 
 
 def storage_text(spec: Mapping[str, Any]) -> str:
-    """Return the amount of storage that a claim's spec requests, as it is written."""
+    """Return the amount of storage that a claim's spec requests, in the notation of the spec."""
     return str(((spec.get("resources") or {}).get("requests") or {}).get("storage", "0"))
 
 

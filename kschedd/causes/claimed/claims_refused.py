@@ -1,6 +1,6 @@
-"""Causes before a pod's claims: a controller cannot create them, since a quota or a LimitRange refuses them.
+"""Causes before a pod's claims exist: a quota or a LimitRange rejects them, so a controller cannot create them.
 
-What refuses a claim is found out by creating it in a dry run.
+The rejecting object is found by creating the claim in a dry run.
 """
 
 import re
@@ -29,7 +29,10 @@ _BOUND: Final = re.compile(r"(maximum|minimum) storage usage per PersistentVolum
 
 
 def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[FoundCause]:
-    """Yield why claims of the workload's pods were not created; nothing if all are there, or would be created."""
+    """Yield the reasons why claims of the workload's pods were not created.
+
+    Yield none if a dry run would create them.
+    """
     refused: dict[str, list[tuple[_ToCreate, str]]] = {}
     missing = list(_to_create(store, workload))
     for each in missing[:_MOST_TRIED]:
@@ -40,14 +43,14 @@ def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator
             quota = QUOTA.search(why)
             refused.setdefault(quota[1] if quota is not None else each.volume, []).append((each, why))
     for those in refused.values():
-        # Once a quota is used up, the rest is refused as well.
+        # Once a quota is used up, it rejects the remaining claims as well.
         rest = max(0, len(missing) - _MOST_TRIED) if len(those) == _MOST_TRIED else 0
         yield _finding(store, workload, *those[0], len(those) + rest)
 
 
 @attrs.frozen(eq=False)
 class _ToCreate:
-    """A claim that is to be there. `volume`: of the pod's spec, or the claim template."""
+    """A claim that the workload requires. `volume` names the volume of the pod's spec, or the claim template."""
 
     manifest: Raw
     volume: str

@@ -1,7 +1,7 @@
 """Causes in the requests of a resource claim: a missing DeviceClass, or devices that no ResourceSlice publishes.
 
-`Devices` are the published ones, and what claims hold of them. A selector that finds none is mended by the smallest
-change of one word in it that has it find some.
+`Devices` holds the published devices, and their allocation to claims. If a selector matches no device, the option
+changes the one word in it whose smallest change matches a device.
 """
 
 import copy
@@ -34,13 +34,13 @@ from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
 Raw = Mapping[str, Any]
-EXTENDED: Final = "extended"  # in the entry of a claim that stands for extended resources
+EXTENDED: Final = "extended"  # marks the entry of a claim that represents extended resources
 _STEPS: Final = 5_000  # of a search on one node
 
 
 @attrs.frozen(eq=False)
 class Devices:
-    """The published devices. `in_use`: those that claims hold."""
+    """The published devices. `in_use` holds the devices allocated to claims."""
 
     store: ClusterReader
     nodes: Mapping[str, Node]
@@ -68,7 +68,7 @@ class Devices:
         return [d for d in self.of_class(request.device_class) if _meets(d, expressions(request.selectors))]
 
     def on(self, names: Iterable[str], devices: Iterable[Device]) -> dict[str, list[Device]]:
-        """Return the devices among these that each of the nodes can use."""
+        """Return, for each of these nodes, the devices among `devices` that it can use."""
         found: dict[str, list[Device]] = {name: [] for name in names}
         for device in devices:
             own = device.reach.node_name
@@ -78,7 +78,7 @@ class Devices:
         return found
 
     def possible(self, claims: Iterable[Object], nodes: Iterable[str]) -> set[str]:
-        """Return the nodes among these where all claims could be allocated if no device was in use."""
+        """Return the nodes among these on which all claims could be allocated if no device was in use."""
         wanted = tuple(read_claim(claim) for claim in claims)
         allocator = Allocator(
             wanted,
@@ -122,9 +122,9 @@ def _meets(device: Device, wanted: Sequence[str]) -> bool:
 def request_at_fault(
     case: Case, devices: Devices, entry: Raw, claim: Object, request: DeviceRequest
 ) -> FoundCause | None:
-    """Return why no published device would ever serve the request; None if one would."""
+    """Return the reason why no published device can ever satisfy the request; None if a device can."""
     unknown = [sub for sub in request.subrequests if case.store.find("DeviceClass", "", sub.device_class) is None]
-    if unknown:  # of one alternative: the scheduler does not go on to the next
+    if unknown:  # even if only one alternative has no class, the scheduler does not try the next alternative
         return _no_class(case, entry, claim, request, unknown)
     found = [_at_fault(case, devices, entry, claim, request, sub) for sub in request.subrequests]
     return None if not found or any(each is None for each in found) else found[0]
@@ -162,7 +162,7 @@ def _no_class(
     right = likely[wrong]
     objects = [named(claim), ObjectNamed("DeviceClass", "", wrong)]
     objects += [ObjectNamed("DeviceClass", "", right)] if right else []
-    # An alternative may go, as long as another one is left.
+    # An alternative may be removed if another one is left.
     gone = [sub.name for sub in unknown if not likely[sub.device_class]]
     options: list[RemedyOption] = []
     if len(gone) < len(request.subrequests):
@@ -298,7 +298,7 @@ def _tainted(
 
 
 def _by_rules(case: Case, taint: Raw) -> list[str]:
-    """Return the DeviceTaintRules that set such a taint."""
+    """Return the DeviceTaintRules that set a taint like this."""
     rules = [
         rule.name
         for rule in case.store.list("DeviceTaintRule")
@@ -343,7 +343,7 @@ def _field(request: DeviceRequest) -> str:
 
 
 def label(entry: Raw, claim: Object) -> str:
-    """Return the claim, or the template that it was made from, or the extended resource that it stands for."""
+    """Return the name of the claim, of its template, or of the extended resource that it represents."""
     if entry.get(EXTENDED):
         return f"the resource {joined(entry[EXTENDED])}"
     template = entry.get("resourceClaimTemplateName")
@@ -355,7 +355,7 @@ def _quoted(texts: Sequence[str]) -> str:
 
 
 def _parts_of(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> list[Spec]:
-    """Return the places of the request in the claim's spec."""
+    """Return the positions of the request in the claim's spec."""
     for each in spec["devices"]["requests"]:
         if each.get("name") == request.name:
             if each.get("exactly") is not None:
@@ -365,9 +365,10 @@ def _parts_of(spec: Spec, request: DeviceRequest, wanted: DeviceSubRequest) -> l
 
 
 def asking(case: Case, entry: Raw, claim: Object, summary: str, change: Callable[[Spec], None]) -> list[RemedyOption]:
-    """Return the option with another request in the claim; `change` changes its spec in place.
+    """Return the option that replaces a request of the claim; `change` edits the claim's spec in place.
 
-    Specs of claims and of templates cannot be changed. A second template does not affect pods that run with the first.
+    Specs of claims and of claim templates are immutable. Replacing a template does not affect pods that were created
+    from the previous one.
     """
     template = entry.get("resourceClaimTemplateName")
     if entry.get(EXTENDED):

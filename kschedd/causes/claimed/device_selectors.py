@@ -1,4 +1,4 @@
-"""CEL selectors that find no device: the word in them that may be meant otherwise, and what devices have instead."""
+"""CEL selectors that match no device: the word in them that may be wrong, and the values that devices have instead."""
 
 import re
 from collections import Counter
@@ -13,16 +13,19 @@ from kschedd.causes.near import likeness
 from kschedd.devices.pools.inventory import Device, typed_value
 from kschedd.devices.selection import SelectorFailure, selects
 
-#: words of an expression that may be wrong: texts, numbers, names of attributes
+#: words of an expression that may be wrong: strings, numbers, attribute names
 _WORDS: Final = re.compile(r'"([^"\\]*)"|\'([^\'\\]*)\'|(?<![\w."])(\d+)(?![\w."])|\]\s*\.\??([A-Za-z_]\w*)')
 _NEAR: Final = 0.7
-_MOST_KINDS: Final = 32  # of devices that a changed selector is tried on
+_MOST_KINDS: Final = 32  # largest number of kinds of devices on which a changed selector is tried
 _MOST_TRIED: Final = 24  # words instead of one
 
 
 @attrs.frozen
 class Mended:
-    """`text`: the selector with `now` in the place of `was`. `near`: the two are spelled nearly the same."""
+    """`text` is the selector with `was` replaced by `now`.
+
+    `near` is true if the spelling of `was` and `now` is nearly the same.
+    """
 
     text: str
     was: str
@@ -31,10 +34,10 @@ class Mended:
 
 
 def mended(text: str, devices: Sequence[Device]) -> Mended | None:
-    """Return the selector with one word changed so that it selects a device; None if no word does."""
+    """Return the selector with one word changed so that it matches a device; None if no such change is found."""
     kinds = _kinds(devices)
     found = [fix for match in _WORDS.finditer(text) for fix in _with_other_word(text, match, kinds)]
-    # A word that resembles a known one is replaced by it; otherwise the value of the attribute is replaced.
+    # A known word that resembles the wrong one is preferred to another value of the attribute.
     return max(found, key=lambda fix: (fix.near, likeness(fix.was, fix.now)), default=None)
 
 
@@ -60,7 +63,10 @@ def _selects(text: str, device: Device) -> bool:
 
 
 def _distance(was: str, word: str) -> float:
-    """0 for the same; amounts are compared by their ratio, texts by their spelling."""
+    """Return the distance of two values, 0 if they are equal.
+
+    Amounts are compared by their ratio, texts by their spelling.
+    """
     try:
         one, other = nanos(was), nanos(word)
         if one > 0 and other > 0:

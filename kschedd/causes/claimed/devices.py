@@ -1,4 +1,4 @@
-"""Causes in resource claims: what is missing, devices that no selector finds, devices elsewhere or in use."""
+"""Causes in resource claims: missing claims, selectors without a device, and devices that are elsewhere or in use."""
 
 import copy
 from collections import Counter
@@ -46,12 +46,12 @@ class _Used:
 
     @property
     def label(self) -> str:
-        """The claim, or the template that it was made from."""
+        """The claim, or the template from which it is created."""
         return label(self.entry, self.claim)
 
 
 def by_claims(case: Case) -> Case:
-    """Return the case with a claim in the place of extended resources that a DeviceClass stands behind."""
+    """Return the case with the pod's extended resources replaced by a claim, if a DeviceClass provides them."""
     handle = case.engine.machine.handle
     manager = handle.shared(DRAManager)
     requested = None
@@ -76,7 +76,7 @@ def by_claims(case: Case) -> Case:
 
 
 def no_such_device_resource(case: Case) -> FoundCause | None:
-    """Return a resource that no node offers, while a DeviceClass stands behind one with nearly the same name."""
+    """Return a resource that no node offers, if a DeviceClass provides a resource with nearly the same name."""
     handle = case.engine.machine.handle
     if not handle.rules.extended_resources:
         return None
@@ -135,7 +135,7 @@ def _used(case: Case) -> list[_Used]:
 
 
 def device_claims_at_fault(case: Case) -> Iterator[FoundCause]:
-    """Yield what is wrong with each resource claim of the pod on any node."""
+    """Yield the fault of each resource claim of the pod that no node can satisfy."""
     if not _asks(case):
         return
     for entry in _entries(case):
@@ -231,7 +231,7 @@ def _nodes_of(case: Case, used: _Used) -> set[str]:
 
 
 def devices_reach(case: Case) -> set[str]:
-    """Return the nodes with the devices of the pod's claims: allocated ones, or such as would do if none was in use."""
+    """Return the nodes with the devices of the pod's claims, either allocated or suitable if no device was in use."""
     nodes = set(case.nodes)
     if not _asks(case):
         return nodes
@@ -247,7 +247,7 @@ def devices_reach(case: Case) -> set[str]:
 
 
 def device_elsewhere(case: Case) -> FoundCause | None:
-    """Return that the pod's devices are, or would be, where it may not go; None if it may."""
+    """Return the cause that the pod's devices are on nodes where it may not run; None if some are on other nodes."""
     if not _asks(case):
         return None
     for used in _used(case):
@@ -292,7 +292,7 @@ def _allocated_elsewhere(case: Case, used: _Used) -> FoundCause:
 
 
 def _together(case: Case, open_: Sequence[_Used]) -> FoundCause:
-    """Each request finds devices, and all together find none on one node."""
+    """Return the cause that each request finds devices, but no node has devices for all requests together."""
     devices = Devices.of(case)
     constrained = [used for used in open_ if used.claim.spec.get("devices", {}).get("constraints")]
     for used in constrained:
@@ -334,7 +334,7 @@ def _without_constraints(claim: Object) -> Object:
 
 
 def devices_told(case: Case) -> str:
-    """Return the allocated claims that keep the pod to some nodes; "" if none does."""
+    """Return the allocated claims that restrict the pod to some nodes, as text; "" if there are none."""
     kept = [used for used in _used(case) if allocation(used.claim) is not None]
     parts = [
         f"{_CLAIM} {used.claim.name} is allocated on {some(_nodes_of(case, used))}"
@@ -345,7 +345,7 @@ def devices_told(case: Case) -> str:
 
 
 def own_claims(case: Case) -> list[RemedyOption]:
-    """Return the option of a claim for each pod, where the workload's pods share one."""
+    """Return the option to create a claim for each pod, if the pods of the workload share one claim."""
     mine = {pod.uid for pod in case.workload.pods}
     found = []
     for used in _used(case):
@@ -372,7 +372,7 @@ def own_claims(case: Case) -> list[RemedyOption]:
 
 
 def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return that other claims have the devices of nodes that would do otherwise; None if they do not."""
+    """Return the cause that other claims use the devices of otherwise suitable nodes; None if they do not."""
     full = sorted(name for name in among if _PLUGIN in case.rejections.get(name, {}))
     open_ = [used for used in _used(case) if allocation(used.claim) is None]
     if not full or not open_:
@@ -433,7 +433,7 @@ def _all_taken(
 
 
 def _holders(case: Case, nodes: Collection[str]) -> Counter[str]:
-    """Return the number of claims allocated to the pods on these nodes, by workload."""
+    """Return, for each workload, the number of claims allocated to its pods on these nodes."""
     found: Counter[str] = Counter()
     for claim in case.store.list(_CLAIM):
         if allocation(claim) is None:
@@ -453,7 +453,7 @@ def _holders(case: Case, nodes: Collection[str]) -> Counter[str]:
 
 
 def unscheduled_devices(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return that pods name their node by `nodeName`, so that no scheduler allocates devices for them."""
+    """Return the cause that pods set `nodeName`, so that no scheduler allocates devices for them."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:

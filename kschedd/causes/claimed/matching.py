@@ -1,6 +1,6 @@
-"""Causes in existing volumes: none of them is what a claim asks for, or the one that is still belongs to another claim.
+"""Causes in existing volumes: none satisfies the claim, or the only one that does belongs to another claim.
 
-Volumes are looked at only where no provisioner makes one, or where the claim names its volume.
+Existing volumes matter only if no provisioner creates one, or if the claim names its volume.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,12 +31,12 @@ from kschedd.storage.volumes import AVAILABLE, Volume
 
 Spec = dict[str, Any]
 _VOLUME: Final = "PersistentVolume"
-_MOST_CLASSES: Final = 2  # classes that are proposed instead
+_MOST_CLASSES: Final = 2  # largest number of other classes that are proposed
 
 
 @attrs.frozen(eq=False)
 class _Gap:
-    """What a volume lacks: `asks`, of the claim, and `has`, of the volume; `mend` has the claim ask for less."""
+    """What a volume lacks: The claim requests `asks`, the volume has `has`, and `mend` lowers the claim's request."""
 
     part: str
     asks: str
@@ -49,7 +49,7 @@ class _Gap:
 
 
 def no_volume(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """Return why no existing volume suits the claim; None if one does, or if the node decides which."""
+    """Return why no existing volume satisfies the claim; None if one does, or if this depends on the node."""
     wanted = volume_of(claim)
     volumes = [Volume.of(each) for each in case.store.list(_VOLUME)]
     if wanted:
@@ -69,7 +69,7 @@ def no_volume(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def suiting(case: Case, claim: Object) -> list[Volume]:
-    """Return the free volumes of the claim's class that have what it asks for."""
+    """Return the free volumes of the claim's class that satisfy it."""
     volumes = [Volume.of(each) for each in case.store.list(_VOLUME) if class_of(each) == class_of(claim)]
     return [each for each in volumes if _free(each, claim) and not _gaps(claim, each)]
 
@@ -81,7 +81,7 @@ def _free(volume: Volume, claim: Object) -> bool:
 
 
 def _gaps(claim: Object, volume: Volume, *, by_name: bool = False) -> list[_Gap]:
-    """Return what keeps a free volume from being bound to the claim."""
+    """Return the differences that keep a free volume from being bound to the claim."""
     spec = claim.spec
     found = []
     size = str((volume.obj.spec.get("capacity") or {}).get("storage", "0"))
@@ -147,7 +147,7 @@ def _setting(field: str, value: Any) -> Callable[[Spec], None]:
 def _mismatch(
     case: Case, use: ClaimUse, claim: Object, usable: Sequence[Volume], gaps: dict[str, list[_Gap]]
 ) -> FoundCause:
-    # The volume that lacks the least; of several, the largest.
+    # Choose the volume with the fewest differences, and among these the largest.
     nearest_one = min(usable, key=lambda each: (len(gaps[each.name]), -each.capacity, each.name))
     lacks = gaps[nearest_one.name]
     wanted = joined([gap.asks for gap in lacks])
@@ -232,7 +232,7 @@ def _all_taken(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volum
 
 
 def misbound(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """Find a claim that is Lost although its volume is there, which refers to another claim or to an earlier one."""
+    """Return the cause of a Lost claim whose volume exists but refers to another claim, or to an earlier namesake."""
     obj = case.store.find(_VOLUME, "", volume_of(claim))
     volume = None if obj is None else Volume.of(obj)
     if volume is None or volume.claim_ref is None:
@@ -254,7 +254,7 @@ def _key(claim: Object) -> tuple[str, str]:
 
 
 def _is_left(case: Case, volume: Volume) -> bool:
-    """Return whether the claim that the volume was bound to is gone."""
+    """Return whether the claim to which the volume was bound no longer exists."""
     ref = volume.claim_ref
     if ref is None or not ref.uid:
         return False
@@ -287,7 +287,7 @@ def _released(case: Case, use: ClaimUse, claim: Object, volume: Volume, *, is_ow
 
 
 def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume]) -> FoundCause:
-    """Volumes that are reserved for a claim by name: another one, or this one misspelled."""
+    """Return the cause that volumes are reserved by name for another claim, or for a misspelling of this claim."""
     by_name = {each.claim_ref.name: each for each in volumes if each.claim_ref is not None}
     likely = nearest(claim.name, by_name)
     same = by_name.get(claim.name) or (by_name[likely] if likely else volumes[0])
@@ -323,7 +323,7 @@ def _reserved(case: Case, use: ClaimUse, claim: Object, volumes: Sequence[Volume
 
 
 def of_no_class(case: Case, use: ClaimUse, claim: Object) -> FoundCause:
-    """Find a claim without a class, or of one without a provisioner, for which there is no volume."""
+    """Return the cause that no volume exists for a claim without a class, or whose class has no provisioner."""
     name = class_of(claim)
     why = (
         f"which has no provisioner, and there is no volume of class {name}"

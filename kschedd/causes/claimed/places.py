@@ -1,4 +1,4 @@
-"""Causes in where volumes are, or would be made: the nodes that reach them are not those where the pod may go."""
+"""Causes in the location of volumes: the nodes that can use them are not nodes on which the pod may run."""
 
 import copy
 from collections import Counter
@@ -28,16 +28,16 @@ _BINDING: Final = "VolumeBinding"
 _ZONE: Final = "VolumeZone"
 _ZONES: Final = (ZONE_LABEL, "failure-domain.beta.kubernetes.io/zone")
 _SHOWN: Final = 4
-#: keys by which CSI drivers name a node; their nodes have the usual label as well
+#: last part of the label keys by which CSI drivers name a node; their nodes have the hostname label as well
 _OF_DRIVERS: Final = ("/hostname", "/node", "/nodename", "/node-name")
 
 
 @attrs.frozen(eq=False)
 class _Place:
-    """Where the volume of a claim is, or would be made: `key` and `values` of the nodes' label that say it."""
+    """Where the volume of a claim is, or would be created: `key` and `values` are the node label that defines it."""
 
     use: ClaimUse
-    what: str  # `volume pv-1 of claim data`
+    what: str  # the volume as text, such as `volume pv-1 of claim data`
     objects: Sequence[ObjectNamed]
     nodes: frozenset[str]
     key: str
@@ -54,17 +54,17 @@ class _Place:
 
 
 def word(key: str) -> str:
-    """`node`, `zone`, `region`, or the last part of the key."""
+    """Return `node`, `zone`, `region`, or the last part of the key."""
     return "node" if key == HOSTNAME_LABEL or key.endswith(_OF_DRIVERS) else key.rpartition("/")[2]
 
 
 def reached(case: Case) -> set[str]:
-    """Return the nodes that can use the pod's volumes, or that volumes can be made for."""
+    """Return the nodes that can use the pod's volumes, or for which volumes can be created."""
     return set(case.nodes) - case.rejected_by(_BINDING, _ZONE)
 
 
 def volume_elsewhere(case: Case) -> FoundCause | None:
-    """Return that no node which the pod selects can use its volumes; None if one can."""
+    """Return the cause that no node which the pod selects can use its volumes; None if a node can."""
     if not case.selected or case.selected & reached(case):
         return None
     places = _places(case)
@@ -88,7 +88,7 @@ def volume_elsewhere(case: Case) -> FoundCause | None:
 
 
 def _no_volumes(case: Case) -> FoundCause:
-    """Nodes that cannot have the volumes for several reasons, none of which holds for all of them."""
+    """Return the cause that the nodes cannot have the volumes for different reasons; no reason holds for all nodes."""
     counts = Counter(
         reason
         for name in case.selected
@@ -113,7 +113,7 @@ def _all_of(places: Sequence[_Place], together: frozenset[str]) -> _Place:
 
 
 def places_told(case: Case) -> str:
-    """Return the volumes that keep the pod to some nodes, and where they are; "" if none does."""
+    """Return the volumes that restrict the pod to some nodes, and their places, as text; "" if there are none."""
     kept = [place for place in _places(case) if len(place.nodes) < len(case.nodes)]
     return joined([f"{place.what} is {place.where}" for place in kept]) if kept else ""
 
@@ -151,7 +151,7 @@ def _of_volume(case: Case, use: ClaimUse, claim: Object) -> _Place | None:
 
 
 def _key_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]]:
-    """Return the label that the volume requires of nodes, with its values; of several, the one that names a node."""
+    """Return the node label that the volume requires, with its values. Prefer a label that names a node."""
     if affinity is None or not affinity.terms:
         return "", ()
     by_key: dict[str, list[str]] = {}
@@ -164,7 +164,7 @@ def _key_of(affinity: NodeSelector | None) -> tuple[str, tuple[str, ...]]:
 
 
 def _of_class(case: Case, use: ClaimUse, claim: Object) -> _Place | None:
-    """Return the places where a volume may be created for the claim, or free ones of its class are."""
+    """Return the place where a volume may be created for the claim, or where free volumes of its class are."""
     name = class_of(claim)
     storage_class = case.store.find("StorageClass", "", name) if name else None
     if storage_class is None:
@@ -206,7 +206,7 @@ def _of_free(case: Case, use: ClaimUse, claim: Object, objects: Sequence[ObjectN
 
 
 def _nowhere(case: Case, place: _Place) -> FoundCause:
-    """No node is where the volume is."""
+    """Return the cause that no node is at the volume's place."""
     missing = word(place.key) == "node" and place.bound
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
     there = sorted({node.labels[place.key] for node in case.nodes.values() if place.key in node.labels})
@@ -236,13 +236,13 @@ def _nowhere(case: Case, place: _Place) -> FoundCause:
 
 
 def _nodes_there(case: Case, place: _Place) -> list[RemedyOption]:
-    """Return an additional node at the volume's place, like one that the pod selects."""
+    """Return the option to add a node at the volume's place, a copy of one that the pod selects."""
     if not place.key or word(place.key) == "node" or not case.selected:
         return []
     like = case.nodes[max(case.selected, key=lambda name: (case.holds(case.nodes[name]), name))]
     raw = copy.deepcopy(dict(like.raw))
     labels = raw["metadata"].setdefault("labels", {})
-    # Whatever else says where the node is follows.
+    # Adapt all labels that also define the place.
     labels.update({key: place.values[0] for key in (*labels, place.key) if word(key) == word(place.key)})
     steps = [created_node(case, raw, 0)]
     text = f"add a node like {like.name} {place.where}"
@@ -250,7 +250,7 @@ def _nodes_there(case: Case, place: _Place) -> list[RemedyOption]:
 
 
 def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
-    """Nodes that other labels of theirs place where the volume is."""
+    """Yield the nodes that another label with the same meaning puts at the volume's place."""
     for key in case.labels:
         nodes = [name for name, node in case.nodes.items() if node.labels.get(key) in place.values]
         if nodes and word(key) == word(place.key):
@@ -258,7 +258,7 @@ def _by_other_labels(case: Case, place: _Place) -> Iterator[str]:
 
 
 def _elsewhere(case: Case, place: _Place) -> FoundCause:
-    """Nodes are where the volume is, and the pod selects none of them."""
+    """Return the cause that the pod selects none of the nodes at the volume's place."""
     against = clashing(case, place.nodes)
     is_class = any(each.kind == "StorageClass" for each in place.objects[:1])
     required = joined([demanded(each, place.key) for each in against]) if against else "other nodes"
@@ -282,18 +282,18 @@ def _elsewhere(case: Case, place: _Place) -> FoundCause:
 
 
 def demanded(demand: Demand, key: str) -> str:
-    """`zone b`, or the demand as it is where it is about something else."""
+    """Return the demand as text: `zone b`, or the whole expression if it is not about the place."""
     if demand.operator == IN and (demand.key == key or word(demand.key) in ("zone", "node", "region")):
         return f"{word(demand.key)} {joined(list(demand.values), 'or')}"
     return f"`{demand}`"
 
 
 def clashing(case: Case, nodes: Collection[str]) -> list[Demand]:
-    """Return the demands of the pod that keep it from all of these nodes."""
+    """Return the pod's demands that exclude it from all of these nodes."""
     found: list[Demand] = []
     for alternative in demands(case.workload.pod_spec):
         unmet = [each for each in alternative if not any(_meets(case, each, name) for name in nodes)]
-        if not unmet:  # each is met somewhere there, and all of them nowhere
+        if not unmet:  # some node meets each demand, but no node meets all of them
             unmet = [each for each in alternative if not all(_meets(case, each, name) for name in nodes)]
         if not found or len(unmet) < len(found):
             found = unmet
@@ -305,7 +305,7 @@ def _meets(case: Case, demand: Demand, name: str) -> bool:
 
 
 def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: str) -> RemedyOption | None:
-    """Return the option to demand what these nodes have, instead of what they do not meet."""
+    """Return the option that replaces the demands in `against` by ones that these nodes meet."""
     if not against:
         return None
     edits, wanted, dropped = [], [], []
@@ -328,7 +328,7 @@ def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: 
 
 
 def _classes_instead(case: Case, place: _Place) -> list[RemedyOption]:
-    """Other classes that make volumes where the pod may go."""
+    """Return the options to use another StorageClass, which creates volumes where the pod may run."""
     assert place.use.claim is not None, "a claim that is to have a volume is there"
     own = class_of(place.use.claim)
     names = []
@@ -358,7 +358,7 @@ def _apart(case: Case, places: Sequence[_Place]) -> FoundCause:
 
 
 def _no_capacity(case: Case) -> FoundCause | None:
-    """Find a driver whose reported storage capacity is too small where the pod may run."""
+    """Return the cause that a CSI driver reports too little storage capacity where the pod may run."""
     for use in claims_of(case):
         claim = use.claim
         if claim is None or fully_bound(claim):

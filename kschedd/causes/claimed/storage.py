@@ -1,6 +1,6 @@
-"""Causes in a pod's claims themselves: missing, being deleted, lost, or without any volume that would ever be theirs.
+"""Causes in a pod's claims themselves: missing, being deleted, lost, or without any volume that could be bound to them.
 
-They keep the pod from every node, whatever else it asks for.
+These causes keep the pod from every node, regardless of its other requirements.
 """
 
 from collections import Counter
@@ -45,12 +45,12 @@ from kschedd.store.cluster_api import ClusterReader
 
 Spec = dict[str, Any]
 _VOLUME: Final = "PersistentVolume"
-_SIZE: Final = "1Gi"  # of a claim where nothing suggests another
+_SIZE: Final = "1Gi"  # storage that a new claim requests, unless other claims suggest another amount
 _MODES: Final = ("ReadWriteOnce",)
 
 
 def claims_at_fault(case: Case) -> Iterator[FoundCause]:
-    """Yield what is wrong with each claim of the pod."""
+    """Yield the fault of each claim of the pod."""
     for use in claims_of(case):
         finding = _at_fault(case, use)
         if finding is not None:
@@ -114,7 +114,7 @@ def _naming(wrong: str, right: str) -> Any:
 
 
 def _created(case: Case, use: ClaimUse, like: Object | None, others: list[Object]) -> RemedyOption:
-    """Create the claim: like its namesake, or as most claims of the namespace are."""
+    """Return the option to create the claim, modeled on a claim of this name, or on most claims of the namespace."""
     classes = [each.name for each in provisioning_classes(case.store)]
     usual = Counter(class_of(each) for each in others if class_of(each) in classes).most_common(1)
     name = usual[0][0] if usual else classes[0] if classes else ""
@@ -188,7 +188,7 @@ def _unbound(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
     if storage_class is None:
         if name and all(
             PROVISIONED_BY in each.annotations for each in volumes
-        ):  # it is no class of volumes made by hand
+        ):  # a class with a provisioner; volumes of other classes are created by hand
             return _class_missing(case, use, claim, name)
         if asks_for_no_class(claim) and not volumes:
             return _no_default(case, use, claim)
@@ -228,9 +228,9 @@ def _class_missing(case: Case, use: ClaimUse, claim: Object, name: str) -> Found
 
 
 def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
-    """Find a claim without a class in a cluster without a default class."""
+    """Return the cause that a claim has no class and the cluster has no default class."""
     if default_class(case.store.list("StorageClass")) is not None:
-        return None  # the volume controller is about to set it
+        return None  # the volume controller is about to set the class
     classes = provisioning_classes(case.store)
     options = []
     for each in classes[:2]:
@@ -261,7 +261,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Object) -> FoundCause | None:
-    """Find a provisioner that does not provision; None if it is about to, or is not required to yet."""
+    """Return the cause that the provisioner creates no volume. Return None if it is about to, or need not do it yet."""
     waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     never = delay_of(storage_class, 0) == float("inf")
     fails = storage_class.annotations.get(PROVISION_FAILS) == "true"
@@ -284,7 +284,7 @@ def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Ob
 
 
 def _failure(case: Case, claim: Object) -> str:
-    """Return the last failure that the provisioner reported for the claim; "" without one."""
+    """Return the last failure that the provisioner reported for the claim; "" if there is none."""
     events = [
         event
         for event in case.store.list("Event", claim.namespace)
@@ -298,7 +298,7 @@ def _failure(case: Case, claim: Object) -> str:
 
 
 def provisioning(case: Case) -> FoundCause | None:
-    """Return that the pod only waits until volumes are made for its claims; None if it does not."""
+    """Return the cause that the pod only waits for volumes to be created for its claims; None if it does not."""
     for use in claims_of(case):
         claim = use.claim
         if claim is None or volume_of(claim) or not claim.annotations.get(STORAGE_PROVISIONER):
@@ -321,7 +321,7 @@ def provisioning(case: Case) -> FoundCause | None:
 
 
 def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return that pods name their node by `nodeName`, so that no scheduler chooses one for their claims."""
+    """Return the cause that pods set `nodeName`, so that no scheduler chooses a node for their claims."""
     if "nodeName" not in workload.pod_spec:
         return None
     for pod in workload.pods:
@@ -338,7 +338,7 @@ def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> Foun
 
 
 def skips_scheduler(workload: ExaminedWorkload, pod: Pod, what: ObjectNamed, why: str) -> FoundCause:
-    """Return the cause that pods name their node; `why`: what they lack for it."""
+    """Return the cause that pods set `nodeName`; `why` is the effect of this on them."""
     node = str(workload.pod_spec["nodeName"])
 
     def selecting(spec: Spec) -> None:

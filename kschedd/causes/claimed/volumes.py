@@ -1,4 +1,4 @@
-"""Causes in volumes that are in use: by the one pod that may, or as many as the driver of a node can attach."""
+"""Causes in volumes that are in use: by the one pod that may use them, or as many as a node's driver can attach."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -44,7 +44,7 @@ def claim_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return that a disk which the pod names itself is used by other pods on nodes that would do."""
+    """Return the cause that a disk named in the pod's spec is used by other pods on otherwise suitable nodes."""
     ours = disks(case.pod)
     users = [
         pod
@@ -71,9 +71,9 @@ def disk_in_use(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def on_two_nodes(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the ReadWriteOnce claim that pods on several nodes use, at least one of them of the workload.
+    """Return the ReadWriteOnce claim that pods on several nodes use, at least one of them a pod of the workload.
 
-    A pod that runs all the same is not one of a real cluster: the kubelets here attach no disks.
+    A real cluster could not run such a pod; here it may run, because the simulated kubelets attach no disks.
     """
     for name in sorted({name for pod in workload.scheduled for name in claims_named(pod)}):
         namespace = workload.obj.namespace
@@ -156,7 +156,10 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
 
 
 def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
-    """Return the option of a claim like the one that others use; its volume has none of the data."""
+    """Return the option to create another claim like this one, which other pods use.
+
+    Its volume has none of the data.
+    """
     name = f"{case.workload.obj.name}-{claim.name}"
     if case.workload.wanted != 1 or case.store.find(claim.kind, claim.namespace, name) is not None:
         return []
@@ -177,7 +180,7 @@ def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
 
 
 def volume_limit(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return that nodes' CSI driver can attach no further volume, or is missing; None if neither is so."""
+    """Return the cause that the nodes' CSI driver is missing or can attach no further volume; None otherwise."""
     reasons_of = {name: case.rejections.get(name, {}).get(_LIMITS, ()) for name in among}
     full = sorted(name for name, reasons in reasons_of.items() if _TOO_MANY in reasons)
     if full:
@@ -211,7 +214,7 @@ def _at_limit(case: Case, full: Sequence[str]) -> FoundCause:
 
 
 def _drivers(case: Case) -> Counter[str]:
-    """Return the number of the pod's volumes by driver."""
+    """Return the number of the pod's volumes of each driver."""
     objects = (case.store.list(kind) for kind in ("PersistentVolumeClaim", "PersistentVolume", "StorageClass"))
     claims, volumes, classes = ({each.key: each for each in listed_} for listed_ in objects)
     found = Storage(claims, volumes, classes).attachables(case.pod, new=True)
@@ -224,7 +227,7 @@ def _limits_of(case: Case, node: str) -> Mapping[str, int]:
 
 
 def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]:
-    """VolumeAttachments for which no pod is on the node: they count as well."""
+    """Return the VolumeAttachments without a pod on the node. They count toward the driver's limit as well."""
     used = {
         (pod.node_name, volume_of(claim))
         for pod in case.store.list("Pod")

@@ -1,1 +1,1 @@
-"""Causes in what a pod demands of nodes: labels, taints, amounts, ports and other pods nearby."""
+"""Causes in the pod's requirements on nodes: labels, taints, amounts, ports and other pods nearby."""

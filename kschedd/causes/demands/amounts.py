@@ -1,4 +1,4 @@
-"""Causes in amounts: requests that no node can hold."""
+"""Causes in amounts: requests that exceed every node."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,13 +16,13 @@ from kschedd.causes.words import counted, joined, some
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
 _USUAL: Final = ("cpu", *_BYTES)
-_LEAST_SHARE: Final = 0.25  # of a request: less is no change of an amount, but another pod
+_LEAST_SHARE: Final = 0.25  # smallest share of a request that an option proposes
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
-_PLAIN_EXCESS: Final = 16  # times the largest node: more is a slip of the unit
+_PLAIN_EXCESS: Final = 16  # factor above the largest node from which the unit is probably wrong
 
 
 def amount(resource: str, number: int) -> str:
-    """Return the amount as a manifest states it."""
+    """Return the amount in the notation of a manifest."""
     if resource == "cpu":
         return format_milli(number)
     binary = resource in _BYTES or resource.startswith("hugepages-")
@@ -30,7 +30,7 @@ def amount(resource: str, number: int) -> str:
 
 
 def shown(resource: str, number: int) -> str:
-    """Return the amount for a reader: cpu in cores, bytes in Gi or Mi with one decimal."""
+    """Return the amount for display: cpu in cores, bytes in Gi or Mi with one decimal."""
     if resource == "cpu":
         return f"{number / 1_000:g}"
     if resource in _BYTES or resource.startswith("hugepages-"):
@@ -44,7 +44,7 @@ def shown(resource: str, number: int) -> str:
 
 
 def no_such_resource(case: Case) -> FoundCause | None:
-    """Find a requested resource that no node offers, or only nodes whose taint the pod does not tolerate."""
+    """Return the cause that no node, or no node that the pod tolerates, offers a requested resource."""
     for resource, number in case.pod.requests.items():
         if not number or resource in _USUAL:
             continue
@@ -103,7 +103,7 @@ def _unknown(case: Case, resource: str, number: int) -> FoundCause:
 
 
 def asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
-    """Return the maps of the spec that name the resource, with their fields."""
+    """Return the maps of the spec that name the resource, each with its field path."""
     found = [
         (holder, f"spec.resources.{which}[{resource}]")
         for which in ("requests", "limits")
@@ -122,7 +122,7 @@ def asking(spec: Mapping[str, Any], resource: str) -> list[tuple[Any, str]]:
 
 
 def larger_than_every_node(case: Case) -> FoundCause | None:
-    """Find a request that exceeds every node that the pod may use, even when the node is empty."""
+    """Return the cause that a request exceeds every node that the pod may use, even when the node is empty."""
     if not case.open or case.large_enough:
         return None
     most = {resource: case.most(case.open_names, resource) for resource in case.requested}
@@ -172,7 +172,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
 
 
 def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
-    """Return the requests that add up to the pod's request, by container; none if only one container runs."""
+    """Return each container's request as text; none if only one container runs."""
     spec = case.workload.pod_spec
     if initial or resource in ((spec.get("resources") or {}).get("requests") or {}):
         return []
@@ -186,7 +186,7 @@ def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
 
 
 def _reserved(case: Case, node: str, resource: str, requested: int) -> list[str]:
-    """Return that the machine would hold the pod if nothing of it were reserved."""
+    """Return the fact that a node would hold the pod if none of its capacity was reserved."""
     stated = (case.nodes[node].status.get("capacity") or {}).get(resource)
     whole = 0 if stated is None else read_amount(resource, str(stated))
     if whole < requested:
@@ -212,7 +212,7 @@ def _no_node_has_all(case: Case) -> FoundCause:
 
 
 def _slip(case: Case, resource: str) -> tuple[str, str] | None:
-    """Return the written amount and the one that may be meant: with a forgotten or another unit."""
+    """Return the written amount and the amount that was probably intended, with a unit added or replaced."""
     largest = int(case.there(case.open_names, resource).max(initial=0))
     for holder, _ in asking(case.workload.pod_spec, resource):
         written = str(holder[resource])
@@ -225,7 +225,7 @@ def _slip(case: Case, resource: str) -> tuple[str, str] | None:
 
 
 def _as_written(written: str, meant: str) -> str:
-    """Return the amount as the manifest states it; the API server writes 4000 as 4k."""
+    """Return the amount as the manifest states it; the API server may rewrite it, for example 4000 as 4k."""
     return meant.removesuffix("m") if written.endswith("k") else written
 
 
@@ -249,7 +249,7 @@ def read_amount(resource: str, text: str) -> int:
 
 
 def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -> list[RemedyOption]:
-    """Return requests that fit now: the unit that may be meant, else the largest amount for all replicas."""
+    """Return options with a smaller request that fits now: with the intended unit, or the most for all replicas."""
     edits: list[Callable[[Spec], None]] = []
     words = []
     for resource in resources:
@@ -277,7 +277,7 @@ def smaller(case: Case, resources: Sequence[str], least: float = _LEAST_SHARE) -
 
 
 def _containers_asking(case: Case, resource: str) -> int:
-    """Return the number of containers that need at least one whole unit of a device each."""
+    """Return the number of containers that need at least one whole device each."""
     if resource in _USUAL:
         return 0
     spec = case.workload.pod_spec
@@ -285,9 +285,9 @@ def _containers_asking(case: Case, resource: str) -> int:
 
 
 def _largest_for_all(case: Case, resource: str) -> int:
-    """Return the largest amount that every waiting or missing pod would find on a node.
+    """Return the largest request with which all pending and missing pods fit.
 
-    Each pod counts on a node of its own where there are enough nodes.
+    Assume a separate node for each pod if there are enough nodes.
     """
     waiting = max(1, len(case.workload.pending) or case.workload.wanted)
     if case.workload.kind == "DaemonSet":  # each pod is for one node
@@ -324,7 +324,7 @@ def _written(resource: str, written: str, meant: str) -> Callable[[Spec], None]:
 
 
 def by_default(case: Case, resource: str) -> list[str]:
-    """Return the LimitRange that requests the resource for containers which state none, as they all do here."""
+    """Return the LimitRange that supplies the request of the resource, if no container states one."""
     template = case.workload.pod_spec
     if asking(template, resource) or resource in (case.pod.pod_spec.raw.get("overhead") or {}):
         return []
@@ -337,10 +337,10 @@ def by_default(case: Case, resource: str) -> list[str]:
 
 
 def _lowered(resource: str, requested: int, excess: int) -> Callable[[Spec], None]:
-    """Return the edit that lowers the pod's request by the excess of what is asked.
+    """Return the edit that lowers the pod's request of the resource by `excess`.
 
-    Init containers request at most the new amount. A container that requests more than all others together is lowered
-    so that the sum fits; else all are, each by the same share. A limit that has to equal the request follows.
+    No init container requests more than the new amount. A container that requests more than all others together is
+    lowered alone. Otherwise all are lowered by the same share. A limit that must equal the request is lowered too.
     """
 
     def edit(spec: Spec) -> None:
@@ -376,7 +376,7 @@ def _lowered(resource: str, requested: int, excess: int) -> Callable[[Spec], Non
 
 
 def rounded_down(resource: str, number: int) -> int:
-    """Return the amount rounded down to what a person would write; bytes to Mi."""
+    """Return the amount rounded down to a plain number; bytes to whole Mi."""
     return number - number % (1 << 20) if resource in _BYTES and number >= 1 << 20 else number
 
 

@@ -1,4 +1,4 @@
-"""Cordons behind another cause: nodes that would take the pod now, and are cordoned."""
+"""Cordons as the actual cause: cordoned nodes that would have room for the pod now."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -11,16 +11,16 @@ from kschedd.causes.demands.tainted import CORDON, uncordoning, untolerated
 from kschedd.causes.findings import WORKAROUND, FoundCause
 from kschedd.causes.words import every, some
 
-#: causes that name nodes or domains of which a cordon takes some away
+#: causes that name nodes or domains; a cordon may have removed some of these
 _OF_DOMAINS: Final = frozenset(
     ("HostPortTaken", "MoreReplicasThanDomains", "PodAffinityDomainFull", "SpreadCountsUnusableDomain", "SpreadSkewed")
 )
 
 
 def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
-    """Return the cordon as the cause if uncordoned nodes would hold every waiting pod, else the finding.
+    """Return the cordon as the cause if uncordoned nodes would hold every pending pod, else the finding.
 
-    The options of the finding leave the workload with less than it asks for, so uncordoning comes first.
+    Uncordoning is preferred, because the options of the finding give the workload less than it requests.
     """
     idle = only_cordoned(case)
     if finding.code not in _OF_DOMAINS or not idle:
@@ -46,7 +46,7 @@ def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
 
 
 def only_cordoned(case: Case) -> list[str]:
-    """Return the nodes that nothing but their cordon keeps the pod from."""
+    """Return the nodes whose cordon is the only reason that they reject the pod."""
     found = case.rejected_by("NodeUnschedulable")
     return sorted(
         name
@@ -57,7 +57,7 @@ def only_cordoned(case: Case) -> list[str]:
 
 
 def _most(case: Case, nodes: Sequence[str], waiting: int) -> int:
-    """Return how many pods of the workload these nodes may hold, as far as the pods exclude each other."""
+    """Return the largest number of pods of the workload that these nodes may hold, given their anti-affinity."""
     pod = case.pod
     labels = case.namespaces.get(pod.namespace, {})
     counts = [

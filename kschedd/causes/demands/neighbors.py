@@ -26,12 +26,12 @@ _ANTI: Final = "node(s) didn't match pod anti-affinity rules"
 _EXISTING: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
-_WEIGHT: Final = 100  # of a preference that was a demand
+_WEIGHT: Final = 100  # weight of a preferred term that replaces a required one
 _SHOWN: Final = 6
 
 
 def apart_or_together(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Find affinity between pods that rejects nodes which would do otherwise."""
+    """Return the cause that affinity between pods rejects otherwise suitable nodes."""
     reasons = {reason for name in among for reason in case.rejections.get(name, {}).get(_PLUGIN, ())}
     for reason, look in ((_AFFINITY, _together), (_ANTI, _apart), (_EXISTING, _kept_off)):
         if reason in reasons:
@@ -58,7 +58,7 @@ def _matching(case: Case, term: PodAffinityTerm) -> list[Pod]:
 
 
 def _alike(case: Case) -> list[list[Pod]]:
-    """Return the pods on nodes in groups; those of one group have the same namespace and labels."""
+    """Return the pods on nodes, grouped by namespace and labels."""
     found: dict[int, list[Pod]] = {}
     for pods in case.engine.machine.cluster.table.pods:
         for pod in pods:
@@ -75,7 +75,7 @@ def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
 
 
 def owner_labels(case: Case, pods: Iterable[Pod]) -> list[str]:
-    """Return the workloads of these pods, sorted; each with its namespace if that is another one than the pod's."""
+    """Return the workloads of these pods, sorted. Prefix the namespace if it differs from the pod's."""
     return sorted(
         label_of(root) if root.namespace == case.pod.namespace else f"{root.namespace}/{label_of(root)}"
         for root in roots_of(case.store, pods)
@@ -150,7 +150,7 @@ def _beside(case: Case, place: int, term: PodAffinityTerm, others: Sequence[Pod]
 
 
 def _nodes_of_their_own(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
-    """Return the options with more nodes, where pods exclude each other from a node."""
+    """Return the options that add nodes, if the pods of the workload exclude each other from a node."""
     if term.topology_key != HOSTNAME_LABEL or case.workload.kind == "DaemonSet":
         return []
     return more_nodes(case, case.large_enough)
@@ -172,7 +172,9 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
     workload = ExaminedWorkload(root, ())
     word = _domain_word(term.topology_key)
     where = f"{workload.obj.namespace}/" if workload.obj.namespace != case.pod.namespace else ""
-    after = [] if workload.kind == "Pod" else _relaxed_anti_affinity(workload, place)  # a pod's cannot be changed
+    after = (
+        [] if workload.kind == "Pod" else _relaxed_anti_affinity(workload, place)
+    )  # the affinity of a pod is immutable
     relaxed = RemedyOption(
         f"have {where}{workload.label} prefer to be apart",
         CHANGE_OTHER,
@@ -194,7 +196,7 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
 
 
 def _keeping_off(case: Case) -> Iterator[tuple[Pod, int, PodAffinityTerm]]:
-    """Yield the pods on nodes with a required anti-affinity to this pod, with the place of the term, and the term."""
+    """Yield each pod on a node whose required anti-affinity excludes this pod, with the term and its position."""
     labels = case.namespaces.get(case.pod.namespace, {})
     terms = case.judgment.counts.existing_terms_matching("required-anti", case.pod.signature)
     table = case.engine.machine.cluster.table
@@ -206,7 +208,7 @@ def _keeping_off(case: Case) -> Iterator[tuple[Pod, int, PodAffinityTerm]]:
 
 
 def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
-    """Remove the labels that the other pods select, unless the workload selects its own pods by them."""
+    """Return the options to remove the labels which other pods select, unless the workload's selector needs them."""
     selector = case.workload.spec.get("selector") or {}
     needed = {*(selector.get("matchLabels") or {}), *(each["key"] for each in selector.get("matchExpressions") or ())}
     keys = {requirement.key for requirement in term.selector.requirements if requirement.key in case.pod.labels}
@@ -225,9 +227,9 @@ def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
 
 
 def _relaxed_anti_affinity(workload: ExaminedWorkload, place: int) -> list[dict[str, Any]]:
-    """Return the JSON patch that turns a requirement of another workload into a preference.
+    """Return the JSON patch that changes a required term of another workload to a preferred one.
 
-    It is empty if the template has fewer requirements: pods of an earlier template may have them still.
+    The patch is empty if the template has fewer terms than the pod, which was then created from an earlier template.
     """
     path = "/" + "/".join(workload.path) + "/affinity/podAntiAffinity"
     held = (workload.pod_spec.get("affinity") or {}).get("podAntiAffinity") or {}
@@ -281,7 +283,7 @@ def _selected_spaces(case: Case, term: PodAffinityTerm) -> str:
 
 
 def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
-    """No pod is what the term means: misspelled, in another namespace, or not there."""
+    """Return the cause that no pod matches the term: its labels are misspelled, in another namespace or missing."""
     raw = case.workload.pod_spec["affinity"]["podAffinity"][_REQUIRED][place]
     wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
     everyone = _alike(case)
@@ -373,7 +375,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
 
 
 def _without_pods(case: Case, term: PodAffinityTerm) -> list[ExaminedWorkload]:
-    """Return the workloads whose pods the term means, and that have none."""
+    """Return the workloads without pods whose pods would match the term."""
     found = [
         workload
         for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
@@ -387,7 +389,7 @@ def _without_pods(case: Case, term: PodAffinityTerm) -> list[ExaminedWorkload]:
 
 
 def _near_spaces(case: Case, term: Mapping[str, Any], spaces: Sequence[str]) -> dict[str, str] | None:
-    """Return the labels of namespaces that the term's selector may mean; None if these spaces have none like them."""
+    """Return the namespace labels that the term's selector probably means; None if no namespace has similar labels."""
     wanted = (term.get("namespaceSelector") or {}).get("matchLabels") or {}
     labels = _near(wanted, [case.namespaces.get(space, {}) for space in spaces]) if wanted else None
     if labels is None or not all(labels.items() <= case.namespaces[space].items() for space in spaces):
@@ -400,7 +402,7 @@ def _written(labels: Mapping[str, str]) -> str:
 
 
 def _near_labels(wanted: Mapping[str, str], groups: Sequence[list[Pod]]) -> tuple[dict[str, str], list[Pod]] | None:
-    """Return labels that are nearly these, and the pods that have them; `groups` are of equal labels each."""
+    """Return the labels that resemble these, and the pods that have them; the pods of each group have equal labels."""
     changed = _near(wanted, [pods[0].labels for pods in groups])
     those = [
         pod
@@ -412,7 +414,7 @@ def _near_labels(wanted: Mapping[str, str], groups: Sequence[list[Pod]]) -> tupl
 
 
 def _near(wanted: Mapping[str, str], there: Sequence[Mapping[str, str]]) -> dict[str, str] | None:
-    """Return labels that are there and are nearly these; None if there are none."""
+    """Return existing labels that resemble these; None if there are none."""
     values = values_by_key(there)
     changed: dict[str, str] = {}
     for key, value in wanted.items():
@@ -451,7 +453,7 @@ def _full_there(
 
 
 def _domain_word(key: str) -> str:
-    """`node`, `zone`, `region`, or the last part of the key."""
+    """Return `node`, `zone`, `region`, or the last part of the key."""
     return "node" if key == HOSTNAME_LABEL else key.rpartition("/")[2]
 
 

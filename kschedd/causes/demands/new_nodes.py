@@ -1,4 +1,4 @@
-"""Nodes that a remedy adds: each like one that is there, with what its drivers keep of it."""
+"""Nodes that a remedy adds: copies of existing nodes, with their drivers' objects."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -13,13 +13,13 @@ from kschedd.causes.findings import ADD_OBJECT, RemedyOption
 from kschedd.causes.steps import RemedyStep, created
 from kschedd.causes.words import counted
 
-MOST_NODES: Final = 16  # that a person would add at once
+MOST_NODES: Final = 16  # largest number of nodes that a remedy adds
 
 
 def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[RemedyOption]:
-    """Return options with nodes like the largest, as many as the pods that wait need (0: those of the workload).
+    """Return options that add copies of the largest node for all pending pods (0: the pending pods of the workload).
 
-    There is none where more are needed than a person would add at once.
+    Return no option if more than MOST_NODES nodes are needed.
     """
     like, least = nodes_needed(case, full, waiting)
     if least > MOST_NODES:
@@ -33,7 +33,7 @@ def more_nodes(case: Case, full: Collection[str], waiting: int = 0) -> list[Reme
 
 
 def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[Node, int]:
-    """Return the largest of these nodes for the pod, and how many like it hold the pods that wait."""
+    """Return the largest of these nodes for the pod, and the number of such nodes that all pending pods need."""
     names = sorted(full)
     each = rooms(case, names)
     most = int(each.max())
@@ -42,7 +42,7 @@ def nodes_needed(case: Case, full: Collection[str], waiting: int = 0) -> tuple[N
 
 
 def rooms(case: Case, names: Sequence[str], *, free: bool = False) -> Ints:
-    """Return the number of such pods that each of these nodes holds when it is empty; with `free`, as it is now."""
+    """Return the number of copies of the pod that each of these nodes holds if empty; with `free`, in its free room."""
     amounts = case.frees if free else case.there
     each = case.there(names, "pods")
     for resource, amount in case.requested.items():
@@ -55,7 +55,7 @@ def _waiting(case: Case) -> int:
 
 
 def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[RemedyStep]:
-    """Return the steps that add a node like this one, with its CSINode and ResourceSlices where the pod needs them."""
+    """Return the steps that add a copy of this node, with its CSINode, and its ResourceSlices if the pod needs them."""
     step = created_node(case, like, place)
     name, old = str(step.calls[0][1]["manifest"]["metadata"]["name"]), str(like["metadata"]["name"])
     spec = case.pod.pod_spec
@@ -69,7 +69,7 @@ def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[Remed
 
 
 def created_node(case: Case, like: Mapping[str, Any], place: int) -> RemedyStep:
-    """Return the step that adds a ready node like this one."""
+    """Return the step that adds a ready copy of this node."""
     name = _free_name(case, str(like["metadata"]["name"]), place)
     made = similar_node(like, name)
     made["status"]["conditions"] = [{"type": "Ready", "status": "True"}]

@@ -1,4 +1,4 @@
-"""Causes in host ports: pods hold one on every node that would do."""
+"""Causes in host ports: pods use the port on every otherwise suitable node."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ Spec = dict[str, Any]
 
 
 def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Find a host port that pods hold on every node which would do otherwise."""
+    """Return the cause that pods use a host port on every otherwise suitable node."""
     taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
     if not taken:
         return None
@@ -47,7 +47,7 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def _holders(case: Case, nodes: Sequence[str], port: tuple[str, str, int]) -> list[Pod]:
-    """Return the pods that hold the port on these nodes."""
+    """Return the pods that use the port on these nodes."""
     holds: dict[int, bool] = {}  # by signature
     found = []
     table = case.engine.machine.cluster.table
@@ -81,7 +81,7 @@ def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
 
 
 def _portless(port: int) -> RemedyOption:
-    """Return the last resort: clients that use the port of the node lose it."""
+    """Return the option to give up the host port, the last resort: clients can no longer use the node's port."""
     summary = f"use no host port {port} (clients reach the pods by a Service only)"
     return RemedyOption(summary, WORKAROUND, edit=spec_edit(_without_port(port)))
 
@@ -92,7 +92,7 @@ def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
 
 
 def _free_port(case: Case, nodes: Sequence[str], protocol: str, port: int) -> int:
-    """Return the next port that is free on these nodes."""
+    """Return the next higher port that is free on these nodes."""
     table = case.engine.machine.cluster.table
     there = set().union(*(table.ports.get(row, ()) for row in case.cluster.rows(nodes).tolist()))
     used = {number for _, kind, number in there if kind == protocol}
@@ -111,7 +111,7 @@ def _port_fields(case: Case, port: int) -> list[str]:
 
 
 def _holds(spec: Mapping[str, Any], each: Mapping[str, Any], port: int) -> bool:
-    """With hostNetwork a container's port is the host's, which the template need not state."""
+    """With hostNetwork, each container port is also a host port, even if the template does not set hostPort."""
     return bool((each.get("hostPort") or (spec.get("hostNetwork") and each.get("containerPort"))) == port)
 
 

@@ -1,4 +1,4 @@
-"""Causes in room: nodes that are large enough for the pod, and full."""
+"""Causes in free room: nodes that are large enough for the pod, but full."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -14,9 +14,9 @@ from kschedd.causes.findings import FoundCause
 from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import label_of, root_of, roots_of
 
-_MOST_SEARCHED: Final = 256  # nodes, those with the most room, in which a resize is looked for
-_NEARLY_ALL: Final = 0.75  # where nodes are full: another node is what people add
-#: nodes that the first plugin rejects, and no others but these
+_MOST_SEARCHED: Final = 256  # largest number of nodes, those with the most room, that are searched for a resize
+_NEARLY_ALL: Final = 0.75  # smallest share of the request that is proposed on full nodes, as adding a node is usual
+#: a reason why nodes with room are left out: the plugin that rejects them, and all plugins that may
 _KEPT_OUT: Final = {
     "cordoned": ("NodeUnschedulable", {"NodeUnschedulable", "TaintToleration"}),
     "not selected by the pod": ("NodeAffinity", {"NodeAffinity"}),
@@ -32,7 +32,7 @@ class _Lack:
 
 
 def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
-    """Nodes that are large enough, and full."""
+    """Return the cause that all nodes that are large enough for the pod are full."""
     full = [name for name in sorted(among) if "NodeResourcesFit" in case.rejections.get(name, {})]
     if not full:
         return None
@@ -85,7 +85,7 @@ def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
 
 
 def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
-    """Return a pod whose deferred resize already counts on its node; "" if that makes no difference."""
+    """Return the pod whose deferred resize already counts on its node and takes the room; "" if there is none."""
     table = case.engine.machine.cluster.table
     free = case.frees(full, resource)
     for place in np.argsort(-free, kind="stable")[:_MOST_SEARCHED].tolist():
@@ -108,7 +108,7 @@ def _allocated(status: Mapping[str, Any], resource: str) -> int:
 
 
 def _preempted(case: Case) -> str:
-    """Return the pods that preempted pods of the workload; "" if none did."""
+    """Return the pods that preempted pods of the workload; "" if there are none."""
     begin = f"{case.workload.obj.namespace}/{case.workload.obj.name}"
     by = {
         f"{label_of(root_of(case.store, each.preemptor))} (priority {each.preemptor.priority})"
@@ -121,7 +121,7 @@ def _preempted(case: Case) -> str:
 
 
 def _preempts_never(case: Case, full: Sequence[str]) -> str:
-    """Return which pods would give way if the pod's policy let it preempt; "" if it does, or none would."""
+    """Return the pods that would be preempted if the pod's policy allowed it; "" if it does, or if there are none."""
     if case.pod.pod_spec.preemption_policy != "Never":
         return ""
     table = case.engine.machine.cluster.table
@@ -143,7 +143,7 @@ def _preempts_never(case: Case, full: Sequence[str]) -> str:
 
 
 def _as_high(case: Case, full: Sequence[str]) -> list[str]:
-    """Return that the pod has a priority, and that no pod on these nodes has a lower one."""
+    """Return the fact that the pod has a priority, but no pod on these nodes has a lower one."""
     if case.pod.priority <= 0:
         return []
     table = case.engine.machine.cluster.table
@@ -170,7 +170,7 @@ def _too_many_pods(case: Case, full: Sequence[str]) -> FoundCause:
 
 
 def _holders(case: Case, lack: _Lack) -> list[str]:
-    """Return the workload that holds most of the resource on the node with the most left."""
+    """Return the workload that uses most of the resource on the node with the largest free amount."""
     by_owner: dict[str, int] = {}
     for pod in case.engine.machine.cluster.table.pods[case.engine.machine.cluster.table.row_of[lack.where]]:
         owner = pod.owner
@@ -182,7 +182,7 @@ def _holders(case: Case, lack: _Lack) -> list[str]:
 
 
 def _beyond(case: Case, resource: str, full: Sequence[str]) -> list[str]:
-    """Return the nodes whose pods request more than there is, as after a node shrank, or beside a scheduler."""
+    """Return the nodes whose pods request more than the node offers, for example because the node was made smaller."""
     found = [full[place] for place in np.flatnonzero(case.frees(full, resource) < 0).tolist()]
     if not found:
         return []

@@ -1,4 +1,4 @@
-"""Causes in what the pod demands of a node's labels: nodeSelector, required node affinity, spec.nodeName."""
+"""Causes in the pod's requirements on node labels: nodeSelector, required node affinity, spec.nodeName."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -30,20 +30,23 @@ _AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnored
 _SIGNS: Final = {GT: ">", LT: "<"}
 _ARCHITECTURES: Final = {"amd64", "arm64", "arm", "386", "ppc64le", "s390x", "riscv64"}
 _SYSTEMS: Final = {"linux", "windows"}
-#: values that are no misspellings of each other
+#: values that are never misspellings of each other
 _PLATFORMS: Final = {
     "kubernetes.io/arch": _ARCHITECTURES,
     "beta.kubernetes.io/arch": _ARCHITECTURES,
     "kubernetes.io/os": _SYSTEMS,
     "beta.kubernetes.io/os": _SYSTEMS,
 }
-_VERY_ALIKE: Final = 0.79  # a value that some nodes do have: a misspelling, not its neighbor as zone a of zone b
+_VERY_ALIKE: Final = 0.79  # similarity of a misspelling; zone-a and zone-b are less alike
 Spec = dict[str, Any]
 
 
 @attrs.frozen(eq=False, slots=False)
 class Demand:
-    """One requirement on a node. `place`: how to find it in the pod's spec; `term` None: of the nodeSelector."""
+    """One requirement on a node.
+
+    `place` is its position in the pod's spec; `term` is None for a requirement of the nodeSelector.
+    """
 
     key: str
     operator: str
@@ -82,7 +85,7 @@ class Demand:
         return f"{self.key} {_SIGNS.get(self.operator, self.operator)} {', '.join(self.values)}"
 
     def changed(self, key: str, values: Sequence[str]) -> Callable[[Spec], None]:
-        """Return the edit that replaces the key and values of a demand."""
+        """Return the edit that replaces the key and values of the requirement."""
 
         def edit(spec: Spec) -> None:
             if self.term is None:
@@ -130,7 +133,7 @@ class Demand:
 
 
 def demands(spec: Mapping[str, Any]) -> list[list[Demand]]:
-    """Return the pod's demands: alternatives, each a list of conditions on a node."""
+    """Return the pod's requirements: a list of alternatives, each a list of conditions on a node."""
     always = [Demand(key, IN, (value,)) for key, value in (spec.get("nodeSelector") or {}).items()]
     terms: Any = spec
     for field in _AFFINITY:
@@ -147,13 +150,13 @@ def _of_term(number: int, term: Mapping[str, Any]) -> Iterator[Demand]:
 
 
 def no_node_selected(case: Case) -> FoundCause | None:
-    """Why no node is what the pod demands; None if one is."""
+    """Return the cause that no node meets the pod's requirements; None if a node does."""
     if case.selected or not case.nodes:
         return None
     if case.pod.node_name:
         return _missing_node(case)
     alternatives = [(one, _unmet(case, one)) for one in demands(case.workload.pod_spec)]
-    # The alternative that comes nearest to some node is the one to mend.
+    # Examine the alternative that is nearest to being met by some node.
     wanted, unmet = min(alternatives, key=lambda pair: (len(pair[1]), _without_guess(case, pair[1]), -len(pair[0])))
     if unmet:
         return _unknown(case, unmet)
@@ -164,7 +167,7 @@ def no_node_selected(case: Case) -> FoundCause | None:
 
 
 def _of_runtime_class(case: Case) -> FoundCause | None:
-    """Return a label required by the pod's RuntimeClass, which is in the pods and not in their template."""
+    """Return the label that the pod's RuntimeClass requires; it is in the pods, but not in their template."""
     name = case.pod.pod_spec.raw.get("runtimeClassName")
     runtime = case.store.find("RuntimeClass", "", str(name)) if name else None
     required = {} if runtime is None else (runtime.raw.get("scheduling") or {}).get("nodeSelector") or {}
@@ -204,7 +207,7 @@ def _without_guess(case: Case, unmet: Sequence[Demand]) -> int:
 
 
 def _unmet(case: Case, alternative: Sequence[Demand]) -> list[Demand]:
-    """Return the demands that no node meets."""
+    """Return the requirements that no node meets."""
     return [each for each in alternative if not _met_by_some(case, each)]
 
 
@@ -337,18 +340,18 @@ def _quoted(text: str) -> str:
 
 
 def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
-    """Each demand is met by some node, and no node meets them all."""
+    """Return the cause that some node meets each requirement, but no node meets all of them."""
     met = [(each, _met(case, each)) for each in wanted]
     clashing = _smallest_clash(met)
     parts = [f"{_quoted(str(each))} ({counted(len(nodes), 'node')})" for each, nodes in clashing]
-    # Without the demand that is left out most nodes remain: that is the least change.
+    # The least change removes the requirement without which most nodes are selected.
     rest = [
         (each, set.intersection(*(nodes for other, nodes in met if other is not each)))
         for each, _ in clashing
         if len(met) > 1
     ]
     rest.sort(key=lambda pair: -len(pair[1]))
-    # An image is built for its platform, so a demand for one is not what is wrong.
+    # An image is built for one platform, so a requirement for a platform is assumed to be correct.
     removable = [(each, nodes) for each, nodes in rest if not set(each.values) & _PLATFORMS.get(each.key, set())]
     options = [option for each, nodes in removable for option in _near_value(case, each, nodes)]
     options += [_option(f"do not require {each}", [each.removed]) for each, nodes in removable if nodes]
@@ -367,7 +370,7 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
 
 
 def _near_value(case: Case, demand: Demand, nodes: Collection[str]) -> list[RemedyOption]:
-    """Return the option to demand a similar value that these nodes have."""
+    """Return the option to require a similar value that these nodes have."""
     there = {case.nodes[name].labels[demand.key] for name in nodes if demand.key in case.nodes[name].labels}
     likely = (
         nearest(demand.values[0], there, _VERY_ALIKE) if demand.operator == IN and len(demand.values) == 1 else None
@@ -402,7 +405,7 @@ def _missing_node(case: Case) -> FoundCause:
 
 
 def node_named(likely: str | None) -> list[RemedyOption]:
-    """Return the options for a spec.nodeName that names no node: the node that may be meant, or any."""
+    """Return the options for a spec.nodeName without a node: use the node that is probably meant, or any node."""
 
     def renamed(spec: Spec) -> None:
         spec["nodeName"] = likely

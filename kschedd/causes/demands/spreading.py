@@ -1,4 +1,4 @@
-"""Causes in topology spread constraints: a key that nodes lack, too few domains, a domain that takes no more pods."""
+"""Causes in topology spread constraints: nodes without the key, too few domains, or a full domain."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -21,7 +21,7 @@ _UNUSABLE: Final = ("TaintToleration", "NodeUnschedulable", "NodeAffinity")  # w
 
 
 def missing_key(case: Case) -> FoundCause | None:
-    """Find a constraint over a label that is on no node which the pod may use."""
+    """Return the cause that no node which the pod may use has a constraint's topology key."""
     for place, constraint in _hard(case.pod):
         key = constraint.topology_key
         if not case.open or any(key in case.nodes[name].labels for name in case.open):
@@ -52,7 +52,7 @@ def missing_key(case: Case) -> FoundCause | None:
 
 
 def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Find a constraint that rejects nodes which would do otherwise."""
+    """Return the cause that a constraint rejects otherwise suitable nodes."""
     turned_away = [name for name in among if _PLUGIN in case.rejections.get(name, {})]
     if not turned_away:
         return None
@@ -124,7 +124,7 @@ def _counts(case: Case, constraint: SpreadConstraint) -> dict[str, int]:
 
 
 def _selects_others(case: Case, place: int, constraint: SpreadConstraint) -> FoundCause:
-    """Return whether the constraint's selector misses the very pods that are to be spread."""
+    """Return whether the constraint's selector does not match the pods of the workload itself."""
     labels = case.pod.labels
     raw = case.workload.pod_spec["topologySpreadConstraints"][place].get("labelSelector") or {}
     wanted: Mapping[str, str] = raw.get("matchLabels") or {}
@@ -212,7 +212,7 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
 
 
 def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
-    """Return the nodes of a domain that each plugin rejects for other reasons than the spread."""
+    """Return, for each other plugin, the nodes of a domain that it rejects."""
     found: dict[str, list[str]] = {}
     for name, node in case.nodes.items():
         if node.labels.get(key) == domain:
@@ -223,7 +223,7 @@ def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
 
 
 def _taints(case: Case, key: str, lowest: Sequence[str]) -> list[str]:
-    """Return the taints that keep the pod from the nodes of these domains."""
+    """Return the taints of these domains' nodes that the pod does not tolerate."""
     names = [name for name, node in case.nodes.items() if node.labels.get(key) in lowest]
     taints = sorted({taint_text(taint) for name in names for taint in untolerated(case, name)})
     return [f"taints there: {', '.join(taints)}"] if taints else []
@@ -253,7 +253,7 @@ def _relaxed(places: Sequence[int]) -> RemedyOption:
     def edit(spec: Spec) -> None:
         for place in places:
             spec["topologySpreadConstraints"][place]["whenUnsatisfiable"] = "ScheduleAnyway"
-            spec["topologySpreadConstraints"][place].pop("minDomains", None)  # allowed with DoNotSchedule only
+            spec["topologySpreadConstraints"][place].pop("minDomains", None)  # requires DoNotSchedule
 
     return RemedyOption("spread where possible only (whenUnsatisfiable: ScheduleAnyway)", edit=spec_edit(edit))
 

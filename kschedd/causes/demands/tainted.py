@@ -1,4 +1,4 @@
-"""Causes in taints and cordons: every node that the pod selects turns it away."""
+"""Causes in taints and cordons: the pod tolerates none of the nodes that it selects."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -19,12 +19,12 @@ Spec = dict[str, Any]
 CORDON: Final = "node.kubernetes.io/unschedulable"
 _CONDITIONS: Final = "node.kubernetes.io/"
 _OF_CLOUD: Final = "node.cloudprovider.kubernetes.io/"
-#: taints with a plain purpose; a pod that needs nothing of such a node is not meant for it
+#: taints that show what a node is for; pods that do not need it are not meant for the node
 _LEAVING: Final = re.compile(
     r"maintenance|drain|upgrad|repair|decommission|quarantine|out-of-service|ToBeDeleted|DeletionCandidate|disrupt",
     re.I,
 )
-#: taints that an agent or controller removes once the node is ready for pods
+#: taints that an agent or controller removes as soon as the node is ready for pods
 _STARTUP: Final = re.compile(r"(not-?ready|uninitiali[sz]ed|unregistered|startup)$", re.I)
 _DEVICES: Final = re.compile(r"gpu|tpu|npu|fpga|accelerator|neuron|gaudi", re.I)
 _USUAL: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
@@ -34,7 +34,7 @@ _CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kub
 
 @attrs.frozen
 class _Pool:
-    """Nodes with the same taints that the pod does not tolerate. `taints` may hold the cordon."""
+    """Nodes with the same taints that the pod does not tolerate. `taints` may contain the taint of a cordon."""
 
     taints: tuple[Taint, ...]
     nodes: tuple[str, ...]
@@ -45,7 +45,7 @@ class _Pool:
 
     @property
     def broken(self) -> bool:
-        """Return whether the taints stand for a node condition, which no workload should tolerate."""
+        """Return whether the taints represent a failed node condition, which no workload should tolerate."""
         return any(_of_condition(taint) and taint.key != CORDON for taint in self.taints)
 
     @property
@@ -54,24 +54,24 @@ class _Pool:
 
     @property
     def leaving(self) -> bool:
-        """Return whether the nodes are out of use for a while, which no workload should tolerate."""
+        """Return whether the taints take the nodes out of use for a while, which no workload should tolerate."""
         return any(_LEAVING.search(f"{taint.key}={taint.value}") for taint in self.taints)
 
     @property
     def dedicated(self) -> tuple[Taint, ...]:
-        """Taints that an administrator put on the nodes."""
+        """The taints with which an administrator dedicated the nodes to a purpose."""
         return tuple(taint for taint in self.taints if not _of_condition(taint))
 
 
 def _of_condition(taint: Taint) -> bool:
-    """Return whether the taint stands for the state of the node, and not for its purpose."""
+    """Return whether the taint represents the state of the node, not its purpose."""
     return taint.key.startswith((_CONDITIONS, _OF_CLOUD)) or bool(_STARTUP.search(taint.key))
 
 
 def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
-    """Why the nodes that the pod selects turn it away; None if one of them does not.
+    """Return the cause that the pod tolerates none of the nodes that it selects; None if it tolerates one.
 
-    `among`: of these only, which have what the pod asks for.
+    `among` restricts the search to these nodes, which meet the pod's other requirements.
     """
     chosen = case.reachable if among is None else case.selected & among
     if not chosen or chosen & case.open:
@@ -85,7 +85,7 @@ def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
     cordoned = [pool for pool in usual if pool.cordoned and not pool.dedicated and not pool.broken]
     broken = [pool for pool in usual if pool.broken and not pool.dedicated]
     dedicated = [pool for pool in usual if pool.dedicated and not pool.broken and not pool.cordoned]
-    # Ordinary nodes that are out of use are what is missed first, unless the pod names the pool that it is for.
+    # Report ordinary nodes that are out of use first, unless the pod selects the pool of its nodes by name.
     if cordoned and not (narrowed and dedicated and not broken):
         return _cordoned(case, cordoned, broken, narrowed)
     if broken:
@@ -106,7 +106,7 @@ def _pools(case: Case, names: Iterable[str]) -> list[_Pool]:
 
 
 def untolerated(case: Case, name: str) -> Iterator[Taint]:
-    """Return the taints of a node that keep the pod away; the cordon of a cordoned node without its taint."""
+    """Return the taints of a node that the pod does not tolerate, with the cordon of a node that lacks its taint."""
     node, tolerations = case.nodes[name], case.pod.pod_spec.tolerations
     keys = set()
     for taint in node.taints:
@@ -119,7 +119,7 @@ def untolerated(case: Case, name: str) -> Iterator[Taint]:
 
 
 def taint_text(taint: Taint) -> str:
-    """`dedicated=gpu:NoSchedule`, as kubectl writes it."""
+    """Return the taint in kubectl's notation, such as `dedicated=gpu:NoSchedule`."""
     return f"{taint.key}{f'={taint.value}' if taint.value else ''}:{taint.effect}"
 
 
@@ -140,12 +140,12 @@ def _toleration(taint: Taint) -> dict[str, Any]:
 
 
 def meant_for(case: Case, names: Iterable[str]) -> FoundCause | None:
-    """Return a toleration that was meant for the taints of these nodes and misses them."""
+    """Return the pod's toleration that was probably intended for the taints of these nodes but does not match."""
     return near_toleration(case, _pools(case, names))
 
 
 def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
-    """Return a toleration that misses a taint by its spelling, value or effect."""
+    """Return the toleration that fails to match a taint because of its spelling, value or effect."""
     own = [each for each in case.pod.pod_spec.tolerations if each.key and not each.key.startswith(_CONDITIONS)]
     sets = {node.taints for node in case.nodes.values()} if own else ()
     there = {taint for taints in sets for taint in taints}
@@ -169,7 +169,7 @@ def near_toleration(case: Case, pools: Sequence[_Pool]) -> FoundCause | None:
 
 
 def _meant(taint: Taint, tolerations: Sequence[Toleration]) -> Toleration | None:
-    """Return the toleration that may be meant for the taint."""
+    """Return the toleration that was probably intended for the taint."""
     for each in tolerations:
         same_key = each.key == taint.key
         near_key = same_key or nearest(each.key, [taint.key]) is not None
@@ -200,9 +200,9 @@ def _replacing(pairs: Sequence[tuple[Toleration, Taint]]) -> Any:
 
 
 def _of_other_purpose(case: Case, pool: _Pool) -> bool:
-    """Return whether the nodes are plainly for pods that use their devices, and this pod neither does nor names them.
+    """Return whether the nodes are meant for pods that use their devices, and this pod neither uses nor selects them.
 
-    A pool is named by any label of the pod's selector and node affinity but those of topology and platform.
+    A pod selects a pool with any label in its selector or node affinity, except labels of topology and platform.
     """
     offered = case.cluster.resources
     if not any(taint.key in offered or _DEVICES.search(taint.key) for taint in pool.dedicated):
@@ -278,7 +278,7 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
 
 
 def uncordoning(names: Sequence[str], waiting: int = 1) -> list[RemedyOption]:
-    """Return the options that uncordon one of these nodes, as many as there are pods that wait, or all."""
+    """Return the options that uncordon one of these nodes, as many as there are pending pods, or all of them."""
     found = []
     for number in sorted({1, min(waiting, len(names)), len(names)}):
         chosen = names[:number]
@@ -308,7 +308,7 @@ def _broken(case: Case, pools: Sequence[_Pool]) -> FoundCause:
 
 
 def _next(name: str, pools: Sequence[_Pool]) -> Iterator[str]:
-    """Yield for each kind of taint what removes it, and where to look; no change of the workload helps."""
+    """Yield the action that removes each kind of taint, and where to look. No change of the workload helps."""
     taints = {taint for pool in pools for taint in pool.taints if taint.key != CORDON}
     agents = sorted(taint_text(taint) for taint in taints if not taint.key.startswith(_CONDITIONS))
     yield from (f"{text}: an agent or controller removes the taint once the node is ready for pods" for text in agents)

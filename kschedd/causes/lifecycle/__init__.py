@@ -1,1 +1,1 @@
-"""Causes in the life of a workload: pods that are refused, wait, are replaced or have left."""
+"""Causes in the life cycle of a workload's pods: rejected, waiting, being replaced, or gone."""

@@ -1,6 +1,6 @@
 """Causes before the scheduler: pods that a controller cannot create, or does not create yet.
 
-What refuses a pod is found out by creating one of the template in a dry run.
+The reason of a rejection is found by creating a pod of the template in a dry run.
 """
 
 import copy
@@ -28,7 +28,7 @@ _MOST_REFUSALS: Final = 4
 
 
 def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiError | None:
-    """Return a pod of the template as the API server would store it, or its refusal; None without a template."""
+    """Return a pod of the template as the API server would store it, or the rejection; None without a template."""
     if workload.kind not in POD_TEMPLATES:
         return None
     template: Any = workload.obj.raw
@@ -46,7 +46,7 @@ def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiE
         "metadata": meta,
         "spec": copy.deepcopy(dict(template.get("spec") or {})),
     }
-    for claim in workload.spec.get("volumeClaimTemplates") or ():  # whose names the controller makes volumes of
+    for claim in workload.spec.get("volumeClaimTemplates") or ():  # each becomes a volume of the pod
         name = claim["metadata"]["name"]
         volume = {"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{workload.obj.name}-0"}}
         raw["spec"]["volumes"] = [*(raw["spec"].get("volumes") or ()), volume]
@@ -59,9 +59,9 @@ def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiE
 
 
 def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[FoundCause], Pod | None]:
-    """Why pods are missing, one cause after the other as each is mended, and the pod that is created then.
+    """Return the causes why pods are missing, each found after the previous one is removed, and the pod created then.
 
-    No cause: none is missing, or nothing that is known here keeps them from being created."""
+    There is no cause if no pod is missing, or if a missing pod can be created as far as is known here."""
     found, made = _not_created(store, workload)
     if not found and (dumped := refused_in_dump(store, workload)) is not None:
         return [dumped], None
@@ -85,7 +85,7 @@ def _not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list
             return found, made if found else None
         cause = refused(store, mended, missing, str(made))
         if any(cause.code == other.code for other in found):
-            break  # it is not mended by what was to mend it
+            break  # the option did not remove the cause
         found.append(cause)
         first = next(iter(cause.options), None)
         if first is None or first.edit is None or first.steps:
@@ -95,7 +95,7 @@ def _not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list
 
 
 def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
-    """Pods that are missing, and that nothing keeps from being created."""
+    """Return the cause that pods are missing although nothing prevents their creation."""
     missing = workload.missing
     if not missing:
         return None
@@ -109,7 +109,7 @@ def not_created_yet(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
-    """Find a StatefulSet that creates its next pod only when the earlier ones are ready."""
+    """Return the cause that a StatefulSet creates its next pod only after the earlier ones are ready."""
     unready = [pod for pod in workload.pods if not ready(pod)]
     if not unready:
         return None
@@ -127,7 +127,7 @@ def _in_order(workload: ExaminedWorkload, missing: int) -> FoundCause | None:
 
 
 def held(workload: ExaminedWorkload) -> FoundCause | None:
-    """Find a workload that is suspended, paused or scaled to zero."""
+    """Return the cause that a workload is suspended, paused or scaled to zero."""
     spec = workload.spec
     if (
         workload.kind in ("Job", "CronJob")
@@ -166,7 +166,7 @@ def held(workload: ExaminedWorkload) -> FoundCause | None:
 
 
 def selected_nothing(workload: ExaminedWorkload) -> FoundCause | None:
-    """Find a workload that wants no pods although it is not suspended."""
+    """Return the cause that a workload wants no pods although it is not suspended."""
     field = "parallelism" if workload.kind == "Job" else "replicas"
     if workload.kind in ("Pod", "DaemonSet", "CronJob") or workload.spec.get(field) != 0:
         return None

@@ -1,4 +1,4 @@
-"""Nodes that a DaemonSet leaves out: it creates no pod where a taint or the node selector would keep the pod away."""
+"""Nodes without a pod of a DaemonSet: it creates no pod where a taint or the node selector excludes the pod."""
 
 from kschedd.api.pods import Pod
 from kschedd.causes.case import case_of
@@ -8,11 +8,11 @@ from kschedd.causes.words import some
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.simulation.engine import Engine
 
-_OF_CONDITIONS = "node.kubernetes.io/"  # the controller makes its pods tolerate these taints
+_OF_CONDITIONS = "node.kubernetes.io/"  # prefix of taints that the controller lets its pods tolerate
 
 
 def left_out(engine: Engine, workload: ExaminedWorkload) -> list[str]:
-    """Return a sentence for each reason for which nodes have no pod of the DaemonSet."""
+    """Return one sentence for each reason why nodes have no pod of the DaemonSet."""
     made = template_pod(engine.store, workload)
     if not isinstance(made, Pod) or made.scheduler_name not in engine.machine.schedulers:
         return []

@@ -1,4 +1,4 @@
-"""Causes in a PodGroup: it does not exist, has too few pods, or there is no room for as many as it needs at once."""
+"""Causes in a PodGroup: it does not exist, has too few pods, or the nodes lack room for its minimum number of pods."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ _BY = "GangScheduling"
 
 
 def member_to_examine(engine: Engine, group: Object) -> Pod | None:
-    """Return the pod that represents the group: one that fits nowhere by itself, else a pending one."""
+    """Return the pod that represents the group: one that fits on no node by itself, else a pending pod."""
     key = f"{group.namespace}/{group.name}"
     pending = [pod for pod in engine.machine.groups.waiting_for_node(key) if not pod.deleting]
     found = _cycle(engine, key)
@@ -36,7 +36,7 @@ def member_to_examine(engine: Engine, group: Object) -> Pod | None:
 
 
 def group_waits(case: Case) -> FoundCause | None:
-    """Find a PodGroup that keeps its pod out of the queue, or from a node that the pod would get by itself."""
+    """Return the cause that a PodGroup keeps its pod out of the queue, or off a node that would hold the pod alone."""
     judgment = case.judgment
     key, engine = judgment.pod_group, case.engine
     gate = judgment.gated
@@ -106,9 +106,9 @@ def _without_room(case: Case, group: Object, found: GroupExplanation) -> FoundCa
 
 
 def with_siblings(case: Case, finding: FoundCause) -> FoundCause:
-    """Return the finding with options that change the pods of the same group which ask for the same, too.
+    """Return the finding with its options extended to the pods of the group that have the same requirement.
 
-    Pods without an owner are workloads of their own, and a group is placed as a whole.
+    Pods without an owner are separate workloads, but a group is placed as a whole.
     """
     key = case.judgment.pod_group
     if not key or case.workload.kind != "Pod":
@@ -144,7 +144,10 @@ def _are(number: int) -> str:
 
 
 def _smaller(case: Case, group: Object, number: int) -> RemedyOption:
-    """Return the steps to a group that needs only this many pods; a PodGroup that cannot be changed is recreated."""
+    """Return the steps to a group with this smaller minimum.
+
+    A PodGroup that cannot be changed is deleted and created again.
+    """
     gang = "/spec/schedulingPolicy/gang/minCount"
     if case.engine.machine.handle.rules.groups_of_v1beta1:
         step = patched(group.raw, [{"op": "replace", "path": gang, "value": number}])
@@ -156,7 +159,7 @@ def _smaller(case: Case, group: Object, number: int) -> RemedyOption:
 
 
 def _cycle(engine: Engine, key: str) -> GroupExplanation | None:
-    """Return the result of the group's next cycle; None if its pods are tried one by one."""
+    """Return the result of the group's next scheduling cycle; None if its pods are tried one by one."""
     if not engine.machine.handle.rules.pod_groups:
         return None
     fork = begin_group(engine.machine, engine.driver.nominator, key)

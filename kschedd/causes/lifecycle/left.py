@@ -1,7 +1,7 @@
-"""Causes of a pod that is gone: its preemptor, the taint or eviction that ended it, or a deletion.
+"""Causes of a pod's end: its preemptor, the taint or eviction that ended it, or a deletion.
 
-A pod that is ended by the system has a DisruptionTarget condition in its last state, which the store's log keeps for a
-while; the scheduler's own log knows the preemptor.
+The last state of a pod that the system ended has a DisruptionTarget condition. The store's log contains this state for
+a while; the scheduler's own log contains the preemptor.
 """
 
 from typing import Final
@@ -19,7 +19,7 @@ from kschedd.scheduling.records import PodPreempted
 from kschedd.store.cluster_api import ClusterReader
 
 _TARGET: Final = "DisruptionTarget"
-#: the code and the words for each reason of the condition that names no other object
+#: code and text for each condition reason that names no other object
 _REASONS: Final = {
     "EvictionByEvictionAPI": ("PodEvicted", "was evicted through the API, as a drain does"),
     "TerminationByKubelet": ("PodEvicted", "was evicted by the kubelet"),
@@ -28,9 +28,9 @@ _REASONS: Final = {
 
 
 def left(store: ClusterReader, pod: Pod, preemption: PodPreempted | None, attempt: int) -> DiagnosisAnswer:
-    """Return the answer for a pod that is gone; `pod` is its last known state.
+    """Return the answer for a pod that no longer exists; `pod` is its last known state.
 
-    `attempt`: the preemptor's attempt that chose its victims; 0 if it is not known.
+    `attempt` is the preemptor's attempt that chose its victims; 0 if unknown.
     """
     found = _left(store, pod, preemption, attempt)
     return DiagnosisAnswer(

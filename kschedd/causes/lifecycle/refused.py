@@ -1,6 +1,6 @@
-"""Causes in a refusal of the API server: quota, LimitRange, Pod Security level, class, policy or webhook.
+"""Causes in a rejection by the API server: quota, LimitRange, Pod Security level, class, policy or webhook.
 
-The API server's message names each.
+The API server's message names the rejecting object.
 """
 
 import re
@@ -52,7 +52,7 @@ _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\
 
 
 def refused_in_dump(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return why the cluster that was dumped refused the pods; its dump need not have the object that is in the way."""
+    """Return why the dumped cluster rejected the pods. The dump may lack the object that rejects them."""
     why = dumped_refusal(workload.obj)
     return _refused(store, workload, "the cluster of the dump does not create its pods", why) if why else None
 
@@ -125,7 +125,7 @@ def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fou
     quota = over_quota(store, workload, rest, found, workload.missing or 1, len(workload.pods))
     if workload.missing:
         return quota
-    # Of a dump it is not known how many are missing.
+    # For a dump, the number of missing pods is unknown.
     options = [*in_place(workload), *quota.options[:1]] if workload.outdated else []
     return attrs.evolve(quota, options=options)
 
@@ -133,7 +133,7 @@ def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fou
 def over_quota(
     store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str], missing: int, fits: int
 ) -> FoundCause:
-    """`missing`: objects that are to be created; `fits`: replicas that there may be as things are."""
+    """`missing`: number of objects to create; `fits`: number of replicas that the quota allows now."""
     name, requested, used, hard = found[1], _amounts(found[2]), _amounts(found[3]), _amounts(found[4])
     parts = [
         f"{resource} {used.get(resource, '0')} of {hard[resource]} used, {requested[resource]} more requested"
@@ -143,7 +143,7 @@ def over_quota(
     quota = store.find("ResourceQuota", namespace, name)
     options: list[RemedyOption] = []
     if quota is not None:
-        # A rollout makes one pod more than are wanted, for a while.
+        # During a rollout, one more pod than wanted exists for a while.
         wanted = {resource: _sum(used.get(resource, "0"), requested[resource], missing) for resource in requested}
         operations = [
             {"op": "replace", "path": f"/spec/hard/{escaped(resource)}", "value": value}
@@ -233,9 +233,9 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
 
 
 def _shared(resource: str, bound: str, way: str) -> Callable[[Spec], None]:
-    """Return the edit that brings the requests and limits of all containers to this sum.
+    """Return the edit that brings the sum of all containers' requests and limits to this amount.
 
-    A maximum lowers all by one share, and sets the limits of containers without any; a minimum raises the first.
+    A maximum lowers all by one share, and sets limits where there are none. A minimum raises the first container.
     """
 
     def edit(spec: Spec) -> None:
@@ -296,7 +296,7 @@ def _above_ratio(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fo
 
 
 def _limit_range(store: ClusterWriter, workload: ExaminedWorkload, part: str, resource: str, bound: str) -> str:
-    """Return the LimitRange of the namespace that states this bound; "" if none does."""
+    """Return the LimitRange of the namespace that states this bound; "" if there is none."""
     ranges = store.list("LimitRange", workload.obj.namespace)
     found = [
         each.name
@@ -307,7 +307,7 @@ def _limit_range(store: ClusterWriter, workload: ExaminedWorkload, part: str, re
 
 
 def _above_default(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
-    """Find a request above the limit that a LimitRange gives to containers which state none."""
+    """Return the cause that a request exceeds the limit that a LimitRange sets for containers without one."""
     resource, bound = found.groups()
     name = _limit_range(store, workload, "default", resource, bound)
 
@@ -347,7 +347,7 @@ def _insecure(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found
 
 
 def _secured(spec: Spec, details: str) -> None:
-    """Set what the standard asks for, and take out what it forbids."""
+    """Set the fields that the Pod Security level requires, and remove those that it forbids."""
     of_pod = spec.setdefault("securityContext", {})
     if "seccompProfile" in details:
         of_pod["seccompProfile"] = {"type": "RuntimeDefault"}
@@ -437,7 +437,7 @@ def _against_runtime_class(
 
 
 def no_account(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """Find a ServiceAccount that does not exist, in a namespace whose accounts are known."""
+    """Return the cause that a ServiceAccount does not exist, in a namespace whose accounts are known."""
     wanted = workload.pod_spec.get("serviceAccountName")
     namespace = workload.obj.namespace
     if not wanted or wanted == "default" or workload.kind == "Pod":

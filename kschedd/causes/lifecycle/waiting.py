@@ -1,4 +1,4 @@
-"""Causes in the scheduler: no profile schedules the pod, it is held back, or it only has to wait."""
+"""Causes in the scheduler: no profile for the pod, a gate, or a pod that only has to wait."""
 
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ _GATES: Final = "SchedulingGates"
 
 
 def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> FoundCause | None:
-    """Find a pod whose schedulerName is no profile of this scheduler."""
+    """Return the cause that no profile of this scheduler has the pod's schedulerName."""
     profiles = sorted(engine.machine.schedulers)
     wanted = pod.scheduler_name
     if wanted in profiles:
@@ -52,7 +52,7 @@ def unknown_scheduler(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> F
 
 
 def gated(case: Case) -> FoundCause | None:
-    """Find a PreEnqueue plugin that holds the pod back, mostly for its scheduling gates."""
+    """Return the cause that a PreEnqueue plugin gates the pod, usually because of its scheduling gates."""
     by = case.judgment.gated
     if by is None:
         return None
@@ -77,7 +77,7 @@ def gated(case: Case) -> FoundCause | None:
 
 
 def nominated(case: Case) -> FoundCause | None:
-    """Preemption has made room, or is about to: the pod waits for other pods to be gone."""
+    """Return the cause that preemption makes room for the pod, which waits until other pods are gone."""
     node = case.pod.nominated_node_name
     if node and node in case.nodes:
         going = [pod for pod in case.store.pods_on(node) if pod.deleting and not pod.finished]
@@ -107,7 +107,7 @@ def _for_victims(case: Case, node: str, going: list[Pod]) -> FoundCause:
 
 
 def fits_now(case: Case) -> FoundCause | None:
-    """Find a pod that would be placed now: it waits for its attempt, or no event has woken it."""
+    """Return the cause that the pod fits now: it waits for its attempt, or no event has moved it to another queue."""
     placed = case.judgment.outcome
     if isinstance(placed, FitError):
         return None
@@ -155,7 +155,7 @@ def _asleep(case: Case, entry: QueuedPod, where: str) -> FoundCause:
 
 
 def evicted_soon(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None:
-    """Pods on nodes with a NoExecute taint that they tolerate for a time only."""
+    """Return the cause that pods are on nodes with a NoExecute taint that they tolerate only for a limited time."""
     for pod in workload.scheduled:
         row = engine.machine.cluster.table.row_of.get(pod.node_name)
         node = None if row is None else engine.machine.cluster.table.nodes[row]
@@ -214,7 +214,7 @@ def _missing_node(engine: Engine, workload: ExaminedWorkload, pod: Pod) -> Found
 
 
 def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
-    """Return that every pod has a node."""
+    """Return the answer that every pod has a node."""
     if not workload.pods:
         return FoundCause(
             "NoPods", f"{workload.label} has no pods, and requires none now", [named(workload.obj)], passing=True
@@ -237,7 +237,7 @@ def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
 
 
 def _kept_back(workload: ExaminedWorkload) -> list[str]:
-    """Return that pods keep an earlier template, because the update strategy leaves them as they are."""
+    """Return the fact that pods still have an earlier template, because the update strategy does not replace them."""
     status = workload.obj.raw.get("status") or {}
     strategy = workload.spec.get("updateStrategy") or {}
     if workload.kind == "DaemonSet":
