@@ -1,1 +1,1 @@
-"""The controllers of the embedded cluster, which are synchronous rules that read objects and return writes."""
+"""The controllers of the embedded cluster: synchronous rules that read objects and return writes."""

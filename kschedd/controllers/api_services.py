@@ -1,4 +1,4 @@
-"""Availability of APIServices that other servers serve, as kube-apiserver's aggregator reports it.
+"""The Available condition of APIServices that other servers serve, as kube-apiserver's aggregator sets it.
 
 The condition names the missing part: the Service, its port, its EndpointSlices, or ready addresses in them. If nothing
 is missing, the discovery check of the other server is reported as failed, because kschedd does not forward requests.

@@ -4,7 +4,7 @@ A controller's state consists of maps, sets, lists, timers and small objects tha
 pods, frozen classes). `copy_of` copies the containers and shares the values, which `copy.deepcopy` cannot distinguish.
 A container with only values is copied in one call: a map of 50,000 pods takes a millisecond.
 
-The ledger of object faults is empty in a copy, because its retries belong to the original's controller and cluster.
+A copy has no object faults, because the retries of faults belong to the original's controller and cluster.
 """
 
 import enum
@@ -34,7 +34,8 @@ _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 def copying(original: T) -> Generator[None, None, T]:
     """Copy a controller's state; an object to which the original refers twice is copied once.
 
-    Yields at each point where the copying may be paused. The original must not change until the copy is complete.
+    The generator yields at each point where the copying may be paused. The original must not change until the copy is
+    complete.
     """
     made: T = yield from _copying(original, {})
     return made

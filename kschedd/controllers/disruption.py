@@ -1,13 +1,13 @@
 """The disruption controller: maintains the status of PodDisruptionBudgets for evictions and preemption.
 
 A budget's pods are the pods in its namespace that match its selector. A pod is healthy if it is Ready and is neither
-being deleted nor listed in `status.disruptedPods`. An eviction lists its pod in this field; the controller removes the
-pod from the field if it is not deleted within two minutes. The required number of healthy pods is an integer, or a
+being deleted nor listed in `status.disruptedPods`. An eviction adds its pod to this field; the controller removes the
+pod from the field if the pod is not deleted within two minutes. The required number of healthy pods is an integer, or a
 percentage of the scale of the pods' controllers. DisruptionTarget conditions of pods that are not deleted within two
 minutes are set to False.
 
 This controller owns counts of each budget's pods. Every pod event updates them, so the cost of a reconcile depends only
-on the budget's number of controllers and disrupted pods. The controller also owns the deadlines of both timeouts.
+on the budget's number of controllers and disrupted pods. It also owns the deadlines of both two-minute limits.
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
 """
 
@@ -45,7 +45,7 @@ class Disruption:
         self._recheck: Timers[Key] = Timers()  # budgets with disrupted pods
         self._stale: Timers[Key] = Timers()  # pods with a DisruptionTarget condition
         self._reported: dict[Key, str] = {}  # by budget: the latest event that was written
-        # By namespace: sets of budgets already reported as covering the same pod.
+        # By namespace: sets of budgets that were already reported as covering the same pod.
         self._shared: dict[str, dict[frozenset[str], None]] = {}
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -115,7 +115,7 @@ class Disruption:
         space = self._budgets.get(pod.namespace)
         if space is None:
             return []
-        # A newly indexed budget has counted the pod's current state, which may be newer than this event.
+        # A newly indexed budget has counted the pod's current state, which may be newer than the state in this event.
         latest = view.find("Pod", pod.namespace, pod.name)
         there = latest if isinstance(latest, Pod) else None
         for name, index in space.items():

@@ -41,7 +41,7 @@ class BudgetPods:
         self.by_controller: dict[str, dict[str, None]] = {}  # controller uid: names of its pods, in order of arrival
 
     def put(self, name: str, pod: CountedPod | None) -> bool:
-        """Count a pod with its current state, or None if it does not belong to the budget (any more).
+        """Count a pod in its current state; None removes a pod that no longer belongs to the budget.
 
         Return whether the counts changed.
         """
@@ -97,7 +97,7 @@ def _expected_scale(budget: Object, index: BudgetPods, view: View) -> int:
         name = next(iter(names))
         pod = view.find("Pod", budget.namespace, name)
         if not isinstance(pod, Pod):
-            continue  # the controller's deletion event has not arrived yet
+            continue  # the event of the controller's deletion has not arrived yet
         found = scale_of_owner(pod, view)
         if found is None:
             raise ScaleError(f'found no controllers for pod "{name}"')

@@ -34,7 +34,7 @@ from kschedd.controllers.workloads.statefulsets import StatefulSets
 def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOptions | None = None) -> list[Controller]:
     """Return new controllers.
 
-    `provision_delay_s` is the provisioning time for StorageClasses without their own.
+    `provision_delay_s` is the provisioning time of StorageClasses that define none themselves.
     """
     options = options or ControllerOptions()
     return [

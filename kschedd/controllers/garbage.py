@@ -143,7 +143,7 @@ class GarbageCollector(InSteps):
         def in_foreground(dependent: Object) -> list[Write]:
             nonlocal waits
             if _has_other_owner(dependent, view):
-                return []  # the dependent stays, and loses the reference when the owner is deleted
+                return []  # the dependent is not deleted, and loses the reference when the owner is deleted
             below = view.owned_by(dependent.uid)
             # Avoid a deadlock of objects that own each other: a dependent does not block an owner if the dependent
             # itself is waiting.

@@ -1,7 +1,7 @@
-"""Built-in namespaces: a deleted one is created again, as in kube-apiserver.
+"""Built-in namespaces: a deleted one is created again, as by kube-apiserver.
 
-Only kube-node-lease can be deleted. Without this namespace no kubelet could renew its Lease, and all nodes would become
-Unknown. Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces.
+Of these, only kube-node-lease can be deleted. Without kube-node-lease no kubelet could renew its Lease, and all nodes
+would become Unknown. Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces.
 
 Owns nothing.
 """

@@ -45,7 +45,7 @@ def object_event(
 class FailedCreations:
     """Events about objects that a controller could not create.
 
-    Consecutive equal refusals are reported once, whereas upstream increments the count of an event.
+    Equal consecutive rejections are reported once, whereas upstream increments the count of an event.
 
     Source of the reason: Kubernetes v1.34, controller/controller_utils.go (FailedCreatePodReason).
     """
@@ -58,7 +58,7 @@ class FailedCreations:
     def events(self, owner: Object, error: ApiError, now: float, *messages: str) -> list[Write]:
         """Return the writes of one event for each message that was not reported yet."""
         key = (owner.kind, owner.namespace, owner.name)
-        gist = str(getattr(error, "why", error))  # without the object's name: a generated name differs at each attempt
+        gist = str(getattr(error, "why", error))  # without the object's name: a generated name differs in each attempt
         if self._reported.get(key) == gist:
             return []
         self._reported[key] = gist

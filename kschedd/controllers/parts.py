@@ -1,4 +1,4 @@
-"""Parts of the cluster that can be disabled, so that another program can take their roles."""
+"""Parts of the cluster that can be disabled, so that another program can do their work."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Literal
@@ -18,7 +18,7 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
 
     A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If kubelets
     and controller are both simulated, the taint would be removed immediately, so it is not added. If another program
-    takes one of these roles, the taint is added.
+    replaces one of them, the taint is added.
     """
     return {"TaintNodesByCondition": True} if not _WATCHES_NODES.isdisjoint(without) else {}
 

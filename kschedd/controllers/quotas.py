@@ -6,10 +6,10 @@ no longer match the scopes. The controller lists a namespace's objects once for 
 pods are not deleted in time. The cost of processing the deletion of one object does not depend on the number of
 objects.
 
-Owns the spec and the cluster version at the count of each quota: objects deleted before this version were not counted.
-It also owns the pods omitted from the count, and the times at which terminating pods stop being counted. Source:
-Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod).
-Kube-controller-manager notices a pod that is not deleted in time at the next recount, at most five minutes later.
+The controller owns, for each quota, the counted spec and the cluster version at the count: objects deleted before this
+version were not counted. It also owns the pods omitted from the count, and the times at which terminating pods stop
+being counted. Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod).
+kube-controller-manager notices a pod that is not deleted in time at its next recount, at most five minutes later.
 """
 
 import math
@@ -44,7 +44,7 @@ class _LastCount:
     uid: str
     spec: Mapping[str, Any]
     version: int  # cluster version
-    overdue: frozenset[str]  # uids of pods that counted only as objects
+    overdue: frozenset[str]  # uids of overdue pods, which counted only as objects
 
 
 class Quotas:
@@ -54,7 +54,7 @@ class Quotas:
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self._counted: dict[str, dict[str, _LastCount]] = {}  # by namespace and name
-        self._charged_until: Timers[tuple[str, str]] = Timers()  # by namespace and name of a pod
+        self._charged_until: Timers[tuple[str, str]] = Timers()  # by pod: time from which it no longer counts
 
     @property
     def next_deadline(self) -> float | None:
@@ -106,7 +106,7 @@ class Quotas:
         return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
     def _is_overdue(self, pod: Object, now: float) -> bool:
-        """Return whether a pod is terminating and overdue; set a timer if it is not overdue yet."""
+        """Return whether a pod is terminating and overdue. Set a timer if it is terminating but not overdue yet."""
         until = charged_until(pod.raw)
         if now < until < math.inf:
             self._charged_until.set((pod.namespace, pod.name), until)
@@ -141,7 +141,7 @@ class Quotas:
         return [patch_of(quota, patch, "status", exactly=True)]
 
     def _counted_anew(self, quota: Object, view: View, now: float) -> tuple[ResourceList, frozenset[str]]:
-        """Return the recounted usage, and the uids of overdue pods."""
+        """Return the usage after a recount, and the uids of overdue pods."""
         used: ResourceList = dict.fromkeys(quota.spec.get("hard") or {}, "0")
         overdue: set[str] = set()
         for obj in view.in_namespace(quota.namespace):

@@ -25,7 +25,7 @@ _Inbox = tuple[Callable[[WatchEvent], bool] | None, list[WatchEvent]]
 
 
 class Watchable(ClusterWriter, Protocol):
-    """An embedded cluster with writes that can be read without waiting."""
+    """An embedded cluster whose writes can be read without waiting."""
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor: ...
 
@@ -42,7 +42,7 @@ class ControllerState:
 class ControllerRunner:
     """Controllers attached to a store. Existing objects are first delivered to the controllers as ADDED events.
 
-    Controllers in `states` continue from their position instead. All controllers share one position in the event log.
+    Controllers in `states` instead continue from their position. All controllers share one position in the event log.
     An event is passed on to the controllers that it concerns, and only controllers with an event or a due deadline have
     a turn. A controller's deadline, and the result of its `concerns`, change only in its turns.
     """
@@ -79,7 +79,7 @@ class ControllerRunner:
 
     @property
     def next_work(self) -> float | None:
-        """Earliest deadline, or None, of all controllers except CronJobs, which always have a next deadline."""
+        """Earliest deadline of the controllers, without CronJobs, which always have one; None if there is none."""
         others = [
             at
             for controller, at in zip(self._controllers, self._deadlines, strict=True)

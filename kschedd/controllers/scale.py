@@ -33,7 +33,7 @@ class Scale:
 
 
 def scale_of_owner(pod: Pod, view: View) -> Scale | None:
-    """Return the scale of the pod's controller, or None if the pod has no controller or it does not exist.
+    """Return the scale of the pod's controller, or None if the pod has no controller or the controller does not exist.
 
     Raises ScaleError.
     """

@@ -39,9 +39,9 @@ def safe_encoded(number: int) -> str:
 
 
 def canonical_template(template: Raw) -> Raw:
-    """Return the template without fields that mean the same as absent ones, which an API server does not store.
+    """Return the template without fields whose value equals the default of an absent field; no API server stores them.
 
-    Thus a manifest with `hostNetwork: false` and the stored object, as a cluster prints it, have equal templates.
+    A manifest with `hostNetwork: false` and the stored object therefore have equal templates.
     """
     found: Raw = _canonical(template, type_named("PodTemplateSpec"))
     return found

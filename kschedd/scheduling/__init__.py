@@ -1,1 +1,1 @@
-"""The scheduling and binding cycles without I/O: filter, score, select a node, preempt, bind."""
+"""The scheduling and binding cycles without I/O: filter, score, select a node, preempt and bind."""

@@ -1,1 +1,1 @@
-"""The controllers of batch work: Job, CronJob, and the deletion of finished Jobs."""
+"""The controllers of batch workloads: Job, CronJob, and the deletion of finished Jobs."""

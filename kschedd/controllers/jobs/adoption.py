@@ -1,8 +1,8 @@
 """Adoption of pods by Jobs: a Job adopts matching pods that have no controller.
 
 The selector of most Jobs contains the Job's own uid. A pod that matches the generated selector of a Job belonged to
-this Job before, and names the Job in a label. Only a Job with a user-defined selector (manualSelector) may match other
-pods of its namespace. Pods without a controller are therefore tracked only in namespaces with a Job of this kind.
+this Job before, and has a label with the Job's name. Only a Job with a user-defined selector (manualSelector) may match
+other pods of its namespace. Pods without a controller are therefore tracked only in namespaces with a Job of this kind.
 
 This object owns the names of those Jobs and pods. Source: Kubernetes v1.34, controller/controller_ref_manager.go
 (ClaimObject).
@@ -81,6 +81,6 @@ class Adoption:
             names = {**names, **self._orphans.get(job.namespace, {})}
         for name in sorted(names):
             pod = view.find("Pod", job.namespace, name)
-            # The index may be older than the cluster.
+            # The index may be older than the stored pods.
             if isinstance(pod, Pod) and not pod.deleting and not controller_uid(pod) and selector.matches(pod.labels):
                 yield pod

@@ -115,7 +115,7 @@ class _Sync:
     def run(self) -> list[Write]:
         self._follow_jobs()
         if not self._cron_job.deleting:
-            if "lastScheduleTime" not in self._status:  # otherwise the write of this field triggers the next sync
+            if "lastScheduleTime" not in self._status:  # the write of lastScheduleTime triggers the next sync
                 self._serve()
             self._trim_history()
         active = self._active or None
@@ -202,7 +202,7 @@ class _Sync:
 
     def _next(self, schedule: Schedule) -> float | None:
         at = next_time(self._cron_job, self._now, schedule)
-        # A time for which this sync created a Job is not in the object yet.
+        # The object does not yet contain the time for which this sync created a Job.
         return at if at is None or at > self._now else schedule.next_after(self._now)
 
     def _start(self, at: float) -> None:
@@ -212,7 +212,8 @@ class _Sync:
             return
         found = self._view.find("Job", self._cron_job.namespace, name)
         if found is not None:
-            # A Job of this CronJob that is not listed has ended. A Job of another owner is never listed.
+            # A Job of this CronJob that is missing from status.active has ended. A Job of another owner is never added
+            # to status.active.
             if controller_uid(found) == self._cron_job.uid:
                 self._status["lastScheduleTime"] = stamp(at)
             return

@@ -1,7 +1,7 @@
-"""The tally of a Job: its pods that have not ended, or that the Job has not counted yet.
+"""The tally of a Job: the pods that have not ended, or that the Job has not counted yet.
 
 For active pods, a sync needs only their number and their indexes. Pods that ended or are being deleted are examined one
-by one. There are only a few of these pods, because they are soon counted or deleted.
+by one. They are few, because the Job soon counts or deletes them.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ class JobTerms(Terms):
 
 @fast_frozen
 class _Standing:
-    active: bool  # True if the pod has neither ended nor is being deleted
+    active: bool  # False if the pod has ended or is being deleted
     ready: bool
-    restarts: int  # restarts of its containers, while the pod is pending or running
+    restarts: int  # restarts of the pod's containers, while the pod is pending or running
 
 
 class JobTally(PodsByStanding[_Standing]):

@@ -1,11 +1,11 @@
 """The Job controller: creates, counts and deletes the pods of Jobs, and writes the status of each Job.
 
-A sync (`kschedd.controllers.jobs.sync`) examines only pods that have not ended or that the Job has not counted yet,
-which form its tally. A Job with 10,000 finished pods therefore costs no more than a new one. A pod loses its tracking
-finalizer if it has no controller, or if its Job is deleted or finished.
+A sync (`kschedd.controllers.jobs.sync`) examines only the Job's tally: pods that have not ended or that the Job has not
+counted yet. A sync of a Job with 10,000 finished pods therefore costs no more than that of a new Job. A pod loses its
+tracking finalizer if it has no controller, or if its Job is deleted or finished.
 
-Owns the tallies, the back-off of each Job's pods (lost at a restart, as in Kubernetes), and the deadlines of later
-syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
+The controller owns the tallies, the back-off of each Job's pods (lost at a restart, as in Kubernetes), and the
+deadlines of later syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -217,7 +217,7 @@ def _pods_of(job: Object, view: View) -> Generator[None, None, list[Pod]]:
 
 
 def _is_orphan(pod: Pod, view: View) -> bool:
-    """Return whether the pod has no controller, or has a Job as its controller that has ended."""
+    """Return whether the pod has no controller, or its controller is a Job that has ended."""
     reference = controller_of(pod)
     if reference is None or reference["kind"] != "Job":
         return reference is None

@@ -25,7 +25,7 @@ class PodBackoff:
     last_failure_s: float = 0.0
 
     def after(self, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> "PodBackoff":
-        """Return the record after these pods have also ended."""
+        """Return the record of failures after these pods have also ended."""
         if not succeeded:
             if not failed:
                 return self
@@ -53,7 +53,7 @@ def index_ready_at(last_failed: Pod | None) -> float:
 
 
 def failure_count(pod: Pod) -> int:
-    """Return the number of earlier pods of the index that failed, without failures that did not count."""
+    """Return the number of failed earlier pods of the index; failures that a policy ignores are not counted."""
     return _count(pod, FAILURE_COUNT)
 
 
@@ -72,7 +72,8 @@ def _count(pod: Pod, annotation: str) -> int:
 def finished_at(pod: Pod) -> float:
     """Return the time at which the pod ended.
 
-    The end of a pod is the first known of: the end of its containers, its Ready condition, its deletion, its creation.
+    This is the first of these times that is known: the end of its containers, its Ready condition, its deletion, its
+    creation.
     """
     ends: list[Any] = [
         ((container.get("state") or {}).get("terminated") or {}).get("finishedAt")

@@ -5,7 +5,7 @@ listed in `uncountedTerminatedPods`, with the condition that announces how the J
 FailureTarget). Second, the finalizers of these pods are removed, the pods are added to the counts, and the Job becomes
 Complete or Failed, unless some of its pods are still being deleted.
 
-Pods that have ended and were counted no longer matter, however many there are.
+Ended pods that were counted cost nothing, however many there are.
 Source: Kubernetes v1.34, pkg/controller/job/job_controller.go (syncJob, manageJob, trackJobStatusAndRemoveFinalizers).
 """
 
@@ -67,7 +67,7 @@ class JobSync:
     flushed: dict[str, Any] | None = None  # status after the finalizers are removed; None if unchanged
     create: list[dict[str, Any]] = attrs.field(factory=list)
     delete: list[Pod] = attrs.field(factory=list)
-    # Pods to delete without counting them; their finalizers are removed first.
+    # Pods to delete without counting; their finalizers are removed first.
     forget: list[Pod] = attrs.field(factory=list)
     counted: list[Pod] = attrs.field(factory=list)  # pods that lose their finalizers between the two writes
     events: list[tuple[bool, str, str]] = attrs.field(factory=list)  # (is a warning, reason, message)
@@ -341,7 +341,7 @@ class _Sync:
     # counting
 
     def _track(self) -> None:
-        """Run the two steps of counting that the module describes."""
+        """Run the two counting steps that the module's docstring describes."""
         self._count_untracked(frozenset())
         new_indexes, reached_most = self._list_ended()
         if self._indexed:
@@ -359,7 +359,7 @@ class _Sync:
         self._outcome.flushed = self._status_now(self._outcome.listed or self._job.status)
 
     def _count_untracked(self, losing: frozenset[str]) -> None:
-        """Count the listed pods that have no finalizer any more or lose it in this sync."""
+        """Count the listed pods that have no finalizer any more or lose their finalizer in this sync."""
         for field, uids in self._uncounted.items():
             left = [uid for uid in uids if uid not in losing and self._pods.is_tracked(uid)]
             self._status[field] = (self._status.get(field) or 0) + len(uids) - len(left)

@@ -1,7 +1,7 @@
 """Resource requests of each node's admitted pods, updated with every pod event instead of summed at each admission.
 
-Owns the counts. The sums may be outdated when pods are deleted, but not when pods are added. Before a pod is rejected,
-the caller must refresh the counts (`recount`).
+Owns the counts. After a pod's deletion a sum may be too high until the event arrives; it is never too low. Before a pod
+is rejected, the caller must refresh the counts (`recount`).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ Key = tuple[str, str]  # namespace, name
 
 @fast_frozen(eq=False)
 class AdmittedPod:
-    """An admitted pod, and the values with which it is counted."""
+    """An admitted pod, and the requests with which it is counted."""
 
     uid: str
     node_name: str

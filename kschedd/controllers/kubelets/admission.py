@@ -133,8 +133,7 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
     scalars = sorted(name for name in requests if name not in _PLAIN and is_scalar(name))
     for name in (*_PLAIN, *scalars):
         wanted = requests.get(name, 0)
-        # The kubelet does not check resources that no node has, such as resources of the whole cluster or from a
-        # DeviceClass.
+        # The kubelet ignores resources that no node has, such as cluster-wide resources or those of a DeviceClass.
         if not wanted or (may_be_devices(name) and name not in has):
             continue
         used, capacity = usage.requested.get(name, 0), has.get(name, 0)

@@ -210,7 +210,7 @@ def containers_of(pod: Pod, settings: PodSettings) -> list[ContainerRun]:
         if role == "init" and run_s is None:
             run_s = 0.0
         if role == "main" and run_s is None and exit_code:
-            run_s = 0.0  # a container that is annotated to fail does this immediately
+            run_s = 0.0  # a container that is annotated to fail fails immediately
         runs.append(
             ContainerRun(
                 name,

@@ -1,8 +1,8 @@
-"""A kubelet's eviction manager: met thresholds, pressure conditions of the node, and resources to reclaim.
+"""A kubelet's eviction manager: thresholds that are met, pressure conditions of the node, and resources to reclaim.
 
 A hard threshold takes effect immediately, and a soft threshold after it has been met for its grace period. Once met, a
-threshold stays met until its minimum reclaim is also available. A pressure condition remains for the transition period
-after the pressure ends. Pods are evicted one at a time, each after a new observation.
+threshold stays met until its minimum reclaim is available in addition. A pressure condition remains for the transition
+period after the pressure ends. Pods are evicted one at a time, each after a new observation.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go.
 Units: bytes, counts; seconds since the epoch.
@@ -63,7 +63,7 @@ Observations = Mapping[str, Observation]  # by signal
 def thresholds_met(
     thresholds: Iterable[Threshold], observations: Observations, *, with_reclaim: bool = False
 ) -> list[Threshold]:
-    """Return the thresholds with less available than required; `with_reclaim` requires the minimum reclaim, too."""
+    """Return the thresholds with less available than required; `with_reclaim` also requires the minimum reclaim."""
     met = []
     for threshold in thresholds:
         seen = observations.get(threshold.signal)
@@ -92,13 +92,13 @@ class EvictionManager:
     """The thresholds and conditions of one node over time."""
 
     _first_met: dict[Threshold, float] = attrs.field(factory=dict)
-    _seen: dict[str, float] = attrs.field(factory=dict)  # by condition: latest time with pressure
+    _seen: dict[str, float] = attrs.field(factory=dict)  # by condition: latest time at which there was pressure
     _met: tuple[Threshold, ...] = ()
     last: Observations = attrs.field(factory=dict)
 
     @property
     def idle(self) -> bool:
-        """True if there is no state to keep."""
+        """True if the manager has no state to store."""
         return not self._first_met and not self._seen
 
     def presume(self, condition: str, now: float) -> None:
@@ -110,11 +110,11 @@ class EvictionManager:
     ) -> Outcome:
         """Process the current observations.
 
-        `hold` is true while an evicted pod is still running, so no threshold acts until this pod has ended.
+        `hold` is true while an evicted pod is still running; no threshold acts until this pod has ended.
         """
         met = thresholds_met(config.thresholds, observations)
         met += [t for t in thresholds_met(self._met, observations, with_reclaim=True) if t not in met]
-        # A threshold that was met in the last run has been met ever since, because the manager runs at every change.
+        # A threshold that was met in the last run has been met since then, because the manager runs at every change.
         self._seen.update(dict.fromkeys([CONDITION_OF[threshold.signal] for threshold in self._first_met], now))
         self._first_met = {threshold: self._first_met.get(threshold, now) for threshold in met}
         there = {CONDITION_OF[threshold.signal] for threshold in met}
@@ -137,7 +137,7 @@ class EvictionManager:
 def eviction_message(
     pod: Pod, usage: PodUsage, resource: StarvedResource, acting: Sequence[Threshold], observations: Observations
 ) -> str:
-    """Return the kubelet's message for the eviction of this pod.
+    """Return the kubelet's message for the eviction of a pod.
 
     Source: pkg/kubelet/eviction/helpers.go (evictionMessage).
     """

@@ -1,8 +1,8 @@
 """The eviction managers of all nodes: the nodes to observe, and the resulting conditions, images and evictions.
 
-Owns an eviction manager for each node with an annotation about its usage or shortage, and the time of the manager's
-next run. A manager runs after a change, when a grace or transition period ends, and every 10 s while there are pods to
-evict. Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize).
+This object owns an eviction manager for each node with an annotation about its usage or shortage, and the time of the
+manager's next run. A manager runs after a change, when a grace or transition period ends, and every 10 s while there
+are pods to evict. Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize).
 """
 
 from collections.abc import Collection, Sequence
@@ -87,7 +87,10 @@ class EvictionManagers:
         evicted: Collection[Pod],
         now: float,
     ) -> tuple[list[Write], EvictionOrder | None]:
-        """Run the manager of a node. Some of the active pods may be stopping or evicted, but still running."""
+        """Run the manager of a node.
+
+        Some of the active pods may be stopping or evicted although they are still running.
+        """
         settings = node_settings(node.annotations)
         config = config_of(settings)
         candidates = [EvictionCandidate(pod, usage_of(pod)) for pod in active]
@@ -137,7 +140,7 @@ class EvictionManagers:
 def _choice(
     may_go: Sequence[EvictionCandidate], outcome: Outcome, seen: Observations, max_grace_s: float
 ) -> EvictionOrder | None:
-    """Return the first of the ranked pods, or None if no pod may be evicted."""
+    """Return the first pod of the ranking that may be evicted, or None if no pod may be evicted."""
     threshold = outcome.acting[0]
     resource = RESOURCE_OF[threshold.signal]
     if not may_go:

@@ -4,7 +4,7 @@ Renewals cost nothing: `kschedd.store.leases` computes the renewals when a Lease
 its kubelet starts or stops, or when its deleted namespace has been created again. A kubelet that starts again reports
 the conditions that the node lifecycle controller had set to Unknown, and its running pods as Ready.
 
-Owns the pods that must still be reported Ready, `_MOST` per turn.
+The controller owns the list of pods that must still be reported Ready, of which it reports `_MOST` per turn.
 Source: Kubernetes v1.34, component-helpers/apimachinery/lease/controller.go, pkg/kubelet/kubelet.go
 (nodeLeaseDurationSeconds 40, nodeLeaseRenewIntervalFraction 0.25), pkg/kubelet/util/nodelease.go.
 """
@@ -88,7 +88,7 @@ class Heartbeats(InSteps):
         return writes
 
     def _report_ready(self, view: View, namespace: str, name: str, now: float) -> list[Write]:
-        """Return the write that sets the pod's Ready condition to True again after the node controller set False."""
+        """Return the write that sets a pod's Ready condition to True again after the node controller set False."""
         pod = view.find("Pod", namespace, name)
         if not isinstance(pod, Pod) or pod.phase != "Running" or pod.deletion_timestamp:
             return []
@@ -137,7 +137,7 @@ def _patched(lease: Object, renew_time: Any, every: str | None) -> Write:
 
 
 def _reported(node: Node, at: str) -> list[Any] | None:
-    """Return the conditions after reporting those again that were Unknown, or None if none was."""
+    """Return the conditions after reporting those that were Unknown again, or None if none was Unknown."""
     conditions = node.status.get("conditions") or ()
     if not any(_silenced(each) for each in conditions):
         return None

@@ -17,7 +17,7 @@ from kschedd.api.pods import Pod, image_name
 from kschedd.api.simulation.annotations import pod_settings
 
 MAX_IMAGES: Final = 50
-_MOST_SIZES: Final = 4096  # sizes of images that no node lists any more
+_MOST_SIZES: Final = 4096  # largest number of stored sizes of images that no node lists any more
 
 
 def images_of(pod: Pod) -> dict[str, int]:
@@ -80,7 +80,7 @@ def with_images(node: Node, new: Mapping[str, int]) -> list[Raw] | None:
 
 
 def unused_removed(node: Node, active: Collection[Pod]) -> list[Raw] | None:
-    """Return the node's images that an active pod uses, or None if all images are used."""
+    """Return the node's images that an active pod uses, or None if all of the node's images are used."""
     used = {name for pod in active for name in pod.pod_spec.images}
     present: Sequence[Raw] = node.status.get("images") or ()
     kept = [image for image in present if used.intersection(image_name(name) for name in image.get("names") or ())]

@@ -1,4 +1,4 @@
-"""The simulated kubelets: the actions of each kubelet on its node and on the pods bound to the node.
+"""The simulated kubelets: what each kubelet does on its node and with the pods bound to the node.
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
 kept. While the Ready condition is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
@@ -6,8 +6,8 @@ admitted or rejected (`admission`), waits for unavailable volumes and claims (`v
 annotations (`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
-Most pods only run. Pods that only run have no `PodRun`, and are processed only when they are bound and when their start
-is confirmed.
+Most pods only run. Pods whose containers only run have no `PodRun`. They are processed only when they are bound and
+when their start is confirmed.
 
 This controller owns the `PodRun` objects, the counts of admitted pods, the eviction managers, and all deadlines.
 After a restart of the process, runs are restored from the pods' statuses.
@@ -275,7 +275,7 @@ class Kubelets(InSteps):
         removal = Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)
         if not pod.metadata.get("finalizers"):
             return [removal]
-        # The pod is stored, so that its end can be detected.
+        # The run is stored, so that the pod's end can be detected.
         run = self._run_of(pod, now)
         run.told_to_stop(Stop(now, 0.0))
         run.cut_off(now)
@@ -284,8 +284,8 @@ class Kubelets(InSteps):
     def _end_of_deletion(self, pod: Pod, settings: PodSettings, now: float) -> float:
         """Return the time at which the pod's grace period ends.
 
-        A deletion in the future was requested before the machine's clock was set back and the kubelets restarted. The
-        grace period of this deletion then counts from the restart.
+        A deletion time after the restart was computed before the machine's clock was set back and the kubelets
+        restarted. The grace period of such a deletion counts from the restart.
         """
         grace_s = duration_s(pod.metadata.get("deletionGracePeriodSeconds") or 0)
         end = seconds(pod.deletion_timestamp)
@@ -376,7 +376,7 @@ class Kubelets(InSteps):
     def _make_way(
         self, pod: Pod, node: Node, found: Sequence[Insufficient | PredicateFailure], view: View, now: float
     ) -> list[Write]:
-        """Preempt pods for a critical pod that lacks only resources; the critical pod waits until they have ended."""
+        """Preempt pods for a critical pod that lacks only resources; it waits until the preempted pods have ended."""
         lacking = {each.resource: each.lacking for each in found if isinstance(each, Insufficient)}
         others = [each for each in found if not isinstance(each, Insufficient)]
         if others:
@@ -458,7 +458,7 @@ class Kubelets(InSteps):
         return [] if images is None else [status_of(node, {"images": images})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Observe a changed node again. For changed pods return no writes, because their events follow."""
+        """Observe a changed node again. Changed pods need no writes here, because their events follow."""
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             return self._observe(view, "", write.name, now)
         return []

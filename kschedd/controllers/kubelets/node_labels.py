@@ -1,4 +1,4 @@
-"""Labels that a kubelet sets on its node: hostname, operating system, architecture, and if known zone and region.
+"""Labels that a kubelet sets on its node: hostname, operating system, architecture, and, if known, zone and region.
 
 Operating system and architecture come from status.nodeInfo; the defaults are linux and amd64. Zone, region and instance
 type come from the cloud provider: a node with a label only under its deprecated name also gets the current name.

@@ -3,7 +3,7 @@
 A node is observed only if an annotation gives its usage, either on the node or on one of its pods. Images count as used
 disk space if their sizes are known.
 
-Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (MemoryPressureCondition and those beside it).
+Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (MemoryPressureCondition and the other pressure conditions).
 Units: bytes; counts; seconds since the epoch.
 """
 
@@ -51,7 +51,7 @@ def config_of(settings: NodeSettings) -> EvictionConfig:
 
 
 def image_bytes(images: Sequence[Raw] | None) -> int:
-    """Return the disk space used by the images in a node's status that have a known size."""
+    """Return the total size of the images in a node's status whose size is known."""
     return sum(image.get("sizeBytes") or 0 for image in images or ())
 
 
@@ -70,7 +70,7 @@ def observe(
 
     def left(of: int, used: int, pressure: str) -> tuple[int, int]:
         if pressure in settings.pressures:
-            return 0, of or _UNSTATED  # an annotation may set a shortage of a resource without a capacity
+            return 0, of or _UNSTATED  # an annotation may set a shortage of a resource that has no capacity
         return max(0, of - used), of
 
     if "memory" in settings.pressures or settings.system_memory or any(s.states("memory-usage") for s in stated):

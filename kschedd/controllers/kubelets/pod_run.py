@@ -2,7 +2,7 @@
 
 Init containers run one after another, each after the previous one has succeeded. A sidecar (an init container that
 always restarts) is started in the same order and keeps running. After the init containers, all containers start
-together. A container that ends is restarted after its back-off if the restart policy requires a restart. When the last
+together. A container that ends is restarted after its back-off if the restart policy says so. When the last
 container has ended for good, or the pod is stopped, the sidecars are stopped in reverse order, and then the pod has
 ended.
 
@@ -70,7 +70,7 @@ class PodRun:
 
     @classmethod
     def of(cls, pod: Pod, admitted_at: float) -> "PodRun":
-        """Return the run of a pod that is admitted at this time."""
+        """Return the run of a pod that is admitted now."""
         spec = pod.pod_spec.raw
         settings = pod_settings(pod.annotations)
         deadline = spec.get("activeDeadlineSeconds")
@@ -115,7 +115,7 @@ class PodRun:
             self.stop = stop
 
     def follow(self, pod: Pod) -> None:
-        """Apply changed annotations of the pod."""
+        """Adopt the changed annotations of the pod."""
         if pod.annotations == self.annotations:
             return
         self.annotations = pod.annotations
@@ -187,7 +187,7 @@ class PodRun:
 
     @property
     def _completed(self) -> bool:
-        """True if all the pod's work is done or cannot be done any more."""
+        """True if all work of the pod is done, or can no longer be done."""
         if any(container.done for container in self._of("init") if container.ended_with):
             return True
         return self.initialized and all(container.done for container in self._of("main"))
@@ -274,7 +274,7 @@ def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
 
 
 def ended_by_kubelet(pod: Pod) -> str | None:
-    """Return why the kubelet is ending this pod, according to the pod's status, or None if it is not."""
+    """Return the kubelet's reason for ending this pod, according to the pod's status; None if it is not ending."""
     target = condition(pod.status, DISRUPTION_TARGET)
     if target is None or target.get("reason") != BY_KUBELET or pod.finished:
         return None

@@ -13,7 +13,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.qos import qos_of_spec
 from kschedd.controllers.kubelets.admission import is_critical
 
-Requirements = Mapping[str, int]  # missing amount of each resource
+Requirements = Mapping[str, int]  # missing amount by resource
 
 
 class NoVictimsError(Exception):

@@ -73,7 +73,7 @@ def usage_of(pod: Pod) -> PodUsage:
 
 @attrs.frozen(eq=False)
 class EvictionCandidate:
-    """A pod that may be evicted; `usage` is None if there are no statistics."""
+    """A pod that may be evicted; `usage` is None for a pod without statistics."""
 
     pod: Pod
     usage: PodUsage | None
@@ -98,14 +98,14 @@ def _by_excess(candidate: EvictionCandidate, resource: StarvedResource) -> tuple
     if candidate.usage is None:
         return False, False, pod.priority, 0
     used = candidate.uses(resource)
-    exceeds = used > _requested(pod, resource)  # inodes cannot be requested
+    exceeds = used > _requested(pod, resource)  # False for inodes, which no pod requests
     # Upstream compares the number of inodes with the storage request.
     request = _requested(pod, "ephemeral-storage" if resource == "inodes" else resource)
     return True, not exceeds, pod.priority, request - used
 
 
 def _requested(pod: Pod, resource: str) -> int:
-    """Return the pod's request; overhead counts only if the containers or the pod itself also have a request.
+    """Return the pod's request of a resource; overhead counts only if the containers or the pod itself also request it.
 
     Source: pkg/api/v1/resource/helpers.go (GetResourceRequestQuantity).
     """

@@ -1,9 +1,9 @@
 """In-place resizes: a kubelet's decision whether to allocate the resources that a pod's spec currently requests.
 
-The pod's status contains the resources of each container, which are allocated and take effect immediately. A resize
-requests different resources. A resize is infeasible if even the empty node could not provide the resources, and
-deferred while other pods occupy them. Deferred resizes are retried when resources of the node are freed, and every
-three minutes. Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
+The pod's status contains the resources of each container: the allocated ones, which take effect immediately. A resize
+is pending while the pod's spec requests different resources. A resize is infeasible if even the empty node could not
+provide the resources, and deferred while other pods occupy them. Deferred resizes are retried when resources of the
+node are freed, and every three minutes. Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ def differ(had: Raw, wanted: Raw) -> bool:
 
 
 def is_requested(pod: Pod, allocated: Mapping[str, Raw]) -> bool:
-    """Return whether the spec requests other resources than the pod's containers have."""
+    """Return whether the spec requests resources that differ from those of the pod's containers."""
     spec = pod.pod_spec.raw
     return any(
         is_resizable(container, init=field == "initContainers")
@@ -112,7 +112,7 @@ def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> PendingResiz
 
 
 def _not_refused_yet(pod: Pod) -> Pod:
-    """Return the pod without its condition PodResizePending, as if no resize had been found infeasible."""
+    """Return the pod without its PodResizePending condition, so that an infeasible resize is considered again."""
     conditions = pod.status.get("conditions") or ()
     status = {**pod.status, "conditions": [entry for entry in conditions if entry.get("type") != PENDING]}
     return attrs.evolve(pod, raw={**pod.raw, "status": status})

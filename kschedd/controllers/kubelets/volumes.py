@@ -1,8 +1,8 @@
 """Volumes and claims that a pod needs before its containers start, and the kubelet's messages if they are missing.
 
-A kubelet admits the pod and then waits for them. The claim of a volume matters only if a container mounts the volume.
-Resource claims must exist and be reserved for the pod. ConfigMaps and Secrets need not exist, because most simulated
-clusters do not contain them.
+A kubelet admits a pod and then waits for its volumes and claims. A volume's claim is required only if a container
+mounts the volume. Resource claims must exist and be reserved for the pod. ConfigMaps and Secrets need not exist,
+because most simulated clusters do not contain them.
 
 Source: Kubernetes v1.34, pkg/kubelet/volumemanager (volume_manager.go, WaitForAttachAndMount; populator,
 getPVCExtractPV, createVolumeSpec), pkg/kubelet/cm/dra/manager.go (prepareResources).

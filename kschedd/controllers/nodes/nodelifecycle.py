@@ -194,7 +194,7 @@ class NodeLifecycle(InSteps):
         heartbeat = (condition(node.status, "Ready") or {}).get("lastHeartbeatTime")
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
-            # The node's Lease was renewed automatically until now. The pass after the last renewal has detected this
+            # The node's Lease was renewed automatically until now. The pass after the last renewal has detected that
             # renewal. A renewal in the future, which exists if the machine's clock was set back before a start, has not
             # been detected.
             seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
@@ -309,7 +309,7 @@ class NodeLifecycle(InSteps):
             zone.waiting.pop(name, None)
             swap = with_taint(node, None, now) if observed is not None else None
         else:
-            # Replacing one taint by the other is immediate, because only the first taint is rate-limited.
+            # A taint may be replaced by another immediately: only the first taint of a node is rate-limited.
             swap = with_taint(node, wanted, now) if condition_taints(node) - {wanted} else None
             if swap is None and wanted not in condition_taints(node):
                 zone.waiting[name] = None

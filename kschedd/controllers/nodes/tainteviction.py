@@ -1,8 +1,8 @@
-"""The taint eviction controller: deletes pods from nodes with NoExecute taints that they do not tolerate (any longer).
+"""The taint eviction controller: deletes pods that do not, or no longer, tolerate a NoExecute taint of their node.
 
 `kschedd.controllers.nodes.tolerance` contains the rules. An evicted pod gets the condition DisruptionTarget and is
-deleted with its own grace period. On a node without a kubelet it stays Terminating. Timers are kept in memory. After a
-restart the timers are restored from `timeAdded` of the taints, whereas kube-controller-manager starts them again.
+deleted with its own grace period. On a node without a kubelet it stays Terminating. The timers are only in memory.
+After a restart they are restored from `timeAdded` of the taints, whereas kube-controller-manager starts them again.
 
 Owns the taints of tainted nodes and the timers of pods. If many pods are due at the same time, they are evicted in
 turns of `_MOST` pods, so that no turn blocks the store for long. Source: Kubernetes v1.34,
@@ -74,7 +74,10 @@ class TaintEviction:
         return self._tainted.get(node_name, ())
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return False for a pod that has no timer and is not on a tainted node; a node's taints mark all its pods."""
+        """Return False for a pod that has no timer and is not on a tainted node.
+
+        A node's taints mark all of its pods.
+        """
         pod = event.new
         if not isinstance(pod, Pod) or self._restored is None or pod.node_name in self._tainted:
             return True
@@ -177,5 +180,5 @@ class TaintEviction:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes, because the pod was changed or deleted meanwhile or its namespace rejects new events."""
+        """Return no writes: the pod has been changed or deleted meanwhile, or its namespace rejects new events."""
         return []

@@ -1,7 +1,7 @@
-"""The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints, and since when.
+"""The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints.
 
 For each taint only the first matching toleration counts. If a taint is not tolerated, the pod is evicted immediately.
-If no matching toleration has `tolerationSeconds`, the pod stays. If one has it, the pod is evicted after the smallest
+If no matching toleration has `tolerationSeconds`, the pod stays. Otherwise the pod is evicted after the smallest
 `tolerationSeconds`; zero and negative values mean immediately.
 
 The timer starts when the taints first become tolerated for a limited time. While the timer runs, other taints or

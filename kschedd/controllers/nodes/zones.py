@@ -1,13 +1,13 @@
 """Zones of nodes: the disruption state of each zone, and the rate at which its nodes get NoExecute taints.
 
-A zone is in PartialDisruption if more than two of its nodes, and a fraction of at least `unhealthy_zone_threshold`, are
-not Ready. It is in FullDisruption if no node is Ready, and Normal otherwise. In a Normal or fully disrupted zone nodes
-are tainted at `node_eviction_rate`. In a partially disrupted zone, nodes are tainted at `secondary_node_eviction_rate`,
-or not at all if the zone has `large_cluster_size_threshold` nodes or fewer. If every zone is fully disrupted, no node
-is tainted.
+A zone is in PartialDisruption if more than two of its nodes are not Ready, and at least the fraction
+`unhealthy_zone_threshold` of its nodes. It is in FullDisruption if no node is Ready, and Normal otherwise. In a Normal
+or fully disrupted zone nodes are tainted at `node_eviction_rate`. In a partially disrupted zone, nodes are tainted at
+`secondary_node_eviction_rate`, or not at all if the zone has `large_cluster_size_threshold` nodes or fewer. If every
+zone is fully disrupted, no node is tainted.
 
 Upstream's state Initial, which a zone has until the first pass, has no effect and is not implemented. The rate is a
-token bucket for one token, so that the first node does not have to wait. Source: Kubernetes v1.34,
+token bucket of one token, which is full at first, so the first node need not wait. Source: Kubernetes v1.34,
 controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState, ReducedQPSFunc, setLimiterInZone),
 scheduler/rate_limited_queue.go (SwapLimiter); cmd/kube-controller-manager/app/options for defaults. Units: seconds, and
 nodes per second.
@@ -83,7 +83,7 @@ class TaintRate:
 
 @attrs.define(eq=False)
 class Zone:
-    """A zone: counts of its nodes by readiness, without nodes excluded from disruption checks, and the taint queue."""
+    """A zone: its taint queue, and its nodes' counts by readiness, without nodes excluded from disruption checks."""
 
     rate: TaintRate
     state: ZoneState = NORMAL

@@ -1,10 +1,10 @@
-"""Order of applied objects: when controllers must run between two objects, because the second depends on their work.
+"""Order of applied objects: controllers must run between two objects if the second depends on their work for the first.
 
 A ResourceQuota limits nothing until its controller has counted the existing objects. A PodDisruptionBudget allows no
 disruption until its pods are counted. A pod with an unbound claim is unschedulable. The pods of a workload use up a
-quota. Objects that are applied one after the other are subject to all these effects. Objects that are applied together
-are subject to these effects only if the controllers run in between. `controllers_run_between` returns the places where
-they must run.
+quota. Objects that are applied separately are subject to all these effects. Objects that are applied together are
+subject to these effects only if the controllers run in between. `controllers_run_between` returns whether the
+controllers must run between two objects.
 """
 
 from collections.abc import Mapping

@@ -4,10 +4,10 @@ A controller may keep state such as deadlines for objects to reconcile again. A 
 `View`, and receives the results of its own writes as events, like all other changes.
 
 A controller may also have a method `concerns(event) -> bool`. Events for which it returns False are not delivered. If
-there are no other events, the controller has no turn; a turn would block the store. The method is called before the
-turn, possibly with an event older than the cluster's state. The method may therefore return False only if the event
-changes nothing in the controller's state, and if the controller later reads the current cluster state when necessary
-(such as for a new budget that covers the pod).
+there are no other events, the controller has no turn, which would block the store. The method is called before the
+turn; the event may be older than the cluster's state. It may therefore return False only if the event changes nothing
+in the controller's state, and if the controller later reads the current cluster state when necessary (for example, for
+a new budget that covers the pod).
 
 If `reconcile` may take long, for example for a workload of thousands of pods, the controller derives from `InSteps`,
 and its method `reconciling` does the work in steps. Between two steps other tasks run on the event loop, but no task
@@ -36,7 +36,7 @@ _PART: Final = 100  # objects processed between two pauses: about 1 ms
 
 
 def of_each(objects: Iterable[T], writes: Callable[[T], Iterable[Write]]) -> Reconciling:
-    """Return the writes for each object, step by step; there may be many objects."""
+    """Return the writes for each object, in steps, because there may be many objects."""
     found: list[Write] = []
     for some in in_parts(objects, _PART):
         for each in some:
@@ -65,7 +65,7 @@ class Controller(Protocol):
         """Reconcile after these events, or after a deadline if there are none. Return the writes to perform."""
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Handle the rejection of a write of this controller other than an Event.
+        """Handle the rejection of a write of this controller, unless the write created an Event.
 
         Return the writes to perform instead of the rejected write.
         """

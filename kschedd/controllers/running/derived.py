@@ -11,7 +11,8 @@ T = TypeVar("T")
 class Derived(Generic[T]):
     """A cache for the function `derive`, which may read only the `part` of an object and returns an immutable value.
 
-    An update that does not change a part keeps the identical value there: for example, a status update keeps the spec.
+    An update that does not change a part keeps the identical value of this part: for example, a status update keeps the
+    spec.
     """
 
     def __init__(self, derive: Callable[[Object], T], part: str = "spec") -> None:

@@ -78,7 +78,7 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
             return controller.reconcile(events, store, now)
         writes: list[Write] = yield from reconciling(events, store, now)
         return writes
-    except Exception as fault:  # caused by one event, found below by separate delivery, as after a restart
+    except Exception as fault:  # one event caused it: deliver each event separately, as after a restart
         if not events:
             nothing = ObjectRef("Controller", "", controller.name)
             controller.faults.note(nothing, partial(controller.reconcile, (), store), fault, now, "event")

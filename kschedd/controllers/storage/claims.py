@@ -9,7 +9,7 @@ pod's allocated claims. If the creation of a claim was rejected, for example by 
 after a delay.
 
 Owns the failures already reported as Events, and the times at which rejected claims are created again. Source:
-Kubernetes v1.34, controller/resourceclaim/controller.go. Kube-controller-manager retries after a delay if a template is
+Kubernetes v1.34, controller/resourceclaim/controller.go. kube-controller-manager retries after a delay if a template is
 missing; in kschedd the creation of the template triggers the retry.
 """
 
@@ -61,7 +61,7 @@ class ResourceClaims:
     kinds: Final = frozenset(("Pod", "ResourceClaim", "ResourceClaimTemplate"))
 
     def __init__(self) -> None:
-        self._later: Timers[Key] = Timers()  # pods with a rejected claim
+        self._later: Timers[Key] = Timers()  # pods with a rejected claim: time of the next attempt
         self._backoff = CreateBackoff(self._later)
         self._reported: set[tuple[str, str]] = set()  # (pod uid, entry name) of failures that were reported as an Event
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -160,7 +160,7 @@ class ResourceClaims:
             name = entry.get("name") or ""
             known, noted = generated_claim(pod, name)
             if known and (noted is None or view.find("ResourceClaim", pod.namespace, noted) is not None):
-                continue  # created, not needed, or owned by another object: the scheduler reports the last case
+                continue  # created, not needed, or owned by another object, which the scheduler reports
             existing = _generated_for(pod, name, view)
             if existing is None:
                 writes += self._make(pod, entry, view, now)
@@ -284,7 +284,7 @@ def _still_uses(entry: Raw, claim: Object, view: View) -> bool:
 def _owner_is_done(claim: Object, view: View) -> bool:
     """Return whether the claim's owner is a pod that will not run.
 
-    If the pod is deleted, garbage collection applies.
+    If the owner no longer exists, garbage collection deletes the claim.
     """
     owner = claim.owner
     if owner is None or owner.kind != "Pod":

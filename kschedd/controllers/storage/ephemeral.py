@@ -29,7 +29,7 @@ class EphemeralVolumes:
     kinds: Final = frozenset(("Pod", "PersistentVolumeClaim"))
 
     def __init__(self) -> None:
-        self._later: Timers[Key] = Timers()  # pods with a rejected claim
+        self._later: Timers[Key] = Timers()  # pods with a rejected claim: time of the next attempt
         self._backoff = CreateBackoff(self._later)
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 

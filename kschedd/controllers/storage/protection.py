@@ -1,9 +1,9 @@
 """Storage protection: deletion of claims, volumes and attribute classes is delayed while they are in use.
 
 Kube-apiserver gives each of these objects a finalizer. This controller removes the finalizer from an object being
-deleted as soon as the object is unused. A claim is in use while a pod on a node names it, whatever the pod's state. A
-volume is in use while it is bound. A VolumeAttributesClass is in use while a claim or a volume names it, or while it is
-the current or the target class of a claim.
+deleted as soon as the object is unused. A claim is in use while a pod with a node names the claim, whatever the pod's
+state. A volume is in use while it is bound. A VolumeAttributesClass is in use while a claim or a volume names it, or
+while it is the current or the target class of a claim.
 
 Owns nothing. A rejected write needs no handling, because the event of the conflicting change triggers the next
 reconcile. Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.

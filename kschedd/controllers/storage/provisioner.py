@@ -61,7 +61,7 @@ class Provisioner:
     def __init__(self, delay_s: float = 1.0) -> None:
         """Create a provisioner. `delay_s` is the delay for classes without the annotation."""
         self._delay_s = delay_s
-        self._due: Timers[tuple[str, str, str]] = Timers()  # (namespace, name, uid) of a claim
+        self._due: Timers[tuple[str, str, str]] = Timers()  # due time by (namespace, name, uid) of a claim
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property

@@ -42,7 +42,7 @@ class VolumeIndex:
                 del self._by_claim[key]
 
     def of_class(self, storage_class: str, claim: str) -> Iterable[Volume]:
-        """Return the volumes to which a claim may be bound: those reserved for it by claimRef, and all of its class."""
+        """Return the volumes to which a claim may be bound: all of its class, and volumes whose claimRef names it."""
         return {**self._by_claim.get(claim, {}), **self._by_class.get(storage_class, {})}.values()
 
     def reserved_by(self, claim: str) -> list[str]:

@@ -201,7 +201,8 @@ class VolumeController:
         ref = volume.claim_ref
         claim = None if ref is None or not ref.uid else view.find(CLAIM, ref.namespace, ref.name)
         if volume.deleting:
-            # A Bound volume is protected. Without its claim the volume is unused, and its deletion completes.
+            # Only a Bound volume is protected from deletion. Without its claim the volume is unused, and its deletion
+            # completes.
             gone = ref is not None and ref.uid and (claim is None or claim.uid != ref.uid)
             return _volume_phase(volume, RELEASED) if gone and volume.phase == BOUND else []
         if ref is None or not ref.uid:
@@ -250,7 +251,7 @@ def _unsuitable(volume: Volume, claim: Object) -> str:
 
 
 def _bind(volume: Object, claim: Object) -> list[Write]:
-    """Return the next writes that bind volume and claim to each other, or none if they are bound.
+    """Return the next writes that bind the volume and the claim to each other; none if they are bound.
 
     The volume is written first, alone: if another claim gets the volume meanwhile, this claim stays unchanged. The
     events of these writes trigger the next step.
@@ -286,7 +287,7 @@ def _has(obj: Object, wanted: Raw) -> bool:
 
 
 def _unbind(volume: Volume) -> list[Write]:
-    """Release a volume if its claim is bound to another volume; keep a user's pre-binding, by claim name only."""
+    """Release a volume if its claim is bound to another volume. A user's pre-binding stays, by claim name only."""
     if BOUND_BY_CONTROLLER in volume.obj.annotations:
         patch: dict[str, Any] = {
             "spec": {"claimRef": None},

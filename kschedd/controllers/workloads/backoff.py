@@ -30,7 +30,7 @@ _LONGEST_S: Final = 900.0
 
 class FailureBackoff(Generic[K]):
     def __init__(self) -> None:
-        self._last: dict[K, tuple[float, float]] = {}  # start and length of the delay
+        self._last: dict[K, tuple[float, float]] = {}  # start time and length of the delay
 
     def due(self, key: K, now: float) -> float | None:
         """Return the time at which a replacement is allowed; None means now."""
@@ -38,7 +38,7 @@ class FailureBackoff(Generic[K]):
         return since + delay if now < since + delay else None
 
     def count(self, key: K, now: float) -> None:
-        """Record a replacement now: the next delay is longer, unless the next failure comes much later."""
+        """Record a replacement now: the next delay is longer, unless a long time passes until the next failure."""
         since, delay = self._last.get(key, (now, 0.0))
         stale = not delay or now - since > 2 * _LONGEST_S
         self._last[key] = now, _FIRST_S if stale else min(2 * delay, _LONGEST_S)
@@ -77,7 +77,7 @@ def has_failed(event: WatchEvent) -> bool:
 
 
 def was_evicted(event: WatchEvent) -> bool:
-    """Return whether the event is the start of a pod's deletion because of a node's taint."""
+    """Return whether the event is the deletion request of a pod because of a node's taint."""
     old, new = event.old, event.new
     if not isinstance(old, Pod) or not isinstance(new, Pod) or old.deletion_timestamp:
         return False
@@ -88,7 +88,7 @@ def was_evicted(event: WatchEvent) -> bool:
 
 
 def failed_soon(pod: Object, now: float) -> bool:
-    """Return whether a pod that has just failed or been evicted was young."""
+    """Return whether a pod was young when it failed or was evicted."""
     created = pod.metadata.get("creationTimestamp")
     return created is not None and now - seconds(created) < SOON_S
 
@@ -100,8 +100,9 @@ _LONGEST_RETRY_S: Final = 300.0
 class CreateBackoff:
     """Delays before a workload retries the creation of a rejected object.
 
-    Owns the number of consecutive rejections per workload; the workload's controller has the time of the next attempt
-    in its timers. Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited queues).
+    This object owns the number of consecutive rejections per workload. The workload's controller stores the time of the
+    next attempt in its timers. Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited
+    queues).
     """
 
     def __init__(self, timers: Timers[Key]) -> None:
@@ -118,7 +119,10 @@ class CreateBackoff:
         return key in self._refusals and at is not None and at > now
 
     def refused(self, key: Key, now: float) -> bool:
-        """Count a rejection, at most once until the next attempt is due. Return whether this rejection counted."""
+        """Count a rejection, unless one was already counted and the next attempt is not due yet.
+
+        Return whether this rejection counted.
+        """
         if self.waits(key, now):
             return False
         times = self._refusals.get(key, 0)

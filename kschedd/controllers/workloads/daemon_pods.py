@@ -1,8 +1,6 @@
 """The pods of a DaemonSet: nodes that need a pod, manifests of new pods, and pods to delete.
 
-Source: Kubernetes v1.34, controller/daemon/daemon_controller.go (NodeShouldRunDaemonPod, podsShouldBeOnNode), update.go
-(rollingUpdate) and util/daemonset_util.go. This module contains plain functions of objects; `daemonsets` performs the
-writes.
+Source: The functions of this module only read objects; `daemonsets` performs the writes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +35,7 @@ _TOLERATED_ON_HOST_NETWORK: Final = (("node.kubernetes.io/network-unavailable", 
 
 
 def daemon_tolerations(spec: Raw) -> list[Raw]:
-    """Return the tolerations of a daemon pod: those of its template and the default ones, without tolerationSeconds."""
+    """Return the tolerations of a daemon pod: its template's and the default ones, without tolerationSeconds."""
     wanted = [*_TOLERATED, *(_TOLERATED_ON_HOST_NETWORK if spec.get("hostNetwork") else ())]
     added = [{"key": key, "operator": "Exists", "effect": effect} for key, effect in wanted]
     tolerations: list[Raw] = []
@@ -164,12 +162,12 @@ class Revision:
 
 
 def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
-    """Return scheduled pods first, then by age."""
+    """Return the pods sorted: scheduled pods first, then by age."""
     return sorted(pods, key=lambda p: (not p.node_name, p.metadata.get("creationTimestamp") or "", p.name))
 
 
 def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) -> list[Pod]:
-    """Return those of the running daemon pods on a node that are surplus.
+    """Return the surplus among the running daemon pods of a node.
 
     One pod may run. During a surging rolling update, a new pod may run beside the old pod until the new pod is
     available.
@@ -216,7 +214,7 @@ class UpdateStep:
 def replace_in_place(
     by_node: Mapping[str, Sequence[Pod]], revision: Revision, limits: UpdateLimits, unavailable: int = 0
 ) -> UpdateStep:
-    """Delete old pods for an update without surge: all unavailable ones, and as many available ones as allowed.
+    """Delete old pods for an update without surge: all unavailable pods, and as many available ones as allowed.
 
     `unavailable` is the number of other nodes without an available pod.
     """

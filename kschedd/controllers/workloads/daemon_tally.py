@@ -1,4 +1,4 @@
-"""The tally of a DaemonSet: its pods by target node, and every node by the required action."""
+"""The tally of a DaemonSet: its pods by target node, and all nodes by the action that they require."""
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 
@@ -57,7 +57,7 @@ class DaemonTally(Groups[_Place, _Standing]):
         super().__init__()
         self.terms = terms
         self._revision = self.revision(0.0)
-        self.pods: dict[str, Pod] = {}  # by uid, in order of arrival
+        self.pods: dict[str, Pod] = {}  # by uid, in order of the pods' arrival
         self.fits: dict[str, Fit] = {}  # by name of an existing node
         self.knows_nodes = False
         self._by_node: dict[str, dict[str, Pod]] = {}

@@ -1,4 +1,4 @@
-"""The DaemonSet controller: creates a pod for each eligible node; the scheduler binds the pod by its node affinity.
+"""The DaemonSet controller: creates a pod for each eligible node, named in the pod's node affinity.
 
 A sync processes only nodes that may require an action, according to a tally of all nodes and of the DaemonSet's own
 pods. A change of a node triggers a sync only if it changes the node's eligibility. Ended pods are deleted after an
@@ -44,7 +44,7 @@ from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
-BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet; each has its own spec
+BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet; each pod has its own spec
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
 
@@ -169,7 +169,7 @@ class DaemonSets(InSteps):
                 break
         for name in tally.in_order(tally.names(lambda node: node.odd)):
             pods = tally.pods_of(name)
-            if name not in tally.fits:  # created for a deleted node, so the scheduler will never bind the pod
+            if name not in tally.fits:  # the pod's node was deleted, so the scheduler will never bind it
                 step.delete.extend(pod for pod in pods if not pod.node_name and not pod.deletion_timestamp)
             elif tally.fits[name][1]:
                 running = [pod for pod in pods if not pod.deletion_timestamp and not pod.finished]
@@ -298,12 +298,12 @@ def _fit(template: DaemonTemplate, node: Object | None) -> tuple[bool, bool]:
 
 
 def _update_step(sync: _Sync) -> UpdateStep:
-    """Return the next step of a rolling update, based on the nodes that may need an action; others are only counted."""
+    """Return the next step of a rolling update. Only nodes that may need an action are examined."""
     if (sync.daemon_set.spec.get("updateStrategy") or {}).get("type") != "RollingUpdate":
         return UpdateStep([], [])
     tally, revision = sync.tally, sync.revision
     limits = UpdateLimits.of(sync.daemon_set, sync.desired)
-    # At most this number of available pods is replaced, the first ones.
+    # Replace at most this number of available pods.
     most = limits.surge or limits.unavailable
     spare = nsmallest(most, tally.names(lambda node: node.outdated and node.available and node.runs))
     others = tally.names(lambda node: node.outdated and not (node.available and node.runs))

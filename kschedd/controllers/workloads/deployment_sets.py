@@ -108,7 +108,7 @@ def size_annotations(rollout: Rollout) -> dict[str, str]:
 
 
 def new_set_annotations(rollout: Rollout) -> dict[str, str]:
-    """Return the changed annotations of the new ReplicaSet, except the annotations of its size."""
+    """Return the changed annotations of the new ReplicaSet, without the annotations of the Deployment's size."""
     deployment, new = rollout.deployment, rollout.new
     present: Mapping[str, str] = new.annotations if new is not None else {}
     wanted = {n: v for n, v in deployment.annotations.items() if n not in _NOT_COPIED and present.get(n) != v}

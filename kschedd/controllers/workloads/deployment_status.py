@@ -36,7 +36,7 @@ def is_complete(rollout: Rollout, counts: Mapping[str, int]) -> bool:
 def deployment_status(
     rollout: Rollout, created: str, now: float, *, estimates: bool
 ) -> tuple[dict[str, Any], float | None]:
-    """Return the status, and the time at which the progress deadline passes if it is running.
+    """Return the status, and the time at which the progress deadline passes; None if no deadline applies.
 
     `created` is the name of the ReplicaSet that is being created, or "". `estimates` is true after a step of a rollout,
     and false after scaling and pausing, which need no estimate of progress.
@@ -89,7 +89,7 @@ def _without(conditions: Sequence[Raw], type_: str) -> Sequence[Raw]:
 
 
 def _set(conditions: Sequence[Raw], wanted: Mapping[str, str], at: str, *, again: bool = False) -> Sequence[Raw]:
-    """Return the conditions with `wanted` set, or unchanged if status and reason are equal and `again` is not set."""
+    """Return the conditions with `wanted` set. If status and reason are equal, it is set only with `again`."""
     present = _find(conditions, wanted["type"])
     same = present is not None and all(present.get(name) == wanted[name] for name in ("status", "reason"))
     return conditions if same and not again else with_condition(conditions, {**wanted, "lastUpdateTime": at}, at)
@@ -98,7 +98,7 @@ def _set(conditions: Sequence[Raw], wanted: Mapping[str, str], at: str, *, again
 def _paused(deployment: Object, conditions: Sequence[Raw], at: str) -> Sequence[Raw]:
     """Return the conditions of a paused Deployment: Progressing gets the reason DeploymentPaused.
 
-    The deadline thus restarts when the Deployment is resumed.
+    The deadline therefore starts again when the Deployment is resumed.
     """
     present = _find(conditions, _PROGRESSING)
     if present is not None and present.get("reason") == "ProgressDeadlineExceeded":
@@ -168,7 +168,7 @@ def _timed_out(present: Raw, deadline: int, now: float) -> bool:
 
 
 def _failures(rollout: Rollout, conditions: Sequence[Raw], at: str) -> Sequence[Raw]:
-    """Return the conditions with the ReplicaFailure of the new ReplicaSet or, if it has none, of an old one."""
+    """Return the conditions with the ReplicaFailure of the new ReplicaSet, or otherwise of an old one."""
     sets = [*([rollout.new] if rollout.new is not None else []), *rollout.old]
     for replica_set in sets:
         failure = condition(replica_set.status, _FAILURE)

@@ -1,7 +1,7 @@
 """The Deployment controller: one ReplicaSet per pod template; a rollout moves replicas from old ones to the new one.
 
 Source: Kubernetes v1.34, controller/deployment (deployment_controller.go, sync.go, rolling.go, recreate.go). `rollout`
-computes the sizes of a rolling update, `deployment_status` the status. Owns the progress deadlines.
+computes the sizes of a rolling update, `deployment_status` the status. The controller owns the progress deadlines.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Deployments(InSteps):
                     self._templates.forget(new)
                 changed.update(dict.fromkeys(self._sets.observe(event)))
             elif _has_ended(event):
-                # The Recreate strategy waits until the last old pod is gone.
+                # The Recreate strategy waits until the last old pod no longer exists.
                 self._after_pod(new, view, changed)
         changed.update(dict.fromkeys(self._later.due(now)))
         writes: list[Write] = []
@@ -147,7 +147,7 @@ class Deployments(InSteps):
         return [write for name, size in sizes.items() for write in self._resize(rollout, by_name[name], size)]
 
     def _recreate(self, rollout: Rollout, view: View) -> list[Write]:
-        """Scale all old ReplicaSets to 0, and then, once no old pod is left, create or scale up the new ReplicaSet."""
+        """Scale all old ReplicaSets to 0. When no old pod is left, create or scale up the new ReplicaSet."""
         writes = [write for rs in rollout.old if size_of(rs) > 0 for write in self._resize(rollout, rs, 0)]
         if writes or any(_lives(pod) for rs in rollout.old for pod in view.owned_by(rs.uid)):
             return writes

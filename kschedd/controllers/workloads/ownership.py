@@ -1,13 +1,13 @@
-"""Ownership: which dependents (pods, ReplicaSets, ControllerRevisions) belong to which workloads of some kinds.
+"""Ownership: the assignment of dependents (pods, ReplicaSets, ControllerRevisions) to the workloads that own them.
 
 A workload adopts a dependent that its selector matches and that has no controller. A workload releases its own
 dependent once the selector no longer matches. Two indexes make both operations cheap: workloads by a label that their
-selector requires, to find possible adopters of a dependent; and dependents without a controller by their labels, to
-find candidates for a workload. All dependents with very many labels share one index entry. Source: Kubernetes v1.34,
+selector requires (to find possible adopters of a dependent), and dependents without a controller by their labels (to
+find candidates for a workload). All dependents with very many labels share one index entry. Source: Kubernetes v1.34,
 controller/controller_ref_manager.go (ClaimObject).
 
-Owns the two indexes. Adopting and releasing are patches of one version of the dependent. If two workloads claim the
-same dependent, one of the patches is therefore rejected, and that workload reconciles again.
+Owns the two indexes. Adopting and releasing are patches that apply only to one version of the dependent. If two
+workloads claim the same dependent, one of the patches is therefore rejected, and that workload reconciles again.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable
@@ -78,10 +78,9 @@ class Ownership:
         return self._observe_dependent(event) if event.new.kind == self._dependent else ()
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return whether `observe` has to process the event.
+        """Return whether `observe` must process the event.
 
-        There is nothing to process if the dependent is and was controlled by another kind, or has no controller and
-        unchanged labels.
+        It need not if the dependent is and was controlled by another kind, or has no controller and unchanged labels.
         """
         old, new = event.old, event.new
         if new.kind != self._dependent:
@@ -155,14 +154,14 @@ class Ownership:
         ]
 
     def claimants(self, write: Write, error: ApiError, view: View) -> list[Key]:
-        """Return the workloads to reconcile after a rejected write: those that may claim the changed object."""
+        """Return the workloads to reconcile after a rejected write: workloads that may claim the changed object."""
         if not isinstance(write, Patch) or not isinstance(error, Conflict):
             return []
         found = view.find(write.kind, write.namespace, write.name)
         return self.candidates(found) if found is not None else []
 
     def selector(self, workload: Object) -> LabelSelector | None:
-        """Return the selector with which the workload adopts and releases, or None if it does neither."""
+        """Return the selector with which the workload adopts and releases; None if it does neither."""
         return None if workload.deleting else self._selectors.of(workload)
 
     def claim(self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True) -> Claimed:
@@ -204,7 +203,7 @@ class Ownership:
         found = (self._orphans.get((workload.namespace, label), ()) for label in {required_pair(selector), _MANY})
         for name in sorted(set(chain.from_iterable(found))):
             obj = view.find(self._dependent, workload.namespace, name)
-            # The indexes may be older than the cluster.
+            # The indexes may be older than the stored objects.
             if obj is not None and not obj.deleting and not controller_uid(obj) and selector.matches(obj.labels):
                 yield obj
 

@@ -83,7 +83,7 @@ class ReplicaSets(InSteps):
         self._failed = {kind: FailedCreations(component) for kind, component in _COMPONENTS.items()}
         self._pods = Ownership(_KINDS, "Pod")
         self._tallies: Tallies[ReplicaTally] = Tallies(_KINDS)
-        # ReplicaSets with pods that failed or were evicted soon after their creation, since pods were last created.
+        # ReplicaSets with pods that failed or were evicted soon after their creation, since the last creation of pods.
         self._failing: set[Key] = set()
         self._failures: FailureBackoff[Key] = FailureBackoff()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -160,7 +160,7 @@ class ReplicaSets(InSteps):
         return False
 
     def _beside(self, replica_set: Object, view: View) -> Generator[None, None, dict[str, int]]:
-        """Return the number of active pods per node for this ReplicaSet and for others of the same controller."""
+        """Return the number of active pods on each node, of this ReplicaSet and of others with the same controller."""
         owner = controller_uid(replica_set)
         related = [rs for rs in view.owned_by(owner) if rs.kind == "ReplicaSet"] if owner else [replica_set]
         count: dict[str, int] = {}

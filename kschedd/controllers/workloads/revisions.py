@@ -27,7 +27,7 @@ def number_of(revision: Object) -> int:
 
 
 def in_order(revisions: Iterable[Object]) -> list[Object]:
-    """Return revisions by number, lowest first; revisions with equal numbers by age, oldest first."""
+    """Return revisions sorted by number, lowest first. Revisions with equal numbers are sorted by age, oldest first."""
     return sorted(revisions, key=lambda r: (number_of(r), r.metadata.get("creationTimestamp") or "", r.name))
 
 
@@ -37,7 +37,7 @@ def revision_data(workload: Object) -> Raw:
 
 
 def template_of(revision: Object) -> Raw:
-    found: Any = revision.raw.get("data")  # may have any type if another program wrote the revision
+    found: Any = revision.raw.get("data")  # data of any type, because another program may have written the revision
     for name in ("spec", "template"):
         found = found.get(name) if isinstance(found, Mapping) else None
     return {name: value for name, value in found.items() if name != "$patch"} if isinstance(found, Mapping) else {}

@@ -1,4 +1,4 @@
-"""The arithmetic of a rolling update, which computes the next size of each ReplicaSet of a Deployment.
+"""The arithmetic of a rolling update: the next size of each ReplicaSet of a Deployment.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and controller/deployment/{rolling,sync}.go.
 This module contains pure functions of numbers; `deployments` reads the inputs from objects and writes the results.
@@ -11,7 +11,7 @@ import attrs
 
 from kschedd.api.text.numbers import whole_number
 
-_ANY_PERCENTAGE: Final = 10**100  # larger than any other count
+_ANY_PERCENTAGE: Final = 10**100  # replaces a percentage with too many digits; larger than any other count
 
 
 @attrs.frozen
@@ -34,7 +34,7 @@ def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
     text = amount.strip()
     if text.endswith("%"):
         percentage = whole_number(text[:-1])
-        # None: a percentage with too many digits.
+        # None means a percentage with too many digits.
         parts = (_ANY_PERCENTAGE if percentage is None else percentage) * total
         return -(-parts // 100) if up else parts // 100
     return int(text)
@@ -59,7 +59,7 @@ def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
 
 
 def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
-    """Return the old ReplicaSets' next sizes: remove unavailable pods first, then available ones above the minimum."""
+    """Return the old ReplicaSets' next sizes. Remove unavailable pods first, then available ones above the minimum."""
     least = wanted - unavailable
     total = sum(r.wanted for r in old) + new.wanted
     spare = total - least - max(0, new.wanted - new.available)
@@ -88,7 +88,7 @@ def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str,
     change = allowed - total
     if change == 0:
         return {}
-    # Scaling up prefers the newest of the largest ReplicaSets; scaling down takes first from the oldest of the largest.
+    # Scaling up starts with the newest of the largest ReplicaSets; scaling down starts with the oldest of them.
     ordered = sorted(sets, key=lambda r: (r.created, r.name), reverse=change > 0)
     ordered.sort(key=lambda r: -r.wanted)
     sizes: dict[str, int] = {}

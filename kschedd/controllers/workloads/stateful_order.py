@@ -2,8 +2,9 @@
 
 With OrderedReady, pods are created in ascending order, each after all previous pods are available, and deleted in
 descending order, one at a time. Scaling precedes updating. With Parallel, all pods are created and deleted together,
-but updates are still made one by one. A pod that is being deleted keeps its ordinal: it is not replaced until its node
-has reported its end. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go (updateStatefulSet).
+but updates are still made one by one. A pod that is being deleted keeps its ordinal: the next pod with it is created
+after the node has reported the end. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go
+(updateStatefulSet).
 
 Plain functions: `next_step` takes the StatefulSet, its pods and two revisions, and returns names of pods.
 """
@@ -29,7 +30,7 @@ _NOTHING: Mapping[str, Any] = {}
 class StatefulStep:
     """The next step. `create` contains pairs: the ordinal of a new pod, and True if the pod has the current revision.
 
-    `keep`: pods that need no step so far; their labels and claims are checked. `condemned`: pods beyond the wanted
+    `keep`: pods that need no step yet; their labels and claims are checked. `condemned`: pods beyond the wanted
     ordinals, which are also checked. `claims_for`: ordinals of pending pods that may lack claims.
     """
 
@@ -70,14 +71,17 @@ def next_step(
     *,
     max_unavailable_gate: bool = False,
 ) -> StatefulStep:
-    """Return the next step. `is_blocked`: whether a pod with this ordinal cannot be created yet because of a claim."""
+    """Return the next step.
+
+    `is_blocked` returns whether a pod with this ordinal cannot be created yet because of a claim.
+    """
     step = StatefulStep()
     start = start_ordinal(workload)
     ordinals = range(start, start + replicas_wanted(workload))
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     missing = pods.missing(ordinals)
     step.condemned = pods.outside(ordinals)
-    # With claims each missing pod may be blocked, so all are included; without claims the first ones are enough.
+    # If pods have claims, any missing pod may be blocked, so all are included. Otherwise the first ones are enough.
     due = {*(missing if pods.terms.claims else sorted(missing)[: BURST + 1]), *pods.unsettled()}
     if monotonic:
         due |= pods.unavailable()
@@ -102,9 +106,9 @@ def next_step(
 def _process_replicas(
     workload: Object, pods: StatefulTally, due: Iterable[int], step: StatefulStep, is_blocked: Callable[[int], bool]
 ) -> bool:
-    """Create, replace and wait for the pods that should exist; return True if no other step may follow now.
+    """Create, replace and wait for the pods that should exist. Return True if no other step may follow now.
 
-    `due`: the ordinals, in order, that have no pod, or a pod that may need an action or a wait.
+    `due` contains the ordinals, in order, that have no pod, or whose pod may need an action or a wait.
     """
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     of_current = current_below(workload)
@@ -164,6 +168,6 @@ def _update(
         room = max(0, limit - sum(ordinal in ordinals for ordinal in unhealthy))
     else:
         highest = max(filter(targets.__contains__, unhealthy), default=-1)
-        room = int(outdated[0] >= highest)  # otherwise a pod above it was just created, or is about to be
+        room = int(outdated[0] >= highest)  # 0: a pod with a higher ordinal was just created, or will be
     step.delete += [pod for ordinal in outdated[:room] if (pod := pods.at(ordinal)) is not None]
     step.updating = len(outdated[:room])

@@ -111,7 +111,7 @@ def identity_patch(workload: Object, pod: Pod) -> list[Write]:
 
 
 def is_blocked_by_claim(workload: Object, ordinal: int, find: FindClaim) -> bool:
-    """Return whether a claim of the pod will soon be deleted: it is terminating, or owned by an earlier pod."""
+    """Return whether a claim of the pod is about to be deleted: it is terminating, or owned by an earlier pod."""
     name = pod_name(workload, ordinal)
     for template in claim_templates(workload):
         claim = find(claim_name(workload, template, ordinal))

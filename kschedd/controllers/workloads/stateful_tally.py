@@ -27,7 +27,7 @@ class StatefulTerms(Terms):
     name: str
     min_ready_s: int
     claims: frozenset[str]  # names of the pods' claims, without the ordinal
-    claims_as: Raw | None  # spec, which determines the owners of claims; None without claims
+    claims_as: Raw | None  # the part of the spec that determines the owners of claims; None without claims
 
     @classmethod
     def of(cls, workload: Object, selector: LabelSelector | None) -> "StatefulTerms":
@@ -61,7 +61,7 @@ class StatefulTally(PodsByStanding[_Standing]):
         self.terms = terms
         self._by_ordinal: dict[int, dict[str, None]] = {}  # uids by ordinal; web-1 and web-01 have the same ordinal
         self._ordinals: dict[str, int] = {}  # by uid
-        self._wanted = range(0)  # ordinals of the StatefulSet in the last query
+        self._wanted = range(0)  # the ordinals that the StatefulSet wanted at the last query
         self._missing: set[int] = set()  # ordinals in `_wanted` without a pod
         self._outside: set[int] = set()  # ordinals of pods outside `_wanted`
         self.unsure: set[int] = set()  # ordinals of pods with claims that may be missing or have wrong owners
@@ -110,7 +110,7 @@ class StatefulTally(PodsByStanding[_Standing]):
             self.unsure.update({int(number)} & self._by_ordinal.keys())
 
     def at(self, ordinal: int) -> Pod | None:
-        """Return the pod with this ordinal, or the later one if there are two."""
+        """Return the pod with this ordinal; the later pod if there are two."""
         uids = self._by_ordinal.get(ordinal)
         return None if uids is None else self.items[next(reversed(uids))]
 
@@ -118,7 +118,7 @@ class StatefulTally(PodsByStanding[_Standing]):
         return self.of(pod.uid).available
 
     def outside(self, ordinals: range) -> list[Pod]:
-        """Return the pods with other ordinals, highest first."""
+        """Return the pods with unwanted ordinals, highest first."""
         self._want(ordinals)
         return [self.items[uid] for each in sorted(self._outside, reverse=True) for uid in self._by_ordinal[each]]
 

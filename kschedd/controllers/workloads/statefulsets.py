@@ -1,4 +1,4 @@
-"""The StatefulSet controller, which manages pods with stable names, their claims, and the revisions of their template.
+"""The StatefulSet controller: manages pods with stable names, their claims, and the revisions of their template.
 
 `stateful_order` computes the next step, and `stateful_pods` the manifests of pods and claims. maxUnavailable of a
 rolling update requires the feature gate MaxUnavailableStatefulSet, which is off in 1.34. Source: Kubernetes v1.34,
@@ -65,7 +65,7 @@ class StatefulSets(InSteps):
         self._backoff = CreateBackoff(self._later)
         self._failed = FailedCreations("statefulset-controller")
         self._pods = Ownership(("StatefulSet",), "Pod")
-        self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by uid of the set and name of the pod
+        self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by uid of StatefulSet, pod name
         self._evictions = Evictions()  # by name of the pod
         self._failed_soon: set[str] = set()  # uids of pods
         self._revisions = Ownership(("StatefulSet",), "ControllerRevision")
@@ -229,7 +229,7 @@ class StatefulSets(InSteps):
             if not workload.deleting:
                 writes.append(Create(raw))
                 return None
-            update = Object.from_raw(raw)  # never created, because the garbage collector would delete it immediately
+            update = Object.from_raw(raw)  # not stored, because the garbage collector would delete it immediately
         if equal and update is not revisions[-1] and not workload.deleting:
             writes.append(patch_of(update, {"revision": last + 1}))
         name = workload.status.get("currentRevision")
@@ -249,7 +249,7 @@ class StatefulSets(InSteps):
         if write.raw["kind"] == "ControllerRevision":
             return another_hash(write, error, view)
         if write.raw["kind"] == CLAIM:
-            # Only the claim's labels identify its StatefulSet, unless the claim is deleted together with it.
+            # A claim's StatefulSet is found by the claim's labels only, unless both are deleted together.
             claim = Object.from_raw(write.raw)
             events: list[Write] = []
             for key in self._pods.candidates(claim):

@@ -1,4 +1,4 @@
-"""Tallies: aggregated facts about all pods of a workload, updated incrementally from the event log.
+"""Tallies: aggregated facts about all pods of a workload, updated from each event in the log.
 
 A workload is reconciled whenever some of its pods have changed. For a workload of 20,000 pods, examining all pods each
 time would dominate the run time. The pods of a workload are therefore examined only once, to build a tally. From then
@@ -39,7 +39,7 @@ _STEP = 50  # pods or events processed between two pauses: about 1 ms
 
 @attrs.frozen
 class Terms:
-    """Conditions under which a workload counts pods.
+    """The conditions by which a workload counts pods.
 
     `selector` is None if the workload neither adopts nor releases pods.
     """
@@ -55,10 +55,10 @@ class Tally(Protocol[D]):
         """Return whether the pod, which belongs to the workload, is part of the tally."""
 
     def put(self, dependent: D, now: float) -> None:
-        """Add or update a pod that is part of the tally."""
+        """Add or update a pod that belongs to the tally."""
 
     def drop(self, dependent: D, now: float) -> None:
-        """Remove a pod that is no longer part of the tally."""
+        """Remove a pod that no longer belongs to the tally."""
 
 
 T = TypeVar("T", bound=Tally[Any])
@@ -176,8 +176,8 @@ class Tallies(Generic[T]):
     def _news(self, view: View) -> Sequence[WatchEvent]:
         """Return the events since the last call.
 
-        All tallies are dropped if the events are unknown, because the log was truncated or belongs to another store
-        with which the controller was used meanwhile.
+        All tallies are dropped if the events are unknown: the log was truncated, or it belongs to another store with
+        which the controller was used meanwhile.
         """
         known = 1 if self._last is not None else 0
         since, self._version = self._version - known, view.version

@@ -1,22 +1,23 @@
 """OpportunisticBatching: reuse of the scores of one attempt for the next pod of the same kind.
 
-Pods often arrive in groups made from one template. If the node that the previous pod took is full for the next pod and
+Pods often arrive in groups made from one template. If the node of the previous pod has no room for the next pod and
 nothing else changed, the other scores of the previous attempt are still valid. The next attempt then first tries the
-next best node, without a search and without scoring. If the pod does not fit there, all nodes are searched as usual.
+next best node, without a search and without scoring. If the pod does not fit on that node, all nodes are searched as
+usual.
 
-The results of one attempt are kept for each profile. They are used only
+The results of one attempt are stored for each profile. They are used only
 * The stored results may be used only in the scheduling cycle that follows directly (a failed attempt, or an attempt of
   another profile, discards them),
 * only for a pod with the same batch signature (`signing`),
 * only within half a second after the search,
-* and only if filters reject the pod on the node that the last cycle chose. With the rule batch_rescores, the last
-  chosen node is scored again if the pod still fits there, and competes with the other nodes.
+* and only if filters reject the pod on the node that the last cycle selected. With the rule batch_rescores, if the pod
+  still fits on the last selected node, this node is scored again and competes with the other nodes.
 
-An attempt that took the hinted node keeps the stored results, and any other attempt replaces them. The pods of a
-PodGroup are tried in one cycle, so they give each other no hints.
+An attempt that selects the hinted node keeps the stored results; any other attempt replaces them. The pods of a
+PodGroup are tried in one cycle, so they cannot use each other's results.
 
-This module is pure: the time is an argument. The stored results are part of a fork, and of a recording that starts on a
-running daemon.
+The module reads no clock: the time is an argument. The stored results are part of a fork, and of a recording that
+starts on a running daemon.
 
 Rules: opportunistic_batching, batch_rescores, nominated_pods_unbatched. Source: Kubernetes v1.36 and v1.37,
 scheduler/framework/runtime/batch.go.
@@ -39,17 +40,17 @@ MAX_AGE_S: Final = 0.5
 
 @attrs.define(eq=False)
 class SortedNodes:
-    """The nodes that were scored and not chosen; `choose` breaks ties when a node is popped.
+    """The nodes that were scored but not selected; `choose` breaks ties when a node is popped.
 
-    If ties are broken by order, the lists form the same heap as in kube-scheduler. The node that the attempt took stays
-    in the heap until an attempt needs the next node, because removing an entry moves others.
+    If ties are broken by order, the lists form the same heap as in kube-scheduler. The node that the attempt selected
+    is removed from the heap only when an attempt needs the next node, because removing an entry moves others.
     """
 
     names: list[str]
     totals: list[int]
-    # raw scores of each node by plugin; kept only if nodes are rescored
+    # raw scores of each node by plugin; stored only if nodes are rescored
     raw: dict[str, list[int]] = attrs.field(factory=dict)
-    taken: str = ""  # node that the attempt took and that is still in the heap
+    taken: str = ""  # node that the attempt selected and that is still in the heap
 
     @classmethod
     def of(
@@ -69,7 +70,7 @@ class SortedNodes:
         return len(self.names) - bool(self.taken)
 
     def take_out(self, choose: Choose) -> None:
-        """Remove the node that the attempt took, if it is still in the heap."""
+        """Remove the node that the attempt selected, if it is still in the heap."""
         if not self.taken:
             return
         if _in_order(choose):
@@ -176,7 +177,7 @@ class Batching:
     hint: str = attrs.field(default="", init=False)  # the node to try first
 
     def full_node(self, *, nominated: bool) -> str:
-        """Return the node that must be full before a hint is given, or "" if there is no hint.
+        """Return the node on which the pod must not fit before a hint is given, or "" if there is no hint.
 
         Pods with a nominated node (`nominated`) get no hint.
         """
@@ -190,7 +191,7 @@ class Batching:
         return state.chosen
 
     def unusable(self, why: str) -> None:
-        """Count stored results that are not used for this reason."""
+        """Count stored results that are unusable for this reason."""
         self._counts.unusable(why)
 
     def rescored(self) -> None:
@@ -202,12 +203,12 @@ class Batching:
             self._counts.attempted("no_hint")
 
     def nodes_left(self, choose: Choose) -> SortedNodes:
-        """Return the nodes from which a hint is taken."""
+        """Return the nodes of which the best one is hinted."""
         self._state.nodes.take_out(choose)
         return self._state.nodes
 
     def replaces(self, chosen: str) -> bool:
-        """Return whether the scores of an attempt that chose this node replace the stored ones."""
+        """Return whether the scores of an attempt that selected this node replace the stored scores."""
         return self._signature is not None and self.hint != chosen
 
     def take_hint(self, choose: Choose) -> None:
@@ -221,7 +222,7 @@ class Batching:
         names: Sequence[str],
         raw: Mapping[str, Ints] | None = None,
     ) -> None:
-        """Store the node of the attempt.
+        """Store the results of the attempt.
 
         `totals` are the totals of its rows, or None if no other node was feasible. `raw`: scores by plugin.
         """
@@ -297,5 +298,5 @@ def _nodes(
     raw: Mapping[str, Sequence[int]] | None = None,
     taken: str = "",
 ) -> SortedNodes:
-    """Return saved nodes. Older recordings have neither raw scores nor the node that was taken."""
+    """Return saved nodes. Older recordings contain neither raw scores nor the selected node."""
     return SortedNodes([*names], [*totals], {plugin: [*values] for plugin, values in (raw or {}).items()}, taken)

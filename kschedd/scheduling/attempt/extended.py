@@ -1,9 +1,9 @@
-"""Extenders in an attempt: filtering what the plugins left, adding to scores, choosing preemption's victims.
+"""Extenders in an attempt: filter the nodes that passed all plugins, add to scores, and choose victims of preemption.
 
 Each function is a part of an attempt: it yields calls (`ExtenderCall`) and continues with the extenders' answers.
 Extenders filter one after the other; each call contains the nodes that the previous extender left. All prioritize calls
-are made at the same time. A failed filter call ends the attempt unless the extender is ignorable; a failed prioritize
-call never ends it.
+run concurrently. A failed filter call ends the attempt unless the extender is ignorable; a failed prioritize call never
+ends it.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassExtenders, prioritizeNodes),
 scheduler/framework/preemption/preemption.go (callExtenders, pickOneNodeForPreemption).
@@ -40,7 +40,7 @@ class CandidatesFound(Exception):
 
 
 def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, found: Found) -> Work[Found]:
-    """Return the feasible nodes that the extenders leave, and the statuses of the nodes they reject.
+    """Return the nodes that also pass the extenders, and the statuses of the nodes that they reject.
 
     Raises ExtenderFailure.
     """
@@ -111,7 +111,7 @@ def preempting(extenders: Sequence[HTTPExtender], pod: Pod) -> tuple[HTTPExtende
 
 
 def candidates_left(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, tried: DryRun) -> Work[DryRun]:
-    """Return the dry run reduced to the candidates and victims that the extenders leave."""
+    """Return the dry run reduced to the candidates and victims that the extenders accept."""
     candidates = tried.candidates
     for extender in extenders:
         calls: Shards = [extender.preempt(pod, candidates)]

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # several times faster than `any` of a boolean column
+from numpy import count_nonzero  # several times faster than `any` of a boolean array
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, Rows
@@ -42,8 +42,8 @@ from kschedd.scheduling.verdicts import EXPLICIT, PASSED, PASSED_ALL, Places, Ve
 from kschedd.values import fast_frozen
 
 _FEWEST = 100  # minimum number of nodes to find
-_MOST_PER_PASSING = 8.0  # rows of the first window for each node to find, at most
-_MARGIN = 1.06  # headroom, so that a slightly lower pass rate needs no second window
+_MOST_PER_PASSING = 8.0  # largest number of rows in the first window for each node to find
+_MARGIN = 1.06  # factor for the window size, so that a slightly lower pass rate needs no second window
 _WEIGHT = 0.25  # weight of the latest search in the moving average
 
 
@@ -58,21 +58,21 @@ class StartNode:
 class Found:
     """The result of a search.
 
-    It contains the feasible rows in visiting order, their positions in the evaluation (None if unknown), and the
-    verdicts on all visited nodes. `visited` is the number of nodes before the node with the error, if there is one.
+    The feasible rows in visiting order, their positions in the evaluation (None if unknown), and the verdicts on all
+    visited nodes. `visited` is the number of nodes before the first node with an error, if there is one.
     """
 
     rows: Rows
     visited: int
     verdicts: Verdicts
-    error: Status | None = None  # set if a filter failed on some node
+    error: Status | None = None  # the error of the first node on which a filter failed
     at: Positions | None = None
-    without_pods: bool = False  # an extender returned Node objects, which are scored without their pods
+    without_pods: bool = False  # true if an extender returned Node objects, which are scored without their pods
 
 
 @lru_cache(64)
 def nodes_to_find(nodes: int, percentage: int) -> int:
-    """Return the number of feasible nodes that ends a search among `nodes`; `percentage` 0 is adaptive."""
+    """Return the number of feasible nodes at which a search among `nodes` ends; `percentage` 0 means adaptive."""
     if nodes < _FEWEST:
         return nodes
     if percentage == 0:
@@ -81,7 +81,7 @@ def nodes_to_find(nodes: int, percentage: int) -> int:
 
 
 def nodes_wanted(profile: Framework, nodes: int) -> int:
-    """Return the number of feasible nodes that ends a search among `nodes` if no extender is called."""
+    """Return the number of feasible nodes at which a search among `nodes` ends if no extender is called."""
     return nodes_to_find(nodes, profile.percentage) if profile.scores else 1
 
 
@@ -176,8 +176,8 @@ class NodeSearch:
         """Visit nodes from `start` on, wrapping around at the end, until `wanted` are feasible.
 
         Yields shards of per-node work. `among` lists the positions to visit instead of the whole order; `start` is then
-        an index into `among`. `others` are the filters that read more than the judged row and may reject the pod unless
-        PreFilter skips them; it is None if the caller did not compute them.
+        an index into `among`. `others` are the filters that read more than the evaluated row and may reject the pod
+        unless PreFilter skips them; None if the caller did not compute them.
         """
         if stepper is not None:
             return (yield from self._stepped(known, state, pod, among, start, wanted, nominated, stepper))
@@ -195,7 +195,7 @@ class NodeSearch:
         lacking, visited, size = wanted, 0, self.expected(wanted)
         while lacking > 0 and visited < total:
             first = (start + visited) % total
-            if among is None:  # at least as many rows as needed if the other filters let every node pass
+            if among is None:  # at least as many rows as needed if no other filter rejects a node
                 size = max(size, _reach(known.passing(()), first, lacking, total))
             size = min(size, total - visited)
             at = known.window(first, size) if among is None else _among(among, first, size)
@@ -254,7 +254,7 @@ class NodeSearch:
         if isinstance(at, slice) and visited == len(feasible):  # all visited nodes pass
             verdicts = Verdicts(table, filters, state, pod, rows, None, None, compute=lambda: _all_passed(visited))
             return Found(rows, visited, verdicts, None, at)
-        # The evaluation changes later; a result must not.
+        # The evaluation changes later, but a result must not change.
         failed, codes = known.failed[at].copy(), known.codes[at].copy()
         if not kept:
             verdicts = Verdicts(table, filters, state, pod, rows, failed, codes)
@@ -407,7 +407,7 @@ class NodeSearch:
 
 @fast_frozen(eq=False)
 class _Window:
-    """The verdicts on the nodes at these positions; `passing` are the indices of the nodes that pass."""
+    """The verdicts on the nodes at these positions; `passing` contains the indices of nodes that pass."""
 
     at: Positions
     rows: Rows
@@ -416,7 +416,7 @@ class _Window:
     passing: Ints
 
     def until(self, most: int) -> "_Window":
-        """Return the window up to the `most`-th passing node; the whole window if fewer pass."""
+        """Return the window up to the passing node number `most`; the whole window if fewer nodes pass."""
         passing, at = self.passing, self.at
         if len(passing) < most:
             return self
@@ -443,7 +443,7 @@ def _joined_windows(windows: list[_Window]) -> _Window:
 
 @attrs.frozen(eq=False)
 class Nothing:
-    """A search of all nodes from `start` on that found no feasible node."""
+    """A search that visited all nodes from `start` on and found no feasible node."""
 
     start: int
     found: Found

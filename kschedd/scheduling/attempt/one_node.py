@@ -1,7 +1,7 @@
 """OneNode: evaluation of a pod on one node without caches.
 
 Preemption uses this evaluation in a cluster with trial changes. Nothing is cached, because the trial changes are undone
-afterwards.
+later.
 
 Source: Kubernetes v1.37, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
@@ -22,7 +22,7 @@ from kschedd.scheduling.nominations.counted import NominatedByRow
 
 @attrs.frozen(eq=False)
 class OneNode:
-    """The evaluation of a pod on one node; see the module."""
+    """The evaluation of a pod on one node, without caches."""
 
     table: NodeTable
     pre_filters: PreFiltering
@@ -32,7 +32,7 @@ class OneNode:
     def why_not(self, pod: Pod, node_name: str, counted: NominatedByRow) -> Work[Status | None]:
         """Return why the pod does not currently fit on the node, or None if it fits.
 
-        `counted` are the nominated pods to count on the node.
+        `counted` are the nominated pods that are counted on the node.
         """
         state = CycleState()
         pre_filtered = yield from self.pre_filters.run(state, pod, None)

@@ -19,26 +19,29 @@ class ScheduleResult:
 
     pod: Pod
     node_name: str
-    framework: Framework  # plugins that chose the node
+    framework: Framework  # the profile whose plugins selected the node
     state: CycleState
     feasible: Rows
     visited: int
     totals: Ints | None  # None if only one node was feasible
     score: int | None  # the highest total
     ties: int
-    verdicts: Verdicts | None  # None for attempts made together (`Runs.together`)
+    verdicts: Verdicts | None  # None for attempts that ran together (`Runs.together`)
 
 
 @attrs.frozen(eq=False)
 class FitError:
-    """A failed attempt. `status` is Error for an internal error, otherwise the code of the fit error."""
+    """A failed attempt.
+
+    `status` is Error for an internal error, otherwise the code with which the nodes were rejected.
+    """
 
     pod: Pod
     status: Status
     diagnosis: Diagnosis
     state: CycleState
     post_filter: PostFilterResult | None = None
-    nominated_node: str | None = ""  # None: keep the pod's nomination, "": clear it
+    nominated_node: str | None = ""  # None: do not change the pod's nomination, "": clear it
 
     @property
     def message(self) -> str:

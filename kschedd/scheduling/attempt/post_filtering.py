@@ -33,14 +33,14 @@ from kschedd.scheduling.verdicts import Diagnosis, Verdicts
 
 @attrs.frozen(eq=False)
 class FailedAttemptView:
-    """PostFilter plugins' view of a failed attempt; see `kschedd.framework.postfilter`."""
+    """The view of a failed attempt that PostFilter plugins get (`kschedd.framework.postfilter`)."""
 
     phase: "PostFiltering"
     verdicts: Verdicts
     counting: NominatedPods
     cached: Evaluation | None
     apart: bool = False  # True if dry runs are not cached, for plugins whose call may be abandoned at a time limit
-    left: DryRun | None = None  # dry run as reduced by the extenders
+    left: DryRun | None = None  # dry run after the extenders have reduced it
 
     def code_on(self, node_name: str) -> Code:
         row = self.phase.cluster.table.row_of.get(node_name)
@@ -111,7 +111,7 @@ class PostFiltering:
     def _call(
         self, state: CycleState, pod: Pod, view: FailedAttemptView, stepper: Stepper | None = None
     ) -> Work[PostFilterResult]:
-        """Run PostFilter plugins until one makes the pod schedulable; join their messages.
+        """Run PostFilter plugins until one of them makes the pod schedulable. Join their messages.
 
         Source: runtime/framework.go, RunPostFilterPlugins.
         """
@@ -136,7 +136,7 @@ class PostFiltering:
                     interested = preempting(self.extenders, pod)
                     left = yield from candidates_left(interested, pod, self.cluster.table, found.tried)
                     answer = plugin.post_filter(state, pod, self.cluster, attrs.evolve(own, left=left))
-            except PluginError:  # raised by the plugin itself, or by a plugin that its dry run called
+            except PluginError:  # raised by this plugin, or by a plugin that its dry run called
                 raise
             except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 answer = PostFilterResult(error(fault_text(fault)))

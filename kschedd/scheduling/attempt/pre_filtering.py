@@ -1,4 +1,4 @@
-"""PreFilter in an attempt: what plugins compute about the pod before any node is examined.
+"""PreFilter in an attempt: data that plugins compute about the pod before any node is evaluated.
 
 Source: Kubernetes v1.34, runtime/framework.go (RunPreFilterPlugins).
 """
@@ -33,9 +33,9 @@ _REJECTIONS: Final = (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 @attrs.frozen(eq=False)
 class PreFiltered:
-    """The combined answers of the PreFilter plugins for a pod."""
+    """The combined results of the PreFilter plugins for a pod."""
 
-    narrowed: PreFilterResult | None  # only these nodes are left; None: all nodes
+    narrowed: PreFilterResult | None  # only these nodes can be feasible; None: all nodes
     status: Status | None = None  # the rejection or error
     narrowed_by: set[str] = attrs.field(factory=set)  # plugins
 
@@ -48,8 +48,8 @@ class PreFiltering:
     _cluster: SchedulerCache
     _plugins: list[tuple[PreFilterPlugin, CallCounter]] = attrs.field(init=False)
     _idle: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)
-    # True if all plugins with `idle_for` are in-tree: pods that differ only in their pinned node or in amounts then get
-    # the same answers.
+    # True if all plugins with `idle_for` are in-tree: they return the same results for pods that differ only in their
+    # pinned node or in amounts.
     _in_tree: bool = attrs.field(init=False)
     _concerned_by: dict[int, Concerned] = attrs.field(factory=dict, init=False)
 
@@ -60,7 +60,7 @@ class PreFiltering:
         self._in_tree = all(name in self._profile.in_tree for name, _ in self._idle)
 
     def all_but(self, names: Collection[str]) -> Sequence[tuple[PreFilterPlugin, CallCounter]]:
-        """Return the plugins except those with these names, for `run`."""
+        """Return all plugins except these, for `run`."""
         return [one for one in self._plugins if one[0].name not in names]
 
     def at_once(self, state: CycleState, pod: Pod) -> PreFiltered:
@@ -115,7 +115,7 @@ class PreFiltering:
                     yield from stepper.rejected("preFilter", plugin.name)
                 if answer.code == Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                     return PreFiltered(None, rejected)
-                # The other plugins' PreFilter still runs, because PostFilter's dry runs need their state.
+                # The other plugins' PreFilter still runs, because PostFilter's dry runs need their data.
             elif answer.code != Code.SUCCESS:
                 text = f'running PreFilter plugin "{plugin.name}": {answer.message}'
                 return PreFiltered(None, Status(Code.ERROR, (text,), plugin.name))

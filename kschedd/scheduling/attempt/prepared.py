@@ -1,19 +1,19 @@
 """PreparedAttempt: the part of an attempt that is the same for all pods of a class until the cluster changes.
 
 Pods often arrive in groups made from one template. While these pods are scheduled, most plugins return the same result
-from PreFilter and PreScore, whatever pods the nodes have. A `PreparedAttempt` keeps what these plugins wrote to the
+from PreFilter and PreScore, whatever pods are on the nodes. A `PreparedAttempt` stores what these plugins wrote to the
 CycleState, and lists the other plugins, which must be called for every pod. A prepared attempt takes the same steps as
 any other attempt but calls fewer plugins.
 
-Invariant: a prepared attempt has the same result as an unprepared one. A prepared attempt is made from a whole attempt
-that found a node, and is valid
+Invariant: a prepared attempt has the same result as an unprepared one. A prepared attempt is created after a complete
+attempt that found a node. It is valid
 * only for pods of one class and one controller (pods of a DaemonSet, which differ only in the node they name, share a
   prepared attempt),
 * only for pods that have neither a node nor a nomination,
 * and only until a part of the cluster changes that `Versions.at` covers.
 
-A plugin without the promise `RepeatsWhileUnchanged` is called for every pod, and so is every out-of-tree plugin with
-PreFilter or PreScore. Calls of these plugins are the only cost.
+A plugin that does not implement `RepeatsWhileUnchanged` is called for every pod; so is every out-of-tree plugin with
+PreFilter or PreScore. The calls of these plugins are its only cost.
 """
 
 from collections.abc import Collection, Sequence
@@ -39,7 +39,7 @@ _MOST: Final = 4096
 
 @attrs.frozen(eq=False)
 class PreparedAttempt:
-    """The prepared part of an attempt; see the module. `state` is copied for each attempt (`begin`).
+    """The part of an attempt that is the same for all pods of a class. `state` is copied for each attempt (`begin`).
 
     named: PreFilter narrows the search to the node that the pod's affinity names. alone: no plugin reads more of the
     cluster than one row, so attempts that visit different rows do not affect each other. immediate: no called plugin
@@ -52,9 +52,9 @@ class PreparedAttempt:
     pre_filters: tuple[tuple[PreFilterPlugin, CallCounter], ...]
     pre_scores: tuple[tuple[PreScorePlugin, CallCounter], ...]
     constant: int  # weighted sum of the scores that are the same on all nodes
-    scores: tuple[EnabledScore, ...]  # scores to add to the constant and the cached sum
+    scores: tuple[EnabledScore, ...]  # scores that are added to the constant and the cached sum
     named: bool
-    others: tuple[EnabledFilter, ...]  # filters that read more than the judged row and may reject the pod
+    others: tuple[EnabledFilter, ...]  # filters that read more than the evaluated row and may reject the pod
     alone: bool
     immediate: bool
 
@@ -95,7 +95,7 @@ class Preparations:
         return prepared
 
     def learn(self, pod: Pod, state: CycleState, pre_filtered: PreFiltered) -> None:
-        """Prepare attempts for pods like this pod, after a whole attempt that found a node for it."""
+        """Prepare attempts for pods of the same class, after a complete attempt that found a node for this pod."""
         signature, profile = pod.signature, self._profile
         if signature.spec.resource_requests.wraps:
             return

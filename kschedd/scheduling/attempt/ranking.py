@@ -45,7 +45,7 @@ CountedPreScore = tuple[PreScorePlugin, CallCounter]
 
 @attrs.frozen(eq=False)
 class Scores:
-    """The contribution of every plugin to the totals, computed only on request."""
+    """Each plugin's contribution to the totals, computed only on request."""
 
     rows: Rows
     raw: dict[str, Ints]
@@ -68,7 +68,7 @@ class Ranking:
         self._plugins = [(plugin, calls(plugin.name, points.PRE_SCORE)) for plugin in self.profile.at(PRE_SCORE)]
 
     def pre_score(self, state: CycleState, pod: Pod, rows: Rows) -> Status | None:
-        """Run PreScore without a stepper; see `pre_scoring`."""
+        """Run PreScore without a stepper."""
         return drive(self.pre_scoring(state, pod, rows, None))
 
     def pre_scoring(
@@ -133,8 +133,8 @@ class Ranking:
         """Return the total of each row; `at` are the positions of the rows in the evaluation. Raises PluginFault.
 
         `prepared` holds the weighted sum of the scores that are the same on all nodes, and the scores to add to it. The
-        rows of several `attempts` follow one another, with the same number of rows for each attempt; scores are
-        normalized per attempt.
+        rows of several `attempts` follow one another, with the same number of rows for each attempt. Scores are
+        normalized for each attempt.
         """
         table, self.scored = self.cluster.table, None
         if table.wraps or pod.pod_spec.resource_requests.wraps:
@@ -181,13 +181,16 @@ class Ranking:
         return constant, left
 
     def _checked(self, state: CycleState, pod: Pod, rows: Rows, stepper: Stepper | None) -> Work[Ints]:
-        """Return the totals if sums may overflow; raise PluginFault if an in-tree plugin's score is out of range."""
+        """Return the totals, computed exactly if sums may overflow.
+
+        Raise PluginFault if an in-tree plugin's score is out of range.
+        """
         scores: Scores = yield from self.details(state, pod, rows, stepper)
         weights = {score.name: score.weight for score in self.profile.scores}
         final = {name: weighted // weights[name] for name, weighted in scores.weighted.items()}
         wrong = [(int(places[0]), name) for name in final if len(places := out_of_range(final[name]))]
         if wrong:
-            # Upstream iterates over nodes, and over the plugins for each node; it reports the first error in that
+            # Upstream iterates over nodes, and for each node over the plugins. It reports the first error in that
             # order.
             place, name = min(wrong, key=lambda found: found[0])
             raise invalid_score(name, int(final[name][place]))

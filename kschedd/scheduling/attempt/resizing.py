@@ -1,7 +1,7 @@
-"""Attempts for running pods with a deferred resize; most plugins are skipped for these pods.
+"""Attempts for running pods with a deferred resize, in which most plugins are skipped.
 
 The pod is already on its node, and the node's usage includes its desired resources. The pod fits if the node is not
-overcommitted. The kubelet then resizes the pod, and the scheduler has nothing left to do. If the node is overcommitted,
+overcommitted. The kubelet then resizes the pod, and the scheduler has nothing to do. If the node is overcommitted,
 preemption looks for victims on the node.
 
 Rules: resizes_preempt.

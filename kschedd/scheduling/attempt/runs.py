@@ -1,9 +1,9 @@
 """Runs: attempts for several popped pods together, with the same results as single attempts.
 
-A run needs pods with attempts that are prepared and cannot wait. Pods that do not affect each other are attempted
-independently, because no two searches of a run visit the same node. The searches follow one another around the node
-order, and the columns of a class are read only once for all its pods. Pods that were attempted together are assumed
-together afterwards. Pods that affect each other are attempted one after the other.
+A run consists of pods whose attempts are prepared and cannot wait. Pods that do not affect each other are attempted
+independently, because no two searches of a run visit the same node. Each search begins where the previous one ended,
+and the columns of a class are read once for all its pods. Pods that were attempted together are assumed together
+afterwards. Pods that affect each other are attempted one after the other.
 
 Shapes: positions and rows as in `node_search`; a matrix has one row for each attempt.
 """
@@ -48,7 +48,7 @@ class Runs:
     ranking: Ranking
 
     def longest(self, pod: Pod) -> int:
-        """Return the estimated length of a run that begins with this pod; a run shorter than 2 saves nothing."""
+        """Return the estimated length of a run that begins with this pod. A run shorter than 2 saves nothing."""
         prepared = self._prepared(pod)
         if prepared is None or self.profile.plugin_metrics.sampling.due:
             return 0
@@ -127,7 +127,7 @@ class Runs:
         ]
 
     def _turns(self, pods: Sequence[Pod]) -> list["_Class"]:
-        """Return the class of each of the first pods, up to the first pod that the cached evaluations cannot decide."""
+        """Return the class of each of the first pods, up to the first pod that cached evaluations cannot decide."""
         turns, by_signature = list[_Class](), dict[int, _Class]()
         for pod in pods:
             found = by_signature.get(pod.signature.id)
