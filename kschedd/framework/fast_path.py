@@ -67,8 +67,8 @@ class IdleFor(Plugin, Protocol):
     def idle_for(self, pod: Pod, /) -> Collection[str]:
         """Return those of `IDLE_POINTS` at which the plugin has no work for this pod.
 
-        Rule: in any cluster, for every pod of the signature without a node,
-        * "pre_filter": `pre_filter` returns Skip and stores nothing in `state`;
+        Rule: in any cluster with the same DeviceClasses, for every pod of the signature without a node,
+        * "pre_filter": `pre_filter` returns Skip and stores nothing in `state`, whatever the DeviceClasses are;
         * "filter": the filter passes every node;
         * "binding": `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing and return None, and
           `pre_bind_pre_flight` returns Skip. The same holds for pods that are pinned to different nodes. This attribute

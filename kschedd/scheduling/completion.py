@@ -70,7 +70,7 @@ class Completion:
         """
         binder = None
         if isinstance(result, ScheduleResult) and not self.extender_binds and not result.state.resizes:
-            binder = result.framework.bound_by(result.pod)
+            binder = result.framework.bound_by(result.pod, self._cluster.versions)
         if binder is not None:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
             try:
@@ -98,7 +98,7 @@ class Completion:
         for numbers in by_template.values():
             first = entries[numbers[0]].pod
             counted_alike.setdefault(counted_as(first.signature), []).extend(numbers)
-            binder = framework.bound_by(first)
+            binder = framework.bound_by(first, self._cluster.versions)
             for number in numbers:
                 binders[number] = binder
         run: list[AssumedPod | FailedAttempt | None] = [None] * len(entries)

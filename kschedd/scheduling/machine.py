@@ -290,7 +290,7 @@ class SchedulingMachine:
 
     def may_run(self, pod: Pod) -> bool:
         """Return whether pods like this one may be in a run, because they need no step except Bind."""
-        return self.schedulers[pod.scheduler_name].profile.bound_by(pod) is not None
+        return self.schedulers[pod.scheduler_name].profile.bound_by(pod, self.cluster.versions) is not None
 
     def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
         """Attempt the first of these pods, which share a profile; the run has as many attempts as possible."""

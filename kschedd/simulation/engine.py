@@ -11,7 +11,7 @@ the same clock.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, Self
 
 import attrs
@@ -106,10 +106,9 @@ class LoggedAttempt:
 _LOGGED: Final = tuple(field.name for field in attrs.fields(LoggedAttempt))
 
 
-def _waits_for_no_node(event: WatchEvent) -> bool:
-    """Return whether the event concerns no unscheduled pod: its object is not a pod, or the pod had a node before."""
-    new, old = event.new, event.old
-    return not isinstance(new, Pod) or (new.node_name != "" and (not isinstance(old, Pod) or old.node_name != ""))
+def _leaves_none_pending(event: WatchEvent) -> bool:
+    """Return False if the event's object is a pod without a node."""
+    return not isinstance(event.new, Pod) or event.new.node_name != ""
 
 
 def _admission(registry: Registry | None) -> Admission | None:
@@ -381,14 +380,13 @@ class Engine:
         events = self._cursor.take()
         if self._on_events is not None:
             self._on_events(events)
-        if len(events) > 1 and self._on_happened is None and not self.queue.heeds_events:
-            # These objects existed from the start, so no pod waits for their events.
-            together = tuple(takewhile(_waits_for_no_node, events))
-            if together:
-                self.loop.observe_all(together)
-            events = events[len(together) :]
-        for event in events:
-            self.loop.observe_all((event,))
+        at = 0
+        while at < len(events):
+            many = 0
+            if not self.queue.heeds_events:  # then events of other objects than pending pods have no consequences
+                many = sum(1 for _ in takewhile(_leaves_none_pending, islice(events, at, None)))
+            self.loop.observe_all(events[at : at + max(1, many)])
+            at += max(1, many)
         self.driver.observed = self._cursor.version
 
     def _cycles(self, entry: QueuedPod, check: Callable[[], None]) -> None:

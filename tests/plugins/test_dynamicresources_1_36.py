@@ -105,12 +105,14 @@ def test_resources_without_a_class_are_none_of_its_business() -> None:
     [
         pytest.param(pod(cpu="1"), True, id="no-devices"),
         pytest.param(pod("claim"), False, id="claims"),
-        pytest.param(asking(), False, id="what-a-class-may-stand-behind"),
+        pytest.param(asking(), False, id="extended-resource-of-a-class"),
         pytest.param(asking(resource="deviceclass.resource.kubernetes.io/gpu"), False, id="a-class-by-name"),
+        pytest.param(asking(resource="example.com/nic"), True, id="extended-resource-without-a-class"),
     ],
 )
 def test_attempts_repeat_for_pods_that_have_to_do_with_no_devices(of: Pod, repeats: bool) -> None:
     cluster = SchedulerCache()
+    cluster.put(parse(GPU_CLASS))
     plugin = DynamicResources.from_args(DynamicResourcesArgs(), Handle(cluster, defaults(V1_36.gates), 0, V1_36.rules))
     assert ("binding" in plugin.idle_for(of)) is repeats
     assert bool(plugin.repeats_while_unchanged(of, cluster)) is repeats

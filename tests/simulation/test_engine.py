@@ -10,6 +10,7 @@ from kschedd.config.loading.load import config_from_raw
 from kschedd.framework.handle import Handle
 from kschedd.framework.registry import Registry
 from kschedd.framework.status import Status, unschedulable
+from kschedd.queue.scheduling_queue import SchedulingQueue
 from kschedd.scheduling.inputs import Input, Observe
 from kschedd.simulation.engine import Engine, LivelockError, LoggedAttempt
 
@@ -80,10 +81,12 @@ def test_a_moment_without_end_is_told_and_ends() -> None:
         engine.run_until_idle()
 
 
-def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_on_as_if_one_by_one() -> None:
-    def decided(observed: list[int], **observing: Any) -> list[LoggedAttempt]:
+def test_events_observed_together_lead_to_the_decisions_of_events_observed_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def decided(observed: list[int]) -> list[LoggedAttempt]:
         decisions: list[LoggedAttempt] = []
-        engine = Engine(seed=3, on_decision=decisions.append, **observing)
+        engine = Engine(seed=3, on_decision=decisions.append, on_happened=lambda entries: None)
         step = engine.driver.step
 
         def counted(given: Input, now: float = 0.0) -> Any:
@@ -104,12 +107,51 @@ def test_a_cluster_that_is_there_from_the_start_is_taken_in_at_once_and_decided_
         assert engine.run_to_rest()
         return decisions
 
-    each: list[int] = []
-    one_by_one = decided(each, on_happened=lambda entries: None)
-    assert len(each) > 240
-    assert set(each) == {1}
     several: list[int] = []
     together = decided(several)
     assert max(several) > 40
+    each: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(SchedulingQueue, "heeds_events", True)
+        one_by_one = decided(each)
+    assert len(each) > 240
+    assert set(each) == {1}
     assert [one.line() for one in together] == [one.line() for one in one_by_one]
     assert {one.pod for one in together} == {f"default/p{number}" for number in range(4, 200, 5)}
+
+
+def test_a_device_class_changes_how_pods_of_a_known_template_are_bound() -> None:
+    engine = Engine()
+    engine.store.create({**NODE, "metadata": {"name": "n1"}})
+    engine.store.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": "n2"},
+            "status": {"allocatable": {"cpu": "4", "pods": "110", "example.com/gpu": "4"}},
+        }
+    )
+    binder = engine.machine.schedulers["default-scheduler"].profile.bound_by
+    of_gpu = pod("p1", "100m")
+    of_gpu["spec"]["containers"][0]["resources"] = {
+        "requests": {"example.com/gpu": "1"},
+        "limits": {"example.com/gpu": "1"},
+    }
+    first = engine.store.create(of_gpu)
+    assert isinstance(first, Pod)
+    versions = engine.machine.cluster.versions
+    assert binder(first, versions) is not None
+    engine.run_until_idle()
+    engine.store.create(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpu"},
+            "spec": {"extendedResourceName": "example.com/gpu"},
+        }
+    )
+    engine.run_until_idle()
+    assert binder(first, versions) is None
+    engine.store.delete("DeviceClass", "", "gpu")
+    engine.run_until_idle()
+    assert binder(first, versions) is not None

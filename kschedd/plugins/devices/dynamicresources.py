@@ -57,7 +57,6 @@ from kschedd.devices.extended_resources import (
     IN_MEMORY,
     ExtendedResourceClaim,
     extended_resource_claim,
-    may_be_devices,
     node_claim,
 )
 from kschedd.devices.pools.taint_rules import KIND as TAINT_RULE
@@ -164,7 +163,9 @@ class DynamicResources:
         # reached it.
         spec = pod.signature.spec
         if self._enabled:
-            if spec.raw.get("resourceClaims") or (self._extended and any(map(may_be_devices, spec.requests))):
+            if spec.raw.get("resourceClaims"):
+                return ()
+            if self._extended and not self._manager.resolver.classes().keys().isdisjoint(spec.requests):
                 return ()
         return ("binding",)
 

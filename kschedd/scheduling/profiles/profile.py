@@ -14,6 +14,7 @@ import attrs
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable
+from kschedd.cache.versions import Versions
 from kschedd.config.loading.limits import limits_of
 from kschedd.config.model import Config, Profile
 from kschedd.config.versions.rules import Rules
@@ -159,6 +160,7 @@ class Framework:
     _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
     # By signature, without the node or without amounts.
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
+    _classes_at: int = attrs.field(default=0, init=False)  # version of the DeviceClasses that `_bound_by` is valid for
     # For each plugin of the binding cycle except Bind: the points at which it is idle for a pod.
     _idle_for: list[Callable[[Pod], Collection[str]]] = attrs.field(init=False)
 
@@ -184,8 +186,12 @@ class Framework:
             found = self._at[point.name] = [plugin for plugin in plugins if point.has(plugin)]
         return found
 
-    def bound_by(self, pod: Pod) -> BindPlugin | None:
+    def bound_by(self, pod: Pod, versions: Versions) -> BindPlugin | None:
         """Return the Bind plugin of pods like this one; None if another plugin may take part in their binding cycle."""
+        classes_at = versions.at.get("DeviceClass", 0)
+        if classes_at != self._classes_at:  # see `IdleFor`
+            self._bound_by.clear()
+            self._classes_at = classes_at
         signature = pod.signature
         number = signature.signature_ignoring_node
         if number == signature.id:
