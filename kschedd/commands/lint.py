@@ -59,7 +59,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--kept",
         action="store_true",
-        help="also look at files in folders of archives, older versions, versions that are gone, and test data",
+        help="also look at archives, older versions, files for old clusters, tests, builds and dependencies",
     )
     parser.add_argument("--level", choices=_LEVELS, default="note", help="show findings of this level and above (note)")
     parser.add_argument("--rules", action="store_true", help="list the rules")

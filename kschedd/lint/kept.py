@@ -1,4 +1,6 @@
-"""Files that a repository keeps beside its current ones: archives, older versions, files for old clusters, test data.
+"""Files that a repository keeps beside its current ones.
+
+They are archives, older versions, files for old clusters, tests, and files of builds or dependencies.
 
 Only names below a folder that the user names count: a file that is named itself is always linted.
 """
@@ -10,22 +12,33 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.manifests import SUFFIXES
 from kschedd.config.versions.kube_releases import Release
 from kschedd.lint.rules import OLDEST
 
 ARCHIVED: Final = "in archives"
 OLDER: Final = "of older versions"
 OLD_CLUSTERS: Final = "for old clusters"
-TEST_DATA: Final = "of test data"
+TESTS: Final = "of tests"
+COPIES: Final = "of builds or dependencies"
 
 _ARCHIVES: Final = frozenset(("archive", "archived", "archives", "attic", "deprecated", "legacy", "obsolete", "old"))
 _ARCHIVED_END: Final = re.compile(r".*[-_.](archived|deprecated|legacy|obsolete|old)")
-_TEST_DATA: Final = frozenset(("testdata", "fixtures"))
+_TESTS: Final = frozenset(("test", "tests", "testing", "e2e", "testdata", "fixtures"))
+_TEST_FILE: Final = re.compile(r"test_.*\.py|.*_test\.(py|go)")
+_COPIES: Final = frozenset(("_site", "node_modules", "site-packages", "vendor"))
 _POLICIES: Final = frozenset(("psp", "podsecuritypolicy", "podsecuritypolicies"))
 _VERSION: Final = re.compile(r"(.*?)(v?)(\d+(?:[._]\d+)+)(?:[-_.]?(alpha|beta|rc)[-_.]?(\d*))?(.*)")
 _OF_KUBERNETES: Final = re.compile(r"(.*[-_.])?(kubernetes|k8s|kube)[-_.]?")
 _WORDS: Final = re.compile(r"(release|version)?[-_.]?")
-_AND_LATER: Final = ("+", "-plus", "-and-later")
+# Texts by which a file pins the release of its cluster: a field, packages, a flag, a variable, an image of kind.
+_PINS: Final = re.compile(
+    rb"(?:kubernetesVersion:\s*|--kubernetes-version[= ]|kube(?:adm|let)[-=]|kindest/node:"
+    rb"|(?:KUBERNETES|KUBE|K8S)_VERSION\s*[:=]\s*)[\"']?v?1\.(\d{1,2})\b"
+)
+_PINNING: Final = (*SUFFIXES, ".sh", ".bash", ".tf")
+_PLUS: Final = ("+", "-plus", "-and-later")
+_AND_LATER: Final = re.compile(r"(.+?)[-_.]v?1\.(\d{1,2})(?:\+|-plus|-and-later)")
 _FINAL: Final = ("~",)  # after each pre-release
 _Version = tuple[tuple[int, ...], tuple[str | int, ...]]
 
@@ -50,8 +63,11 @@ class KeptFiles:
         """Compare the names of all files. `files`: their paths below the folder. `release`: that of the cluster."""
         self._release = release
         self._versions: dict[_Series, set[_Version]] = {}
+        self._replaced: set[PurePath] = set()  # `web` beside `web-1.21+`
         leaves = set(files)
         for path in {path for file in files for path in _names(file)}:
+            if (later := _AND_LATER.fullmatch(path.name)) and int(later[2]) <= release.minor:
+                self._replaced.add(path.with_name(later[1]))
             if named := _version(path, is_file=path in leaves):
                 series, version = named
                 self._versions.setdefault(series, set()).add(version)
@@ -62,8 +78,12 @@ class KeptFiles:
             name = path.name if path != file else path.stem
             if _ARCHIVED_END.fullmatch(name.lower()) or (path != file and name.lower().strip("._-") in _ARCHIVES):
                 return ARCHIVED
-            if path != file and name.lower().strip("_") in _TEST_DATA:
-                return TEST_DATA
+            if path in self._replaced:
+                return OLD_CLUSTERS
+            if path != file and name.lower() in _COPIES:
+                return COPIES
+            if (name.lower().strip("_") in _TESTS) if path != file else _TEST_FILE.fullmatch(file.name.lower()):
+                return TESTS
             if (named := _version(path, is_file=path == file)) and self._is_older(*named):
                 return OLDER
         return ""
@@ -75,8 +95,15 @@ class KeptFiles:
         if series.of_kubernetes or (number[0] == 1 and len(number) == 2):
             # A release newer than the cluster's does not replace this one.
             newer = {each for each in newer if each[0] <= (1, self._release.minor, 99)}
-        too_old = number < (1, OLDEST.minor) and not series.after.startswith(_AND_LATER)
+        too_old = number < (1, OLDEST.minor) and not series.after.startswith(_PLUS)
         return bool(newer) or (series.of_kubernetes and too_old)
+
+
+def pinned_release(file: PurePath, data: bytes) -> int | None:
+    """Return the newest minor release of Kubernetes that the file pins for its cluster; None if it pins none."""
+    if file.suffix not in _PINNING:
+        return None
+    return max((int(match[1]) for match in _PINS.finditer(data)), default=None)
 
 
 def is_named_for(file: PurePath, api_version: str, kind: str) -> bool:

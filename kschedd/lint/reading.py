@@ -5,6 +5,7 @@ templates, the patches of a kustomization, and files that `kept` finds. A file t
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from os.path import dirname
 from pathlib import Path, PurePath
 from typing import BinaryIO, Final
 
@@ -19,7 +20,8 @@ from kschedd.dumps.dumped_release import DumpedRelease, kubelet_version
 from kschedd.dumps.sources import STDIN, read_sources
 from kschedd.input_files import open_input
 from kschedd.lint.catalogue.texts import SCRIPT
-from kschedd.lint.kept import KeptFiles
+from kschedd.lint.kept import OLD_CLUSTERS, KeptFiles, pinned_release
+from kschedd.lint.rules import OLDEST
 from kschedd.lint.subjects import LintedObject, at, entries, strings, text_of
 
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml")
@@ -70,6 +72,8 @@ def _read_folder(read: LintInput, folder: Path, files: Sequence[Path], release: 
     patches = {patch for file in files if file.name in _KUSTOMIZATIONS for patch in _patches(file)}
     charts = {file.parent for file in files if file.name == _CHART}
     kept = KeptFiles([file.relative_to(folder) for file in files], release) if release is not None else None
+    first = len(read.objects)
+    pinned: dict[str, int] = {}  # by folder, the newest release
     for file in files:
         below = file.relative_to(folder)
         if file.resolve() in patches or file.parent.name == _PATCHES:
@@ -79,7 +83,15 @@ def _read_folder(read: LintInput, folder: Path, files: Sequence[Path], release: 
                 read.kept[str(file)] = reason
             continue
         in_chart = any(parent.name == "templates" and parent.parent in charts for parent in file.parents)
-        _read_file(read, file, _FileName(str(file), below, in_chart=in_chart))
+        data = _read_file(read, file, _FileName(str(file), below, in_chart=in_chart))
+        if kept is not None and (minor := pinned_release(file, data)) is not None:
+            pinned[dirname(file)] = max(minor, pinned.get(dirname(file), 0))
+    if old := {place for place, minor in pinned.items() if minor < OLDEST.minor}:
+        found = read.objects[first:]
+        read.kept |= {
+            each.source: OLD_CLUSTERS for each in found if dirname(each.source) in old and each.kind != SCRIPT
+        }
+        read.objects[first:] = [each for each in found if dirname(each.source) not in old]
 
 
 def _patches(kustomization: Path) -> Iterator[Path]:
@@ -111,20 +123,22 @@ class _FileName:
     in_chart: bool = False
 
 
-def _read_file(read: LintInput, file: Path, name: _FileName) -> None:
+def _read_file(read: LintInput, file: Path, name: _FileName) -> bytes:
+    """Read the objects of a file, or its text. Return its data, empty if it cannot be read."""
     try:
         with open_input(file, pipes=True) as opened:
             data = opened.read(_MOST_BYTES + 1)
     except OSError as wrong:
         read.errors.append(f"{file}: cannot be read: {wrong.strerror or wrong}")
-        return
+        return b""
     if len(data) > _MOST_BYTES:
         read.errors.append(f"{file}: is larger than {_MOST_BYTES >> 20} MiB; use --from for the dump of a cluster")
-        return
+        return b""
     if file.suffix in SUFFIXES:
         _take(read, data, name)
     else:
         _take_script(read, data, name.source)
+    return data
 
 
 def _take(read: LintInput, data: bytes, name: _FileName) -> None:

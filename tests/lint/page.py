@@ -53,7 +53,11 @@ by reason, and `--kept` includes them. A file that `-f` names itself is always l
   `kubernetes-1.14/` is passed over even if it is the only one, as all before {OLDEST} are; `kubernetes-1.14+/` is not.
 - **for old clusters**: the name has the version of an object, and the release does not serve this version any more or
   deprecates it, such as `crds-v1beta1/` or `hpa-v2beta2.yaml`; or it names PodSecurityPolicies, such as `psp.yaml`.
-- **of test data**: a folder `testdata` or `fixtures`.
+  Likewise all files of a folder in which a file pins a release before {OLDEST}: `kubernetesVersion: v1.24.0`,
+  `yum install kubeadm-1.9.0`, `KUBERNETES_VERSION=1.19`, `--kubernetes-version=v1.20`, `kindest/node:v1.21.1`. The
+  newest pin of the folder decides; subfolders are apart. And a folder `web/` beside `web-1.21+/`.
+- **of tests**: a folder `test`, `tests`, `testing`, `e2e`, `testdata` or `fixtures`, and files such as `main_test.go`.
+- **of builds or dependencies**: a folder `_site`, `node_modules`, `site-packages` or `vendor`.
 
 Files in a folder `patches` are parts of objects, as the patches of a kustomization are, and are no input.
 

@@ -287,6 +287,39 @@ def test_programs_and_pages_may_show_messages_but_not_metrics(tmp_path: Path, ca
     assert sorted(codes(found)) == ["metric-cache-size"] * 3 + ["podgroup-condition", "text-taint"]
 
 
+def test_lists_in_tests_are_no_queries(tmp_path: Path, capsys: Any) -> None:
+    for name in ("main_test.go", "test_main.py", "main_test.py", "contest_main.py"):
+        (tmp_path / name).write_text("scheduler_scheduler_cache_size\n")
+    found = answer(capsys, "-f", str(tmp_path))
+    assert [each["name"] for each in found["findings"]] == ["contest_main.py"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "required"),
+    [
+        ("backend: {serviceName: s, servicePort: 80}", "spec.defaultBackend in place of spec.backend"),
+        ("rules: [{host: h}]", "spec.rules[].http.paths[].pathType and backend.service"),
+    ],
+)
+def test_an_old_ingress_names_the_fields_that_it_has(tmp_path: Path, capsys: Any, spec: str, required: str) -> None:
+    file = tmp_path / "i.yaml"
+    file.write_text(f"{{kind: Ingress, apiVersion: extensions/v1beta1, metadata: {{name: i}}, spec: {{{spec}}}}}")
+    [finding] = answer(capsys, "-f", str(file))["findings"]
+    assert finding["message"].endswith(f"use networking.k8s.io/v1, which requires {required}")
+
+
+@pytest.mark.parametrize(("spec", "is_critical"), [("{}", False), ("{priorityClassName: c}", True)])
+def test_an_annotation_of_critical_pods_tells_what_they_lack(
+    tmp_path: Path, capsys: Any, spec: str, is_critical: bool
+) -> None:
+    file = tmp_path / "d.yaml"
+    meta = "{annotations: {scheduler.alpha.kubernetes.io/critical-pod: ''}}"
+    template = f"{{template: {{metadata: {meta}, spec: {spec}}}}}"
+    file.write_text(f"{{kind: Deployment, apiVersion: apps/v1, metadata: {{name: d}}, spec: {template}}}")
+    [finding] = answer(capsys, "-f", str(file))["findings"]
+    assert ("without priorityClassName the pods are not critical" in finding["message"]) is not is_critical
+
+
 def test_a_small_scratch_volume_needs_no_request(tmp_path: Path, capsys: Any) -> None:
     file = tmp_path / "pod.yaml"
     text = "{kind: Pod, apiVersion: v1, metadata: {name: p}, spec: {volumes: [{name: v, emptyDir: {sizeLimit: %s}}]}}"
@@ -354,12 +387,14 @@ OLD_BUDGET = (
         (["deploy/v4.8.0/a.yaml", "deploy/v4.13.1/a.yaml", "deploy/v4.9.2/a.yaml"], {0, 2}),
         (["postgres-13.1/a.yaml", "postgres-14.2/a.yaml", "v1/a.yaml", "v2/a.yaml"], set()),
         (["kubernetes-1.14/a.yaml", "k8s-1.16+/a.yaml", "1.20/a.yaml"], {0}),
+        (["web/a.yaml", "web-1.21+/a.yaml", "db/a.yaml", "db-1.38+/a.yaml"], {0}),
         (["1.30/a.yaml", "1.36/a.yaml", "1.38/a.yaml"], {0}),
         (["deploy-k8s-1.20.yaml", "deploy-k8s-1.31.yaml"], {0}),
         (["crds-v1beta1/a.yaml", "crds/a.yaml", "pdb-v1beta1.yaml"], {0, 2}),
         (["v2_0_0_full.yaml", "v2_10_0_full.yaml", "v2_1_0_other.yaml", "mysql-5.7.yaml", "mysql-8.0.yaml"], {0}),
         (["install-v1.0.0-rc1.yaml", "install-v1.0.0-rc10.yaml", "x-v1.0.0-rc1.yaml", "x-v1.0.0.yaml"], {0, 2}),
-        (["pkg/testdata/a.yaml", "tests/a.yaml"], {0}),
+        (["pkg/testdata/a.yaml", "tests/a.yaml", "contest/a.yaml", "test.yaml"], {0, 1}),
+        (["_site/a.yaml", "web/node_modules/x/a.yaml", "vendor/a.yaml", "vendor.yaml", "site/a.yaml"], {0, 1, 2}),
     ],
 )
 def test_files_that_are_kept_beside_the_current_ones_are_passed_over(
@@ -376,6 +411,35 @@ def test_files_that_are_kept_beside_the_current_ones_are_passed_over(
     assert len(answer(capsys, *(word for file in files for word in ("-f", str(tmp_path / file))))["findings"]) == len(
         files
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "kept"),
+    [
+        ("install.sh", "yum install -y kubeadm-1.9.0 kubelet-1.9.0", True),
+        ("install.sh", "yum install -y kubeadm-1.36.0", False),
+        ("install.sh", "# since Kubernetes 1.9.0", False),
+        ("cluster.yaml", "kubernetesVersion: v1.24.0", True),
+        ("clusters.yaml", "kubernetesVersion: v1.24.0\n---\nkubernetesVersion: 'v1.36.2'", False),
+        ("kind.yaml", "nodes: [{image: kindest/node:v1.21.1}]", True),
+        ("env.sh", 'export KUBERNETES_VERSION="1.19.4"', True),
+        ("up.sh", "minikube start --kubernetes-version=v1.20.0", True),
+        ("main_test.go", 'kubernetesVersion: "v1.20.0"', False),
+        ("README.md", "kubernetesVersion: v1.20.0", False),
+    ],
+)
+def test_a_folder_that_pins_an_old_release_is_for_old_clusters(
+    tmp_path: Path, capsys: Any, name: str, text: str, kept: bool
+) -> None:
+    (tmp_path / "deploy" / "sub").mkdir(parents=True)
+    (tmp_path / "deploy" / name).write_text(text)
+    beside, below = tmp_path / "deploy" / "a.yaml", tmp_path / "deploy" / "sub" / "a.yaml"
+    for file in (beside, below):
+        file.write_text(OLD_BUDGET)
+    found = answer(capsys, "-f", str(tmp_path))
+    assert [each["file"] for each in found["findings"]] == ([] if kept else [str(beside)]) + [str(below)]
+    assert [each["reason"] for each in found["passedOver"]] == ["for old clusters"] * kept
+    assert len(answer(capsys, "-f", str(tmp_path), "--kept")["findings"]) == 2
 
 
 def test_the_summary_counts_the_kept_files_by_reason(tmp_path: Path, capsys: Any) -> None:

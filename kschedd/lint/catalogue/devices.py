@@ -307,7 +307,7 @@ _RESOURCE_KINDS: Final = (*CLAIMS, "DeviceClass", "ResourceSlice")
     ("", "fine", "{} is served"),
     ("1.35", "note", "{} is deprecated"),
     ("1.38", "error", "{} is not served"),
-    fix="Use resource.k8s.io/v1; there a request has its device class, selectors and count under `exactly`.",
+    fix="Use resource.k8s.io/v1. There the fields of a request are under `exactly`: `exactly: {deviceClassName: C}`.",
     source="kubernetes#129970",
 )
 def resource_v1beta1(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

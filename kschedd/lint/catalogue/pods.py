@@ -58,7 +58,7 @@ def _old_keys(pod: PodPart, *labels: str) -> Iterator[Hit]:
 @RULES.add(
     "beta-labels",
     PODS,
-    ("", "warning", "{} is deprecated since 1.17, and nodes of new clusters do not have it"),
+    ("", "warning", "{} is deprecated since 1.17, and nodes have it only if a cloud controller sets it"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
     fix="Use the label in parentheses.",
     source="core/v1 well_known_labels.go",
@@ -72,7 +72,7 @@ def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "note", "{} is deprecated since 1.14"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Use the label in parentheses.",
+    fix="Use the label in parentheses. Nodes have had it since 1.14.",
     source="core/v1 well_known_labels.go",
 )
 def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -438,14 +438,17 @@ def topology_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
 @RULES.add(
     "critical-pod",
     PODS,
-    ("", "warning", "the annotation {} is ignored since 1.16"),
-    fix="Use `priorityClassName: system-cluster-critical`, and remove the annotation.",
+    ("", "warning", "the annotation scheduler.alpha.kubernetes.io/critical-pod is ignored since 1.16{}"),
+    fix="Remove the annotation. Pods of the system need `priorityClassName: system-cluster-critical`.",
     source="notes of 1.16",
 )
 def critical_pod(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     key = "scheduler.alpha.kubernetes.io/critical-pod"
     if key in pod.annotations:
-        yield Hit((*pod.path[:-1], "metadata", "annotations", key), key, pod.object)
+        # A kubelet counts its static pods as critical, and a Pod in a file may be static.
+        unset = pod.object.kind != "Pod" and not pod.spec.get("priorityClassName")
+        effect = ", and without priorityClassName the pods are not critical" if unset else ""
+        yield Hit((*pod.path[:-1], "metadata", "annotations", key), effect, pod.object)
 
 
 @RULES.add(

@@ -241,10 +241,11 @@ def capacity_spreads(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     "StorageClass",
     (
         "",
-        "warning",
+        "note",
         "storage capacity is not looked at with the binding mode Immediate, although the driver reports it",
     ),
-    fix="Use `volumeBindingMode: WaitForFirstConsumer`.",
+    fix="Use `volumeBindingMode: WaitForFirstConsumer`, unless something waits for a claim to be bound before a pod "
+    "uses it.",
     source="scheduler/framework/plugins/volumebinding/binder.go",
 )
 def capacity_immediate(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

@@ -243,7 +243,8 @@ _versions(
     "PodGroup",
     ("", "fine", "podGroupTemplateRef names the template"),
     ("1.37", "error", "the field podGroupTemplateRef is called workloadRef, and this one is dropped"),
-    fix="Write workloadRef.",
+    fix="Write `workloadRef: {workloadName: W, templateName: T}`: it has no field `workload`, "
+    "and podGroupTemplateName is called templateName.",
     source="kubernetes#140080",
 )
 def podgroup_template_ref(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -342,7 +343,6 @@ _GONE_KINDS: Final = frozenset(kind for _, kind in _GONE_VERSIONS)
 _CHANGED_FIELDS: Final = {
     ("", "CustomResourceDefinition"): "spec.versions[].schema.openAPIV3Schema",
     ("", "CertificateSigningRequest"): "spec.signerName and spec.usages",
-    ("", "Ingress"): "spec.rules[].http.paths[].pathType and backend.service",
     ("", "MutatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
     ("", "ValidatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
     ("autoscaling/v2beta1", "HorizontalPodAutoscaler"): (
@@ -350,6 +350,7 @@ _CHANGED_FIELDS: Final = {
     ),
     ("discovery.k8s.io/v1beta1", "EndpointSlice"): "endpoints[].zone and nodeName in place of topology",
 }
+_RULES_OF_INGRESS: Final = "spec.rules[].http.paths[].pathType and backend.service"
 _WITH_SELECTOR: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 
 
@@ -359,6 +360,9 @@ def _changed_fields(found: LintedObject) -> str:
         return "" if found.spec.get("selector") else "spec.selector"
     if found.kind == "HorizontalPodAutoscaler" and not found.spec.get("metrics"):
         return ""
+    if found.kind == "Ingress":
+        fields = {"backend": "spec.defaultBackend in place of spec.backend", "rules": _RULES_OF_INGRESS}
+        return ", and ".join(text for field, text in fields.items() if found.spec.get(field))
     if found.kind == "CustomResourceDefinition":
         versions = [version for _, version in entries(found.spec, "versions")]
         if versions and all(at(version, "schema", "openAPIV3Schema") for version in versions):
