@@ -1,7 +1,7 @@
 """AttemptRecords: log entries and metrics of attempts, and of bindings that fail after their attempt.
 
-Each attempt adds a log entry to the driver's effects. A failed attempt is also counted in the metrics; a successful
-attempt is counted where its binding begins and ends. This class makes no decisions. This class owns two counters since
+Each attempt adds a log entry to the driver's effects. A failed attempt is also counted in the metrics. A successful
+attempt is counted when its binding begins and when it ends. The class makes no decisions. It owns two counters since
 the start: attempts and failed attempts.
 """
 
@@ -17,10 +17,10 @@ from kschedd.scheduling.records import AttemptRecord, Lead
 
 
 class AttemptRecords:
-    """The records of attempts; see the module.
+    """The log entries and metrics of attempts.
 
-    If `metrics` is None, nothing is counted. With `table`, each record contains the lead of the chosen node over the
-    second best.
+    If `metrics` is None, nothing is counted. With `table`, each record contains the score difference between the
+    selected and the second-best node.
     """
 
     def __init__(self, effects: Effects, metrics: SchedulingMetrics | None) -> None:
@@ -40,10 +40,10 @@ class AttemptRecords:
         version: int,
         of_binding: bool = False,
     ) -> None:
-        """Record the result of an attempt; `failed` is the reason why its pod has no node after all.
+        """Record the result of an attempt; `failed` is the reason why its pod finally got no node.
 
-        `of_binding` is true if the attempt was recorded before and its binding has failed. `version` is the resource
-        version of the last write that the scheduler had observed.
+        `of_binding` is true if the attempt was recorded before, and its binding has failed now. `version` is the
+        resource version of the last write that the scheduler had observed.
         """
         if not of_binding:
             self.attempts += 1

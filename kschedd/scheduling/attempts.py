@@ -4,7 +4,8 @@ A completed attempt has either assumed its pod on a node and begun the binding c
 binding fails while an attempt is running, the binding is undone after the attempt, because the cache must not change
 during an attempt. Each attempt adds an entry to the log (`AttemptRecords`).
 
-Owns the running attempt: whether an attempt is running, its stepper, and the choices with which it began.
+This class owns the running attempt: whether an attempt is running, its stepper, and the tie-break choices with which it
+began.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError).
 """
@@ -38,7 +39,7 @@ from kschedd.scheduling.verdicts import Diagnosis
 
 
 class Attempts:
-    """The attempts of a driver; see the module."""
+    """The attempts of a driver: their start and completion."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Attempts:
         self.running = False  # from the beginning of an attempt, or of a PodGroup's cycle, to its completion
         self.seen = 0  # number of observations when the latest attempt, or cycle of a PodGroup, began
         self.stepper: Stepper | None = None  # stepper of the current or latest attempt
-        self.group_tried: Sequence[TriedMember] = ()  # results so far of the group with a stopped cycle
+        self.group_tried: Sequence[TriedMember] = ()  # results so far of a stopped group cycle
         self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # result of the attempt being completed
         self._choices_before: Choices | None = None  # choices before the attempt of `stepper`
         self._failed: list[tuple[AssumedPod, Status]] = []  # bindings that failed during the attempt
@@ -70,12 +71,12 @@ class Attempts:
 
     @property
     def stepped_pod(self) -> str:
-        """The pod of the attempt that runs step by step or is stopped, or ""."""
+        """The pod of the attempt that runs step by step or is stopped; "" if there is none."""
         return self.stepper.pod.key if self.running and self.stepper is not None else ""
 
     @property
     def choices(self) -> Choices:
-        """The choices of the next attempt, or the initial choices of the attempt that now runs step by step."""
+        """The choices of the next attempt; while an attempt runs step by step, the choices with which it began."""
         if (self.stepped_pod or self.group_tried) and self._choices_before is not None:
             return self._choices_before
         return self._machine.choices()
@@ -94,7 +95,7 @@ class Attempts:
 
     def calls_out_of_tree(self, entry: QueuedPod) -> bool:
         """Return whether an attempt of this pod, or its completion, may call out-of-tree plugins."""
-        if self._failed:  # failed bindings, possibly of other profiles, are undone when the attempt ends
+        if self._failed:  # failed bindings, possibly of other profiles, are undone after the attempt
             return True
         scheduler = self._machine.schedulers.get(entry.pod.scheduler_name)
         return scheduler is None or len(scheduler.profile.in_tree) < len(scheduler.profile.plugins)
@@ -132,11 +133,11 @@ class Attempts:
         return True
 
     def start(self) -> None:
-        """Start an attempt, or the cycle of a PodGroup, that is not run step by step."""
+        """Start an attempt, or the cycle of a PodGroup, without stepping."""
         self.running, self.stepper, self._result = True, None, None
 
     def step_by_step(self, entry: QueuedPod) -> Attempt:
-        """Return the attempt that has just begun, to be run plugin by plugin."""
+        """Return the attempt that has just begun, in a form that runs plugin by plugin."""
         debugger, machine = self._debugger, self._machine
         self.stepper = Stepper(debugger, entry.pod, entry.attempts, machine.cluster.table, debugger.cycle)
         self.keep_choices()
@@ -162,14 +163,14 @@ class Attempts:
     def complete(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> AssumedPod | FailedAttempt:
-        """Act on the result of an attempt: either assume the pod and begin its binding cycle, or fail the attempt."""
+        """Act on the result of an attempt: assume the pod and begin its binding cycle, or fail the attempt."""
         self._result = entry, result
         return self._completed(entry, result, self._machine.completion.complete(entry, result, now), now, took_s)
 
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float
     ) -> Work[AssumedPod | FailedAttempt]:
-        """Complete an attempt as `complete` does, with stops for the debugger."""
+        """Complete an attempt as in `complete`, with stops for the debugger."""
         self._result = entry, result
         outcome = yield from self._machine.completion.completing(entry, result, now, self.stepper)
         return self._completed(entry, result, outcome, max(now, self._debugger.now_s), took_s)
@@ -204,10 +205,10 @@ class Attempts:
     # -- runs of attempts -------------------------------------------------------------------------------------
 
     def begin_run(self, now: float) -> AttemptRun:
-        """Attempt the next popped pods together and assume them on their nodes; `CompleteRun` must follow immediately.
+        """Attempt the next popped pods together, and assume them on their nodes. `CompleteRun` must follow immediately.
 
-        Only pods that resemble earlier attempted pods take part. Returns an empty run if the next pod must be attempted
-        by itself; an empty run is always a valid result.
+        The pods of a run belong to classes that were attempted before. Return an empty run if the next pod must be
+        attempted alone; an empty run is always a valid result.
         """
         if self._pending.nominator or self._failed or self._debugger.engaged:
             return AttemptRun()
@@ -254,7 +255,7 @@ class Attempts:
         failed = self._machine.completion.undo(assumed, failure, now)
         self.records.note(assumed.entry, assumed.result, now, 0.0, failed, self._observer.version, of_binding=True)
         if failure.rejected:
-            # Otherwise the event of the pod's own removal from the node would requeue the pod immediately.
+            # Otherwise the event of the pod's own removal from the node would immediately requeue the pod.
             self.failures.fail(failed, now)
             queue.append(AssumedPodForgotten(pod, for_itself=False))
         else:

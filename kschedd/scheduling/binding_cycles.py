@@ -5,12 +5,12 @@
                              ▼ │
                           waits until the plan is ready
 
-A waiting cycle continues with its answer in one place (`_advance`). The next steps of a cycle are effects for the
-driver. `failed` is called for a cycle that has failed; the driver then undoes the assumption.
+A waiting cycle continues with the answer at one place in the code (`_advance`). The next steps of a cycle are effects
+for the driver. `failed` is called for a cycle that has failed; the driver then undoes the assumption.
 
-Owns the cycles, and the counts of cycles begun and pods bound. A cycle is in `cycles` from its beginning to its end.
-While it waits, it is also in one of `permit_waits`, `plan_waits` and `stopped`. Pure, like the driver. Times are
-seconds since the epoch.
+This class owns the cycles, and the numbers of cycles begun and pods bound. A cycle is in `cycles` from its beginning to
+its end. While it waits, it is also in one of `permit_waits`, `plan_waits` and `stopped`. Pure, like the driver. Times
+are seconds since the epoch.
 """
 
 from collections import deque
@@ -43,7 +43,7 @@ from kschedd.scheduling.records import PodBound
 
 
 class BindingCycles:
-    """The binding cycles in flight; see the module.
+    """The binding cycles in flight.
 
     `failed(assumed, status, now)` is called when a cycle has ended without binding its pod.
     """
@@ -62,14 +62,14 @@ class BindingCycles:
         self.cycles: dict[str, BindingCycle] = {}  # by uid, like the three mappings below
         self.permit_waits: dict[str, BindingCycle] = {}  # waiting at Permit
         self.plan_waits: dict[str, BindingCycle] = {}  # cycles whose plan is written but not ready
-        self.stopped: dict[str, BindingCycle] = {}  # cycles stopped by the debugger, in that order
+        self.stopped: dict[str, BindingCycle] = {}  # cycles stopped by the debugger, in the order in which they stopped
         self.begun = 0  # cycles begun so far; the number of the latest cycle
         self.pods_bound = 0  # since the start
         self._cancelled: deque[str] = deque()  # uids of cancelled bindings in PreBind
 
     @property
     def any_executing(self) -> bool:
-        """True while a write or a call is in progress: such a cycle continues without a change of the virtual time."""
+        """True while a write or a call is in progress: these cycles continue without a change of the virtual time."""
         return any(cycle.call is not None or cycle.plan is not None for cycle in self.cycles.values())
 
     def in_pre_bind(self, uid: str) -> bool:
@@ -80,9 +80,9 @@ class BindingCycles:
     # -- beginning --------------------------------------------------------------------------------------------
 
     def begin(self, assumed: AssumedPod, stepper: Stepper | None, now: float, took_s: float) -> None:
-        """Begin the binding cycle of a pod that an attempt has assumed on its node; the attempt took `took_s`.
+        """Begin the binding cycle of a pod that an attempt has assumed on its node; the attempt took `took_s` seconds.
 
-        `stepper` is set for an attempt that runs step by step; its binding cycle then runs step by step as well.
+        `stepper` is set if the attempt runs step by step; its binding cycle then also does.
         """
         self.begun += 1
         if stepper is None:
@@ -126,7 +126,10 @@ class BindingCycles:
         )
 
     def begin_of_run(self, assumed: AssumedPod, plan: Plan, bind_began_s: float, now: float, took_s: float) -> None:
-        """Begin the binding cycle of a run's pod, which consists of this plan; the pod was never marked in flight."""
+        """Begin the binding cycle of a pod of a run, which consists of this plan.
+
+        The pod was never marked in flight.
+        """
         self.begun += 1
         uid = assumed.pod.uid
         self._effects.released.append(uid)
@@ -136,10 +139,10 @@ class BindingCycles:
     def take_up(
         self, number: int, assumed: AssumedPod, progress: BindingProgress, deadline_s: float | None, now: float
     ) -> None:
-        """Continue a binding cycle of another driver, with the plugin, extender or write for which it waited.
+        """Continue a binding cycle of another driver, beginning with the plugin, extender or write for which it waited.
 
-        With `deadline_s`, the cycle waits for a plan with completed writes: the plugin makes the plan again, and the
-        cycle waits until the plan is ready.
+        With `deadline_s`, the cycle waits for a plan whose writes are done: the plugin computes the plan again, and the
+        cycle waits until this plan is ready.
         """
         uid = assumed.pod.uid
         if assumed.waiting is not None:
@@ -160,7 +163,7 @@ class BindingCycles:
             self._ended(cycle, plan, now)
 
     def _plan_again(self, cycle: BindingCycle) -> Plan | Status | None:
-        """Return the first plan of the cycle's next plugins, or the cycle's result if they make no plan."""
+        """Return the first plan of the cycle's next plugins, or the cycle's result if they return no plan."""
         answer: Plan | Status | None = None
         while True:
             effect = self._machine.binding_steps.next(cycle, answer)
@@ -173,14 +176,14 @@ class BindingCycles:
     # -- answers -------------------------------------------------------------------------------------------------
 
     def plugin_called(self, uid: str, answer: Plan | Status | None, now: float) -> None:
-        """Continue a binding cycle after an out-of-tree plugin or an extender has answered, or its call has failed."""
+        """Continue a binding cycle after the call of an out-of-tree plugin or an extender has ended or failed."""
         cycle = self.cycles[uid]
         assert cycle.call is not None, f"no plugin is being called for {uid}"
         cycle.call = None
         self._advance(cycle, answer, now)
 
     def plan_executed(self, uid: str, failure: Status | None, now: float) -> None:
-        """Continue a binding cycle after its plan's writes are done or after the API server has rejected a write."""
+        """Continue a binding cycle after its plan's writes are done, or after the API server has rejected a write."""
         cycle = self.cycles[uid]
         plan = cycle.plan
         assert plan is not None, f"no plan of {uid} is expected to be executed now"
@@ -199,7 +202,7 @@ class BindingCycles:
             self._advance(cycle, failure, now)
 
     def plans_executed(self, plans: Iterable[tuple[str, Status | None]], now: float) -> None:
-        """Call `plan_executed` for each uid, with the status of the pod's rejected write or None."""
+        """Call `plan_executed` for each uid, with the status of the pod's rejected write, or None."""
         ended: list[BindingCycle] = []
         for uid, failure in plans:
             cycle = self.cycles[uid]
@@ -239,7 +242,7 @@ class BindingCycles:
         return (at for cycle in self.waiting() if (at := cycle.deadline_s) is not None)
 
     def resume(self, cycle: BindingCycle, now: float) -> bool:
-        """Continue a binding if its wait is over, successfully or not, and return whether it continued."""
+        """Continue a binding if its wait has ended, successfully or not. Return whether it continued."""
         waits, answer = cycle.waits, None
         if isinstance(waits, PlanWait):
             cancelled = cycle.progress.cancelled
@@ -273,23 +276,26 @@ class BindingCycles:
         return status
 
     def cancel(self, uid: str) -> None:
-        """Make the binding of a pod in PreBind fail, after the pending answers to the binding are processed."""
+        """Let the binding of a pod in PreBind fail as soon as the pending answers are processed."""
         if self.in_pre_bind(uid):
             self.cycles[uid].progress.cancelled = error("context canceled")
             self._cancelled.append(uid)
 
     @property
     def any_decided(self) -> bool:
-        """True if a pod at Permit was decided or a pod in PreBind was cancelled, so that its binding continues."""
+        """True if a binding may continue, because its pod was decided at Permit or cancelled in PreBind."""
         if self._cancelled:
             return True
         return bool(self.permit_waits) and any(cycle.is_decided for cycle in self.permit_waits.values())
 
     def resume_decided(self, now: float) -> None:
-        """Continue the bindings decided at Permit, and end the cancelled ones; each may decide further pods."""
+        """Continue the bindings decided at Permit, and end the cancelled ones.
+
+        Each of these steps may decide further pods.
+        """
         while self._cancelled:
             cancelled = self.plan_waits.get(self._cancelled.popleft())
-            if cancelled is not None:  # otherwise the binding waits for a call or a write, and ends after it
+            if cancelled is not None:  # otherwise the binding waits for a call or a write, and ends afterwards
                 self.resume(cancelled, now)
         while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
             for cycle in decided:
@@ -347,7 +353,7 @@ class BindingCycles:
         self._ended(cycle, failure, now)
 
     def _release(self, uid: str) -> None:
-        """End the time in flight of a pod that has passed Permit."""
+        """End the in-flight state of a pod that has passed Permit."""
         self._pending.release(uid)
         self._effects.released.append(uid)
 

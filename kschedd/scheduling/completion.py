@@ -1,11 +1,11 @@
-"""Completion: what follows an attempt. The pod is either assumed, reserved and permitted on the node, or rejected.
+"""Completion: the steps after an attempt. The pod is either assumed, reserved and permitted on the node, or rejected.
 
     complete(...)       one attempt → AssumedPod, whose binding cycle continues, or FailedAttempt, which is requeued
     completing(...)     the same, as a generator that the debugger may stop
     together(...)       several attempts of a run
     undo(...)           a binding failed: unreserve and forget; returns the failed attempt
 
-If the pod gets no node after all, every step of Reserve and Permit is undone.
+If the pod finally gets no node, every step of Reserve and Permit is undone.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, handleBindingCycleError).
 """
@@ -44,13 +44,16 @@ from kschedd.scheduling.profiles import plugin_metrics as points
 from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.profile import Framework
 
-# Extension points at which no plugin has work for a pod that is bound directly.
+# extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
-PREEMPTION = "DefaultPreemption"  # plugin recorded as rejecting a waiting victim if no other plugin is given
+PREEMPTION = "DefaultPreemption"  # plugin that is recorded as rejecting a waiting victim if no other plugin is given
 
 
 class Completion:
-    """The completion of attempts; see the module. `extender_binds`: an extender binds pods, so no pod skips steps."""
+    """The steps that follow an attempt.
+
+    `extender_binds` is true if an extender binds pods; no pod may then skip steps.
+    """
 
     def __init__(
         self, cluster: SchedulerCache, handle: Handle, waiting: WaitingPods, faults: FaultLedger[None]
@@ -64,9 +67,9 @@ class Completion:
     def complete(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, *, permits: bool = True
     ) -> AssumedPod | FailedAttempt:
-        """Complete an attempt as `completing` does, but without stops.
+        """Complete an attempt without stops for the debugger.
 
-        With `permits` False, Permit is omitted, for a pod that is assumed on trial.
+        With `permits` False, Permit is omitted, because the pod is assumed only on trial.
         """
         binder = None
         if isinstance(result, ScheduleResult) and not self.extender_binds and not result.state.resizes:
@@ -75,7 +78,7 @@ class Completion:
             assert isinstance(result, ScheduleResult), "only what found a node is bound"
             try:
                 assumed = self._cluster.assume(entry.pod, result.node_name)
-            except Exception as fault:  # a fault of this pod: see `completing`
+            except Exception as fault:  # a fault of this pod: the attempt fails
                 return self._broken(entry, result, failed_by_error(entry, fault_text(fault)), now)
             result.framework.times.skipped(_BEFORE_BINDING)
             return AssumedPod(entry, assumed, result, None, binder)
@@ -84,7 +87,7 @@ class Completion:
     def together(
         self, entries: Sequence[QueuedPod], results: Sequence[ScheduleResult]
     ) -> list[AssumedPod | FailedAttempt | None]:
-        """Complete these attempts together; the result is None for attempts that must be completed one by one."""
+        """Complete these attempts together. The result is None for an attempt that must be completed alone."""
         framework = results[0].framework
         by_template: dict[int, list[int]] = {}
         signature, template = None, 0
@@ -106,7 +109,7 @@ class Completion:
             pods = [entries[number].pod for number in numbers]
             try:
                 placed = self._cluster.assume_each(pods, [results[number].node_name for number in numbers])
-            except Exception:  # a fault of one pod: it recurs when each is completed by itself
+            except Exception:  # a fault of one pod: it occurs again when each pod is completed alone
                 placed = None
             if placed is None:
                 continue
@@ -124,7 +127,7 @@ class Completion:
         *,
         permits: bool = True,
     ) -> Work[AssumedPod | FailedAttempt]:
-        """Complete an attempt: either the pod is assumed, reserved and permitted (or waits), or it is rejected.
+        """Complete an attempt: the pod is assumed, reserved and permitted (or waits at Permit), or it is rejected.
 
         An exception in a step is a fault of the attempt's pod: the attempt fails with an error, and all its steps are
         undone.
@@ -133,7 +136,7 @@ class Completion:
             return (yield from self._steps(entry, result, now, stepper, permits))
         except AttemptDropped:
             failed = failed_by_error(entry, DROPPED)
-        except Exception as fault:  # a fault of this pod: see `completing`
+        except Exception as fault:  # a fault of this pod: the attempt fails
             failed = failed_by_error(entry, fault_text(fault))
         return self._broken(entry, result, failed, now)
 
@@ -159,7 +162,7 @@ class Completion:
         if isinstance(result, FitError):
             return self._reject(entry, result, now)
         framework, state, node_name = result.framework, result.state, result.node_name
-        if state.resizes:  # the pod fits after its resize, which the kubelet will perform
+        if state.resizes:  # the pod will fit after the kubelet has resized it
             why = f"pod {entry.uid}({entry.key}) is in the cache, so can't be assumed"
             return failed_by_error(entry, why)
         assumed = self._cluster.assume(entry.pod, node_name)
@@ -261,7 +264,7 @@ class Completion:
 
 
 def _deleted(post: PostFilterResult) -> tuple[Pod, ...]:
-    """Return the victims to delete now: the plugin's list, or by default all that are not terminating yet."""
+    """Return the victims to delete now: the plugin's list, or by default all victims that are not terminating yet."""
     if isinstance(post.details, Preemption):
         return post.details.deleted
     return tuple(victim for victim in post.victims if not victim.deletion_timestamp)

@@ -1,8 +1,7 @@
-"""Changes of the configuration at run time, which can be undone one by one.
+"""Changes of the configuration at run time, which can be undone in reverse order.
 
-Owns the configurations that were in use before each change. Undoing a change restores the previous configuration, so
-changes are undone in reverse order. Each change is passed on to the queue, together with the pending pods of added and
-removed profiles.
+This class owns the configuration before each change. To undo a change restores the previous configuration, so the
+latest change is undone first. The queue receives each change, with the pending pods of added and removed profiles.
 """
 
 from collections import deque
@@ -54,14 +53,14 @@ class ConfigChange:
 
 @attrs.define(eq=False)
 class NothingToUndo(KscheddError, rpc_code="conflict"):
-    """No configuration change left to undo."""
+    """The error if no configuration change is left to undo."""
 
     def __str__(self) -> str:
         return "the configuration is as at the start: there is no change to undo"
 
 
 class ConfigChanges:
-    """The changes of a driver's configuration; see the module."""
+    """The changes of a driver's configuration."""
 
     def __init__(self, machine: SchedulingMachine, pending: PendingPods, effects: Effects, popped: PoppedPods) -> None:
         self._machine = machine
@@ -104,7 +103,7 @@ class ConfigChanges:
         before, served = machine.config, frozenset(machine.schedulers)
         machine.reconfigure(config)
         serves = frozenset(machine.schedulers)
-        # Removals precede the new configuration, and additions follow it, because the queue ignores pods of unknown
+        # Removals precede the new configuration and additions follow it, because the queue ignores pods of unknown
         # profiles.
         self._tell_of_pods(served - serves, DELETED)
         self._effects.queue.append(self.for_queue())

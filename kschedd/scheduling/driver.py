@@ -1,4 +1,4 @@
-"""SchedulingDriver: the state machine around scheduling attempts. Events go in, effects (writes, requeues) come out.
+"""SchedulingDriver: the state machine around scheduling attempts, which turns events into writes and requeues.
 
 States of a pod from the pop to the end of its binding:
 
@@ -8,7 +8,7 @@ States of a pod from the pop to the end of its binding:
                  ▼                       ▼                              ▼
                failed ◀───────────── rejected ◀─────────────────── binding failed
 
-The driver forwards each input to the part that owns the state concerned:
+The driver forwards each input to the part that owns the state:
 
     Observer        watch events, applied to the caches and the pending pods
     PoppedPods      pods popped from the queue, in the order of their attempts
@@ -39,16 +39,16 @@ the queue and the connection to the API server: the scheduling actor with channe
 synchronously. Neither makes decisions.
 
 Invariants:
-- A pod is in at most one of these states: popped, being attempted, in `bindings.cycles`. In all other states the queue
-  holds the pod's entry.
+- A pod is in at most one of these states: popped, being attempted, or in `bindings.cycles`. In all other states the
+  queue holds the pod's entry.
 - An assumed pod is in `bindings.cycles` until it is bound or forgotten, with the framework (plugin instances) of its
-  attempt; Unreserve is called on those instances even after a reconfiguration.
-- A nomination (`nominator`) belongs to a pending pod and ends when the pod gets a node or is deleted; an attempt uses
+  attempt. Unreserve is called on these instances even after a reconfiguration.
+- A nomination (`nominator`) belongs to a pending pod, and ends when the pod gets a node or is deleted. An attempt uses
   the nominations of all earlier attempts.
 - Writes become visible only through `Observe`. A failed pod returns to the queue before the eviction of its victims
   begins, so that the queue cannot miss their deletion events.
 
-The driver is pure: it has no clock, no channel, and no randomness except the machine's `choose`. Times are seconds
+The driver has no clock, no channel, and no randomness except the machine's `choose`. Times are seconds
 since the epoch. Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError,
 handleSchedulingFailure), scheduler/eventhandlers.go.
 """
@@ -103,7 +103,7 @@ from kschedd.scheduling.records import Happened
 
 
 class SchedulingDriver:
-    """The scheduling driver; see the module.
+    """The state machine around scheduling attempts.
 
     `current_pod` returns the stored pod for plugins, if a source exists that is newer than the watch.
     """
@@ -118,7 +118,7 @@ class SchedulingDriver:
         self.machine = machine
         self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
-        self.observed = 0  # the observer sets this version, up to which every write has been observed
+        self.observed = 0  # the version up to which every write has been observed; set by the observer
         self.listener: InputListener | None = None
         self._to_activate: list[Pod] = []
         self._effects = Effects()
@@ -170,7 +170,7 @@ class SchedulingDriver:
     def completing(
         self, entry: QueuedPod, result: ScheduleResult | FitError, now: float, took_s: float = 0.0
     ) -> Work[AssumedPod | FailedAttempt]:
-        """Complete an attempt as `CompleteAttempt` does, with stops for the debugger."""
+        """Complete an attempt as for `CompleteAttempt`, with stops for the debugger."""
         work = self.attempts.completing(entry, result, now, took_s)
         return work if self.listener is None else self.listener.completing(work, now, took_s)
 
@@ -180,11 +180,11 @@ class SchedulingDriver:
 
     @property
     def happened(self) -> Sequence[Happened]:
-        """The log entries among the effects not taken yet."""
+        """The log entries among the effects that were not taken yet."""
         return self._effects.happened
 
     def record_leads(self) -> None:
-        """Record from now on the lead of the chosen node over the second best."""
+        """From now on, record the score difference between the selected and the second-best node."""
         self.attempts.records.table = self.machine.cluster.table
 
     def take_effects(self) -> Effects:
@@ -198,7 +198,7 @@ class SchedulingDriver:
         return effects
 
     def tell_queue(self, operation: QueueOperation) -> None:
-        """Queue an operation for the owner of the queue, after all earlier operations."""
+        """Queue an operation for the owner of the queue, to be carried out after all earlier operations."""
         self._effects.queue.append(operation)
 
     # -- time ---------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class SchedulingDriver:
 
     @property
     def any_to_resume(self) -> bool:
-        """True if a binding that was stopped may continue."""
+        """True if a stopped binding may continue."""
         return bool(self.bindings.stopped) and self.debugger.stop is None
 
     def _resume_stopped(self, given: ResumeStopped, now: float) -> None:
@@ -218,7 +218,7 @@ class SchedulingDriver:
 
     @property
     def working(self) -> bool:
-        """True if work is in progress that ends without a change of the virtual time."""
+        """True if work is in progress that ends without an advance of the virtual time."""
         if self.attempts.running or self.popped.has_next:
             return self.debugger.stop is None
         return self.bindings.any_executing

@@ -1,4 +1,4 @@
-"""Effects: the actions that the caller of the scheduling driver has to carry out."""
+"""Effects: the actions that the caller of the scheduling driver must carry out."""
 
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from kschedd.values import FrozenList, fast_frozen
 class Eviction:
     """The writes of one preemption.
 
-    If the writes fail so that no deletion follows, send `EvictionFailed` to the driver.
+    If the writes fail, so that no deletion follows, the caller sends `EvictionFailed` to the driver.
     """
 
     pod: Pod
@@ -29,20 +29,20 @@ class Eviction:
 class Effects:
     """The actions to carry out, field by field in this order.
 
-    The driver keeps one instance and never shares this instance: `take` returns the effects so far, which then belong
-    to the caller.
+    The driver reuses one instance and never shares it: `take` returns a copy of the effects so far, which belongs to
+    the caller.
     """
 
     released: list[str] = attrs.field(factory=list)  # uids of pods that are no longer in flight, for the queue's `done`
     queue: list[QueueOperation] = attrs.field(factory=list)
-    writes: list[Write] = attrs.field(factory=list)  # not answered: after a rejected write, newer events follow
+    writes: list[Write] = attrs.field(factory=list)  # writes without an answer; newer events follow a rejected one
     evictions: list[Eviction] = attrs.field(factory=list)
-    plans: list[ExecutePlan] = attrs.field(factory=list)  # answered by `PlansExecuted`
-    calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # answered by `PluginCalled`
+    plans: list[ExecutePlan] = attrs.field(factory=list)  # plans, each answered by `PlansExecuted`
+    calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # calls, each answered by `PluginCalled`
     permit_waits: list[BindingCycle] = attrs.field(factory=list)  # cycles that started to wait at Permit
     resumed: list[str] = attrs.field(factory=list)  # uids of pods that no longer wait (at Permit or for a plan)
     happened: list[Happened] = attrs.field(factory=list)  # entries of the log
-    failures: list[FailedAttempt] = attrs.field(factory=list)  # for observers that need more than the log entries
+    failures: list[FailedAttempt] = attrs.field(factory=list)  # for observers that need more than log entries
 
     def __bool__(self) -> bool:
         return bool(
@@ -58,11 +58,11 @@ class Effects:
         )
 
     def take(self) -> "Effects":
-        """Return all effects so far, to be read only, and clear this instance.
+        """Return all effects so far, which the caller must not change, and clear this instance.
 
         A suspended call of the driver continues with this instance, so nothing is ever added to the returned effects.
         """
-        # This method is called several times per pod, so it moves fields one by one and keeps empty lists.
+        # This method is called several times per pod, so it moves the fields one by one, and reuses empty lists.
         taken = Effects(*_NOTHING)
         if self.released:
             taken.released, self.released = self.released, []

@@ -1,4 +1,4 @@
-"""Failed scheduling attempts and bindings: the data for the queue, the API server and the user.
+"""Failed scheduling attempts and bindings: the data about the failure for the queue, the API server and the user.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle, handleSchedulingFailure, updatePod),
 pkg/api/v1/pod/util.go (UpdatePodCondition, CalculatePodConditionObservedGeneration).
@@ -27,11 +27,11 @@ class FailedAttempt:
     message: str
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
-    nominated_node: str | None  # None keeps the nomination, "" clears it
-    writes: tuple[Write, ...] = ()  # writes of PostFilter: nominations cleared, victims evicted
+    nominated_node: str | None  # None keeps the pod's nomination, "" clears it
+    writes: tuple[Write, ...] = ()  # PostFilter's writes: nominations to clear, victims to evict
     victims: tuple[Pod, ...] = ()  # victims to evict now; a victim that is already terminating is not evicted again
-    in_memory: frozenset[str] = frozenset()  # uids of victims that are not deleted, but have their binding cycles ended
-    evicts: bool = False  # True if the victims' deletion will wake the pod
+    in_memory: frozenset[str] = frozenset()  # uids of victims that are not deleted, but whose binding cycles are ended
+    evicts: bool = False  # true if the victims' deletion will requeue the pod
 
 
 def failed_by_error(entry: QueuedPod, message: str) -> FailedAttempt:
@@ -39,7 +39,7 @@ def failed_by_error(entry: QueuedPod, message: str) -> FailedAttempt:
 
 
 def failed_on_one_node(entry: QueuedPod, status: Status) -> FailedAttempt:
-    """Return the failure of a pod after a plugin rejected the chosen node, which the filters had passed."""
+    """Return the failure of a pod whose selected node a plugin rejected, although the filters had passed it."""
     if not status.rejected:
         return failed_by_error(entry, status.message)
     reasons = ", ".join(sorted(f"1 {reason}" for reason in status.reasons))
@@ -62,7 +62,7 @@ def failed_after_permit(entry: QueuedPod, status: Status) -> FailedAttempt:
 
 
 def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:
-    """Set this time (RFC 3339) in new conditions of the writes that have no time, because plugins have no clock."""
+    """Add this time (RFC 3339) to new conditions in the writes, because plugins have no clock and leave it out."""
     return tuple(_stamped(write, at) if isinstance(write, MergePatch) else write for write in writes)
 
 
@@ -80,7 +80,7 @@ def _stamped(patch: MergePatch, at: str) -> MergePatch:
 def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | None:
     """Return the status patch with the PodScheduled condition, or None if the pod already has that condition.
 
-    `at` is the time of the transition (RFC 3339). Source: schedule_one.go, updatePod.
+    `at` is the time of the condition's transition (RFC 3339). Source: schedule_one.go, updatePod.
     """
     conditions = list(pod.status.get("conditions") or ())
     place = next((n for n, c in enumerate(conditions) if c.get("type") == "PodScheduled"), None)
@@ -98,7 +98,7 @@ def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | Non
         wanted["observedGeneration"] = generation
     renominated = failed.nominated_node is not None and failed.nominated_node != pod.nominated_node_name
     changed: dict[str, Any] = {}
-    # As in kube-scheduler, a new generation of the pod alone does not cause a write.
+    # As in kube-scheduler, a new generation of the pod does not by itself cause a write.
     if any(known.get(field) != wanted[field] for field in (wanted if renominated else _COMPARED)):
         changed["conditions"] = [*conditions, wanted] if place is None else conditions
         if place is not None:

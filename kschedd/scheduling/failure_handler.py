@@ -1,4 +1,4 @@
-"""FailureHandler: the handler of all pods with a failed attempt or binding.
+"""FailureHandler: handles all pods whose attempt or binding has failed.
 
 The pod returns to the queue with the names of the plugins that rejected it. The pod's PodScheduled condition is
 written, and the victims of preemption are evicted. A failed pod returns to the queue before the eviction begins, so
@@ -21,7 +21,7 @@ from kschedd.scheduling.records import PodPreempted
 
 
 class FailureHandler:
-    """The handler of failures; see the module."""
+    """The handler of failed attempts and bindings."""
 
     def __init__(
         self, machine: SchedulingMachine, pending: PendingPods, effects: Effects, bindings: BindingCycles
@@ -32,9 +32,12 @@ class FailureHandler:
         self._bindings = bindings
 
     def fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
-        """Return the pod to the queue and write the reason to its status. `seen`: see `AttemptFailed`."""
+        """Return the pod to the queue and write the reason to its status.
+
+        `seen` is the number of observations when the attempt began (`AttemptFailed`).
+        """
         entry, effects, pending = failed.entry, self._effects, self._pending
-        if failed.evicts:  # a claim that PostFilter deallocates is written first, evictions come after the pod's status
+        if failed.evicts:  # if PostFilter deallocates a claim, this is written first; evictions follow the pod's status
             claims = [one for one in failed.writes if isinstance(one, MergePatch) and one.kind == "ResourceClaim"]
             effects.writes.extend(claims)
             failed = attrs.evolve(failed, writes=tuple(one for one in failed.writes if one not in claims))
@@ -46,7 +49,7 @@ class FailureHandler:
             pending.release(entry.uid)
             is_gone = entry.key not in pending.pods and self._machine.cluster.pod(entry.uid) is None
             if is_gone and (patch := failure_status(entry.pod, failed, stamp(now))) is not None:
-                effects.writes.append(patch)  # rejected, unless the pod is missing only in the watch
+                effects.writes.append(patch)  # the API server rejects the patch if the pod no longer exists
         else:
             resizes = self._machine.resizes(entry.pod)
             if resizes:

@@ -1,16 +1,16 @@
-"""FilterPass: the rows left after each filter; rejections are computed on demand.
+"""FilterPass: the rows that are left after each filter; rejections are computed on demand.
 
 A filter is called only on the rows that no earlier filter rejected, so later filters see fewer rows. A filter's codes
-are stored unprocessed, because most pods find a node and their rejections are never read.
+are stored without processing, because most pods find a node and their rejections are never read.
 
-Shapes: places are ascending positions in `rows`.
+Shapes: places are ascending indices into `rows`.
 """
 
 from typing import Self
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean column
+from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean array
 
 from kschedd.cache.table import Ints, Rows
 from kschedd.scheduling.verdicts import PASSED, Places
@@ -18,7 +18,10 @@ from kschedd.scheduling.verdicts import PASSED, Places
 
 @attrs.define(eq=False)
 class FilterPass:
-    """A pass of filters over `rows`. `places` are the positions that have passed so far; None means all."""
+    """A pass of filters over `rows`.
+
+    `places` contains the positions that have passed so far; None means all positions.
+    """
 
     rows: Rows
     places: Ints | None = None
@@ -26,7 +29,7 @@ class FilterPass:
     _passing: Rows | None = attrs.field(default=None, init=False)  # None until requested
 
     def copy(self) -> Self:
-        """Return a copy of the current state, which changes independently of the original."""
+        """Return a copy of the current state, independent of the original."""
         return attrs.evolve(self, codes=list(self._codes))
 
     @property

@@ -41,7 +41,7 @@ from kschedd.scheduling.verdicts import Diagnosis
 
 
 class GroupCycles:
-    """The cycles of PodGroups; see the module."""
+    """The scheduling cycles of PodGroups."""
 
     def __init__(
         self,
@@ -62,7 +62,10 @@ class GroupCycles:
         self.latest: TriedGroup | None = None  # results of the group of the latest completed cycle
 
     def begin(self, given: BeginGroupCycle, now: float) -> Work[None]:
-        """Return the cycle of all popped pods of the PodGroup, for the caller to run. Yields what attempts yield."""
+        """Return the cycle of all popped pods of the PodGroup, for the caller to run.
+
+        The cycle yields the same kinds of work as attempts.
+        """
         return self._cycle(given.entry, given.clock, given.on_result)
 
     def _cycle(self, entry: QueuedPod, clock: Callable[[], float], on_result: MemberDone) -> Work[None]:
@@ -98,7 +101,7 @@ class GroupCycles:
         at = StopPoint(debugger.cycle, entry.pod, entry.attempts, "", "")
         if not debugger.engaged or not self.stops_within:
             return None
-        if self._machine.has_out_of_tree:  # otherwise their Reserve would be called again for the previous pods
+        if self._machine.has_out_of_tree:  # otherwise their Reserve plugins would be called again for the previous pods
             return None
         if not debugger.before_member(at):
             return None

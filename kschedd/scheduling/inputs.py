@@ -1,8 +1,8 @@
 """Inputs of the scheduling driver: all its events in sequence, as values.
 
-`SchedulingDriver.step(input, now)` is the only entry point. A recording is the list of these inputs, a replay steps
-through it, and a debugger stops between two of them. Each class documents the result of `step` for this input; the
-resulting actions are the driver's effects (`take_effects`).
+`SchedulingDriver.step(input, now)` is the only entry point. A recording is a list of inputs, a replay steps through it,
+and a debugger stops between two inputs. Each class documents the result of `step` for the input. The actions that
+follow from it are the driver's effects (`take_effects`).
 
 Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. An
 attempt is the only state that cannot be copied, so a fork restarts a running attempt
@@ -41,7 +41,10 @@ class Observe:
 
 @fast_frozen(eq=False)
 class PodsPopped:
-    """Pods popped from the queue. If these pods sort before pods that were popped earlier, they are attempted first."""
+    """Pods popped from the queue.
+
+    If these pods sort before pods that were popped earlier, these pods are attempted first.
+    """
 
     entries: Sequence[QueuedPod]
 
@@ -60,7 +63,7 @@ class PodsNominated:
 class BeginAttempt:
     """The start of an attempt. Returns the attempt for the pod's current version.
 
-    Returns None if the pod is skipped and so no longer in flight.
+    Returns None if the pod is skipped, and therefore no longer in flight.
     """
 
     entry: QueuedPod
@@ -71,8 +74,7 @@ class BeginGroupCycle:
     """The start of a popped pod's PodGroup cycle.
 
     Returns the cycle, which must run to its end before any other work begins. `clock` returns the time. `on_result` is
-    called with the result of each pod, before the result is applied and while the earlier pods are still on their
-    nodes.
+    called with the result of each pod before the result is applied, while the earlier pods are still on their nodes.
     """
 
     entry: QueuedPod
@@ -84,7 +86,7 @@ class BeginGroupCycle:
 class BreakOff:
     """The abort of an attempt by an exception.
 
-    Returns the result of the attempt, which is an error for this pod, whatever code raised the exception.
+    Returns the result of the attempt: an error for this pod, whatever code raised the exception.
     """
 
     entry: QueuedPod
@@ -102,7 +104,7 @@ class CompleteAttempt:
 
 @fast_frozen(eq=False)
 class CompleteRun:
-    """The completion of the results of `begin_run`; each attempt took `took_s`."""
+    """The completion of the results of `begin_run`; each attempt took `took_s` seconds."""
 
     run: AttemptRun
     took_s: float
@@ -120,14 +122,14 @@ class Intervene:
 
 @fast_frozen(eq=False)
 class PlansExecuted:
-    """The executed writes of plans: for each plan, the pod's uid and the Status of the first rejected write or None."""
+    """The result of executed plans: for each, the pod's uid and the Status of the first rejected write, or None."""
 
     plans: Sequence[tuple[str, Status | None]]
 
 
 @fast_frozen(eq=False)
 class PluginCalled:
-    """The answer of a plugin or an extender to a call from a binding cycle."""
+    """The answer to a binding cycle's call of a plugin or an extender."""
 
     uid: str
     answer: Plan | Status | None
@@ -150,19 +152,19 @@ class Tick:
 
 @fast_frozen(eq=False)
 class Resume:
-    """The continuation of this binding cycle if its wait has ended. Returns whether it is."""
+    """The continuation of a binding cycle if its wait has ended. Returns whether it is."""
 
     cycle: BindingCycle
 
 
 @fast_frozen(eq=False)
 class ResumeDecided:
-    """The continuation of the binding cycles that were decided at Permit."""
+    """The continuation of the binding cycles whose pods were decided at Permit."""
 
 
 @fast_frozen(eq=False)
 class ResumeReady:
-    """The continuation of the binding cycles with a plan that is ready or has timed out."""
+    """The continuation of the binding cycles whose plan is ready or has timed out."""
 
 
 @fast_frozen(eq=False)
@@ -240,10 +242,10 @@ Input = (
 
 
 class InputListener(Protocol):
-    """An observer of all inputs and effects of a driver, such as a recording."""
+    """An observer of all inputs and effects of a driver; a recording is one."""
 
     def given(self, given: Input, now: float, step: Callable[[Any, float], T]) -> T:
-        """Run the step and return its result."""
+        """Run the step, and return its result."""
 
     def completing(self, work: Work[T], now: float, took_s: float) -> Work[T]:
         """Wrap work that completes a step-by-step attempt, so that the listener observes it."""

@@ -1,7 +1,7 @@
 """SchedulingLoop: the scheduling driver and the queue in one synchronous loop, which applies each effect immediately.
 
-The owner of the clock and the objects (a simulation, or a replay of recorded traces) calls these methods, in its own
-order:
+The owner of the clock and the objects (a simulation, or a replay of recorded traces) calls these methods in an order of
+its own:
 
     observe(event)        a watch event; applied to the caches first, then to the queue
     pop()                 the next pod, in flight from now on; None if there is nothing to do
@@ -12,7 +12,7 @@ order:
     resume_bindings()     continue waiting binding cycles whose wait is over
 
 Writes are executed in the environment immediately; the scheduler observes their effects only through `Observe`. The
-loop makes no decisions. The actors of the daemon do the same for this driver over channels. Owns the queue and the
+loop makes no decisions. The daemon's actors do the same for a driver over channels. The loop owns the queue and the
 driver.
 """
 
@@ -57,7 +57,7 @@ _POP: Final = Pop()
 
 
 class Environment(Protocol):
-    """The clock and object store, supplied by the loop's owner."""
+    """The clock and the object store, supplied by the loop's owner."""
 
     @property
     def now_s(self) -> float:
@@ -71,14 +71,14 @@ class Environment(Protocol):
         """Return the stored pod with that key."""
 
     def write(self, write: Write) -> Status | None:
-        """Execute one write; return the Status if it is rejected."""
+        """Execute one write. Return a Status if it is rejected."""
 
 
 class SchedulingLoop:
-    """The synchronous scheduling loop; see the module.
+    """The synchronous scheduling loop.
 
-    `on_effects` is called with every applied batch of effects, except queue operations for events. `driver` is the
-    driver of a fork.
+    `on_effects` is called with every applied batch of effects, except queue operations for events. `driver`, if given,
+    is the driver of a fork.
     """
 
     def __init__(
@@ -99,15 +99,15 @@ class SchedulingLoop:
         self.operations = queue_config.new_operations(self.queue)
         machine.handle.evicting, machine.handle.leaving = self.operations.evicting, self.operations.leaving
         self._on_effects = on_effects
-        self.one_by_one = False  # each binding of a PodGroup proceeds as far as it can before the next is executed
-        self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: no waiting
+        self.one_by_one = False  # true while each binding of a PodGroup proceeds as far as it can before the next one
+        self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: plans never wait
 
     def observe(self, event: WatchEvent) -> None:
         """Apply one watch event to the caches, then to the queue."""
         self.observe_all((event,))
 
     def observe_all(self, events: Sequence[WatchEvent]) -> None:
-        """Apply watch events, first all of them to the caches, then all of them to the queue."""
+        """Apply watch events: first all of them to the caches, then all of them to the queue."""
         self.driver.step(Observe(events), self.environment.now_s)
         self.apply_effects()
 
@@ -122,19 +122,22 @@ class SchedulingLoop:
             popped = self.operations.step(_POP, self.environment.now_ns)
             if popped is not None and self.driver.popped.in_group(popped):
                 others = self.operations.step(PopOthersOfGroup(popped), self.environment.now_ns)
-                if debugger.engaged:  # the debugger may stop before the group
+                if debugger.engaged:  # the debugger may stop before the group's cycle
                     self.driver.step(PodsPopped([popped, *others]))
                     return self.driver.popped.take(self.environment.now_s)
                 self.driver.step(PodsPopped(others))
         return popped
 
     def group_cycle(self, entry: QueuedPod, on_result: MemberDone) -> None:
-        """Run the cycle of a popped pod's PodGroup and apply all results; `on_result` gets each result first."""
+        """Run the cycle of a popped pod's PodGroup and apply all results.
+
+        Call `on_result` with each result before it is applied.
+        """
         drive(self._begun_group(entry, on_result))
         self.apply_effects()
 
     def stepped_group(self, entry: QueuedPod, on_result: MemberDone) -> Generator[StopPoint, None, None]:
-        """Run the cycle of a PodGroup as `group_cycle` does, and yield at each debugger stop."""
+        """Run the cycle of a PodGroup, and yield at each debugger stop."""
         yield from _stops_of(self._begun_group(entry, on_result))
         self.apply_effects()
 
@@ -145,14 +148,14 @@ class SchedulingLoop:
         return cycle
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
-        """Run the attempt for a popped pod, or return None if the pod is skipped and so no longer in flight."""
+        """Run the attempt for a popped pod. Return None if the pod is skipped, and therefore no longer in flight."""
         attempt: Attempt | None = None
         try:
             attempt = self.driver.step(BeginAttempt(entry), self.environment.now_s)
             if attempt is not None:
                 result: ScheduleResult | FitError = drive(attempt)
                 return result
-        except Exception as fault:  # a fault of a plugin or the pod: the attempt fails, and the pod is retried
+        except Exception as fault:  # a fault of a plugin or of the pod: the attempt fails, and the pod is retried
             if attempt is not None:
                 attempt.close()
             return self._broken_off(entry, fault)
@@ -170,7 +173,7 @@ class SchedulingLoop:
                 self.apply_effects()
                 return
             result: ScheduleResult | FitError = yield from _stops_of(attempt)
-        except Exception as fault:  # a fault of a plugin or the pod: the attempt fails, and the pod is retried
+        except Exception as fault:  # a fault of a plugin or of the pod: the attempt fails, and the pod is retried
             if attempt is not None:
                 attempt.close()
             result = self._broken_off(entry, fault)
@@ -191,7 +194,7 @@ class SchedulingLoop:
     # -- bindings ---------------------------------------------------------------------------------------------
 
     def resume_bindings(self) -> bool:
-        """Continue the binding cycles with a completed wait, and return whether any continued."""
+        """Continue the binding cycles whose wait has ended. Return whether any continued."""
         resumed = self.driver.any_to_resume
         if resumed:
             self.driver.step(ResumeStopped(), self.environment.now_s)
@@ -205,7 +208,7 @@ class SchedulingLoop:
     # -- effects ----------------------------------------------------------------------------------------------
 
     def apply_effects(self) -> None:
-        """Apply the effects, and then the effects that their answers cause."""
+        """Apply the effects, and then the effects caused by their answers."""
         driver, environment = self.driver, self.environment
         while driver.has_effects:
             effects = driver.take_effects()
@@ -234,14 +237,14 @@ class SchedulingLoop:
             self._on_effects(effects)
 
     def _resume_before(self, uid: str) -> None:
-        """Continue the earlier bindings, which began before that of this pod, if their wait is over."""
+        """Continue the bindings that began before this pod's binding, if their wait has ended."""
         number = self.driver.bindings.cycles[uid].number
         for cycle in self.driver.bindings.waiting():
             if cycle.number < number and self.driver.step(Resume(cycle), self.environment.now_s):
                 self.apply_effects()
 
     def release(self) -> None:
-        """Execute the held plans one after the other, each with its consequences."""
+        """Execute the held plans one after the other, each followed by its consequences."""
         held, self.held = self.held or (), None
         for wanted in held:
             answer = wanted.uid, self._execute(wanted.plan)
@@ -258,8 +261,8 @@ class SchedulingLoop:
     def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
         """Make the call now.
 
-        Extenders are not called to bind: an extender would bind the pod in its own cluster, and this cluster is at most
-        a copy of that cluster. The write that the extender would make is executed here.
+        Extenders are not called to bind: an extender would bind the pod in a real cluster, of which this cluster is at
+        most a copy. The loop instead executes the write that the extender would make.
         """
         if isinstance(called, CallExtender):
             return self.environment.write(called.binding)
@@ -279,7 +282,7 @@ class SchedulingLoop:
 
 
 def _stops_of(work: Work[T]) -> Generator[StopPoint, None, T]:
-    """Run this work, and yield at each stop."""
+    """Run this work, and yield at each debugger stop."""
     try:
         yielded = next(work)
         while True:

@@ -1,4 +1,4 @@
-"""The scheduler as one pure state machine, which owns the cluster cache, schedules one pod at a time and runs bindings.
+"""The scheduler as one state machine, which owns the cluster cache, schedules one pod at a time and runs bindings.
 
     observe(events)                     watch events
     begin(pod) → generator              one attempt; its result goes to `completion`
@@ -9,8 +9,8 @@
     completion.undo(...)                a binding failed: unreserve and forget; returns the failed attempt
 
 `SchedulingDriver` makes these calls one after the other, so the cluster never changes during an attempt. An assumed pod
-keeps the framework (the plugin instances) of its attempt. A binding cycle therefore ends with the same plugins with
-which it began, even after a reconfiguration.
+keeps the framework (the plugin instances) of its attempt. A binding cycle therefore ends with the plugins with which it
+began, even after a reconfiguration.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, bindingCycle, handleSchedulingFailure).
 """
@@ -66,23 +66,23 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 
 T = TypeVar("T")
 
-# Extension points at which no plugin has work for a pod that is bound directly.
+# extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
-PREEMPTION = "DefaultPreemption"  # plugin recorded as rejecting a waiting victim if no other plugin is given
+PREEMPTION = "DefaultPreemption"  # plugin that is recorded as rejecting a waiting victim if no other plugin is given
 
 
 @attrs.frozen(eq=False)
 class Choices:
-    """The state of the choices that attempts make: tie breaks between nodes, and the start of the next search."""
+    """The state on which the choices of attempts depend: tie breaks between nodes, and the start of the next search."""
 
     choose: Choose
     start: int
 
 
 class SchedulingMachine:
-    """The scheduler as a state machine; see the module.
+    """The scheduler as a state machine.
 
-    `seed` is for random tie breaks; `choose` replaces all tie breaks. `handle` must belong to this cluster.
+    `seed` determines random tie breaks; `choose` replaces all tie breaks. `handle` must belong to this cluster.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class SchedulingMachine:
         return NO_TIMES if self.metrics is None else self.metrics.times(profile)
 
     def choices(self) -> Choices:
-        """Return a copy of the state on which the choices of the next attempts depend."""
+        """Return a copy of the state on which tie breaks and the start of the next search depend."""
         return Choices(self.choose.fork() if isinstance(self.choose, NodeTies) else self.choose, self.start.index)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class SchedulingMachine:
             self.observe_each(event, now)
 
     def observe_each(self, event: WatchEvent, now: float) -> None:
-        """Apply one event as `observe` does, but without retrying earlier faults."""
+        """Apply one event to the caches, without retrying earlier faults."""
         obj, faults = event.new, self.faults
         try:
             self._observe(event, now)
@@ -267,7 +267,7 @@ class SchedulingMachine:
         """Begin an attempt.
 
         `cycle` is the number of the scheduling cycle, or 0 if the attempt belongs to no cycle. `post_filters` False
-        omits PostFilter, for a pod with a group that preempts as a whole.
+        omits PostFilter, for a pod whose group preempts as a whole.
         """
         scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
         batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None
@@ -276,11 +276,11 @@ class SchedulingMachine:
         )
 
     def resizes(self, pod: Pod) -> bool:
-        """Return whether the pod runs on its node and is queued because its resize is deferred."""
+        """Return whether the pod already runs on its node, and is queued because its resize is deferred."""
         return bool(pod.node_name) and self.handle.rules.resizes_preempt and pod.resize_deferred
 
     def longest_run(self, pod: Pod) -> int:
-        """Return the estimated number of attempts in a `run` that begins with a pod like this."""
+        """Return the estimated number of attempts in a `run` that begins with a pod of this kind."""
         scheduler = self.schedulers.get(pod.scheduler_name)
         return (
             0
@@ -289,11 +289,11 @@ class SchedulingMachine:
         )
 
     def may_run(self, pod: Pod) -> bool:
-        """Return whether pods like this one may be in a run, because they need no step except Bind."""
+        """Return whether pods of this kind may be in a run, because they need no step except Bind."""
         return self.schedulers[pod.scheduler_name].profile.bound_by(pod, self.cluster.versions) is not None
 
     def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
-        """Attempt the first of these pods, which share a profile; the run has as many attempts as possible."""
+        """Attempt the first of these pods, which must have one profile; the run has as many attempts as possible."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
         scheduler = self.schedulers[entries[0].pod.scheduler_name]
@@ -308,7 +308,7 @@ class SchedulingMachine:
         for entry in entries:
             try:
                 result = next(attempts, None)
-            except Exception:  # a fault of a plugin or pod, which recurs when the pod is attempted by itself
+            except Exception:  # a fault of a plugin or pod, which occurs again when the pod is attempted alone
                 break
             if result is None:
                 break
@@ -323,7 +323,7 @@ class SchedulingMachine:
         return run
 
     def result_on(self, pod: Pod, node_name: str, failed: FitError) -> ScheduleResult:
-        """Return a result that chooses this node, for a pod that fits there once the victims of preemption are gone."""
+        """Return a result with this node, for a pod that fits on it once the victims of preemption are gone."""
         scheduler = self.schedulers[pod.scheduler_name]
         rows = np.array([self.cluster.table.row_of[node_name]], dtype=np.int64)
         verdicts = failed.diagnosis.verdicts or scheduler.pre_filters.no_verdicts(failed.state, pod, failed.status)

@@ -1,7 +1,7 @@
 """Observer: applies watch events to the caches and to the pending pods, and then passes the events to the queue.
 
-Owns the version up to which the caches contain all writes. An exception while processing an event is recorded as a
-fault of the event's object, and processing is retried later.
+The observer owns the version up to which the caches contain all writes. An exception while processing an event is
+recorded as a fault of the event's object, and processing is retried later.
 
 Source: Kubernetes v1.34, scheduler/eventhandlers.go.
 """
@@ -22,7 +22,7 @@ _PENDING: Final = "pending"  # name under which a failed update of a pending pod
 
 
 class Observer:
-    """The observer of watch events; see the module."""
+    """The observer of watch events, which updates the caches and the pending pods."""
 
     def __init__(self, machine: SchedulingMachine, pending: PendingPods, effects: Effects) -> None:
         self._machine = machine
@@ -44,8 +44,8 @@ class Observer:
             faults.retry(now)
         last, resizing = len(events) - 1, machine.handle.rules.resizes_preempt
         for place, event in enumerate(events):
-            # An event followed by the deletion of its object need not be applied: pods are marked for deletion before
-            # they are deleted.
+            # An event of an object need not be applied if the object's deletion follows: pods are marked for deletion
+            # before they are deleted.
             if place == last or events[place + 1].type != DELETED or events[place + 1].old is not event.new:
                 observe(event, now)
             pod, old = event.new, event.old
@@ -55,7 +55,7 @@ class Observer:
                 self._follow_resize(event, pod)
                 continue
             if pod.node_name and isinstance(old, Pod) and old.node_name and not faults.by_object:
-                continue  # already observed with its node, so no longer pending
+                continue  # already observed with a node, so the pod is no longer pending
             try:
                 self._follow_pending(event, pod, assumed, rejected)
             except Exception as fault:  # a fault of this pod
@@ -70,7 +70,7 @@ class Observer:
         self._effects.queue.insert(told_at, observed)
 
     def _follow_resize(self, event: WatchEvent, pod: Pod) -> None:
-        """Follow a running pod, which is in the queue while its resize is deferred."""
+        """Process a change of a running pod, which is in the queue while its resize is deferred."""
         if event.type != DELETED and self._machine.resizes(pod) and not pod.finished:
             self._pending.put(pod)
         else:
@@ -83,7 +83,7 @@ class Observer:
             self._pending_changed(event, pod, assumed)
 
     def _follow_again(self, event: WatchEvent, pod: Pod, now: float) -> None:
-        """Retry following a pod, unless a newer event of the pod arrived."""
+        """Retry processing a pod's change, unless a newer event of the pod has arrived."""
         self._follow_pending(event, pod, set(), set())
 
     def _no_longer_pending(self, pod: Pod, rejected: set[str]) -> None:
@@ -104,7 +104,7 @@ class Observer:
                 self._pending.updated(event.old, pod)
 
     def _let_go(self, pod: Pod) -> None:
-        """Release an assumed pod that is deleted or being deleted, so that other pods may take its place.
+        """Release an assumed pod that is deleted or being deleted, so that other pods may use its resources.
 
         This release of assumed pods requires the rule `assumed_pods_forgotten`.
 

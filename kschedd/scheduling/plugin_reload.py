@@ -1,8 +1,8 @@
-"""Reload of the classes of out-of-tree plugins while the scheduler runs, after a change of their file.
+"""Reload of the classes of out-of-tree plugins after a change of their file, while the scheduler runs.
 
 From the next attempt on, each profile uses new instances, with arguments that are parsed again. If a class gains or
-loses an extension point, the profiles with the plugin gain or lose it, too. A pod that waits at Permit or is being
-bound keeps the plugin instances of its attempt.
+loses an extension point, so do the profiles with the plugin. A pod that waits at Permit or is being bound keeps the
+plugin instances of its attempt.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from kschedd.scheduling.inputs import Reconfigure
 
 
 def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], source: str) -> None:
-    """Use these classes as `source` (a file) now defines them.
+    """Replace these classes by their new definitions in `source` (a file).
 
     If this function raises PluginLoadError, nothing has changed.
     """
@@ -47,7 +47,7 @@ def reload_plugins(driver: SchedulingDriver, classes: Mapping[str, type[Any]], s
         registry.sources.clear()
         registry.sources.update(sources)
         raise fault if isinstance(fault, PluginLoadError) else PluginLoadError(source, str(fault)) from None
-    # Earlier configurations have arguments of the old classes, so they cannot be restored.
+    # Earlier configurations contain arguments of the old classes, so they cannot be restored.
     driver.config_changes.made.clear()
 
 

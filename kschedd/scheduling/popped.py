@@ -1,6 +1,6 @@
 """PoppedPods: the pods that the driver has popped from the queue and not attempted yet, in attempt order.
 
-Owns this order, and the number of attempts that the caller currently allows.
+This class owns the order, and the number of attempts that the caller currently allows.
 """
 
 from bisect import insort
@@ -17,18 +17,18 @@ from kschedd.scheduling.inputs import PodsPopped
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
 
-MOST_POPPED: Final = 128  # pods popped at a time: a message between actors costs more than a pop
+MOST_POPPED: Final = 128  # number of pods popped at a time: a message between actors costs more than a pop
 
 
 class PoppedPods:
-    """The popped pods; see the module."""
+    """The popped pods, in the order of their attempts."""
 
     def __init__(self, machine: SchedulingMachine, pending: PendingPods, debugger: Debugger) -> None:
         self._machine = machine
         self._pending = pending
         self._debugger = debugger
         self._entries: deque[QueuedPod] = deque()
-        self.attempts_allowed: int | None = None  # attempts left; None: unlimited
+        self.attempts_allowed: int | None = None  # number of attempts left; None: unlimited
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -39,7 +39,7 @@ class PoppedPods:
 
     @property
     def wanted(self) -> int:
-        """The maximum number of pods to pop now, which is 0 until all popped pods have been attempted.
+        """The maximum number of pods to pop now: 0 until all popped pods have been attempted.
 
         Nominations do not reduce the number. An attempt uses the nominations of all earlier attempts, whenever its pod
         was popped, and events observed before the attempt begins cause no retry (`AttemptFailed.seen`).
@@ -61,7 +61,7 @@ class PoppedPods:
 
     @property
     def first_tried(self) -> QueuedPod | None:
-        """The pod that is tried next; for a PodGroup, the first pod in the order of its cycle."""
+        """The pod that is tried next; for a PodGroup, the first pod in the order of the group's cycle."""
         head = self.head
         if head is None or not self.in_group(head):
             return head
@@ -102,14 +102,14 @@ class PoppedPods:
             insort(self._entries, entry, key=lambda popped: (popped.popped_early, sort_key(popped)))
 
     def take(self, now: float = 0.0) -> QueuedPod | None:
-        """Remove and return the pod to attempt next, or None if there is none or no attempt is allowed."""
+        """Remove and return the pod to attempt next; None if there is none, or if no attempt is allowed."""
         if self._debugger.engaged and not self.lets_begin(now):
             return None
         self._machine.handle.now_s = now
         return self._entries.popleft() if self._entries and self.attempts_allowed != 0 else None
 
     def take_head(self) -> QueuedPod:
-        """Remove and return the head after its attempt was made as part of a run."""
+        """Remove and return the head after it was attempted as part of a run."""
         return self._entries.popleft()
 
     def take_group(self, group: str) -> list[QueuedPod]:
@@ -119,16 +119,16 @@ class PoppedPods:
         return taken
 
     def hand_back(self, uid: str) -> None:
-        """Drop a pod that is in the queue again, so that it is not attempted from here."""
+        """Drop a pod that has returned to the queue, so that its attempt does not begin from here."""
         self._entries = deque(entry for entry in self._entries if entry.uid != uid)
 
     def count_attempt(self) -> None:
-        """Count an attempt, or a cycle of a PodGroup, against the number allowed."""
+        """Count an attempt, or a cycle of a PodGroup, toward the allowed number."""
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
 
     def for_run(self) -> Sequence[QueuedPod]:
-        """Return the pods at the head that may be attempted together, in their current versions; none if only one."""
+        """Return the current versions of the pods at the head that may be attempted together; none if only one."""
         popped, machine = self._entries, self._machine
         if len(popped) < 2 or self.attempts_allowed is not None or self.in_group(popped[0]):
             return ()

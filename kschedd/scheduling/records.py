@@ -9,7 +9,7 @@ from kschedd.values import fast_frozen
 
 @fast_frozen
 class Lead:
-    """The chosen node's lead over the second best."""
+    """The difference between the selected node's score and that of the second-best node."""
 
     margin: int
     runner_up: str
@@ -17,7 +17,7 @@ class Lead:
 
 @fast_frozen(eq=False)
 class AttemptRecord:
-    """One attempt or, with `of_binding`, a binding that failed after its attempt had found a node."""
+    """One attempt, or, with `of_binding`, a binding that failed after its attempt had found a node."""
 
     at_s: float  # seconds since the epoch
     pod: str  # "namespace/name"
@@ -32,14 +32,15 @@ class AttemptRecord:
     message: str = ""
     nominated_node: str = ""
     of_binding: bool = False
-    #: inputs for repeating the attempt: the last write that the scheduler had observed, and the pod at that time
+    #: inputs for repeating the attempt: the last write that the scheduler had observed, and the pod's version at that
+    # time
     version: int = 0
     attempted: Pod | None = None
     lead: Lead | None = None  # None if not recorded, or if only one node was feasible
 
     @property
     def outcome(self) -> tuple[Any, ...]:
-        """The fields in OUTCOME: the fields that a decision log has of an attempt, apart from its time."""
+        """The fields in OUTCOME: those that a decision log contains for an attempt, except the time."""
         return _outcome(self)
 
 
@@ -60,7 +61,7 @@ _outcome = attrgetter(*OUTCOME)
 
 @fast_frozen(eq=False)
 class PodBound:
-    """The end of a binding: the pod is on its node."""
+    """The end of a binding: the pod is bound to its node."""
 
     at_s: float
     pod: str  # "namespace/name"

@@ -1,8 +1,8 @@
 """Verdicts: the filters' results for every visited node, stored as codes; statuses are formatted on demand.
 
 Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index, in the profile's order of
-filters, of the plugin that rejected the row, or PASSED. `codes` holds the rejecting plugin's own number, or EXPLICIT if
-the plugin returned a Status, which is then in `explicit_status`.
+filters, of the plugin that rejected the row, or PASSED. `codes` contains the rejecting plugin's own number, or EXPLICIT
+if the plugin returned a Status, which is stored in `explicit_status`.
 
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """
@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 import numpy as np
 import numpy.typing as npt
-from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean column
+from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean array
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -36,7 +36,7 @@ ABSENT = unresolvable()  # status of a node for which no filter was called
 class Verdicts:
     """The verdicts of one search. `default_status` is the status of the nodes that are not among `rows`.
 
-    `failed` and `codes` may be None; then `compute` computes them on demand.
+    If `failed` and `codes` are None, `compute` computes them on demand.
     """
 
     table: NodeTable
@@ -90,7 +90,7 @@ class Verdicts:
         return words
 
     def by_node(self) -> Iterator[tuple[str, Status | None]]:
-        """Yield the name and the status (None if it passed) of every visited node."""
+        """Yield the name and the status (None: passed) of every visited node."""
         for place, row in enumerate(self.rows.tolist()):
             yield self.table.names[row], self.status(place)
 
@@ -114,7 +114,7 @@ class Verdicts:
         return self._of_codes
 
     def _key_counts(self) -> list[tuple[int, int]]:
-        """Return each key of a rejection given as a code, in order, and the number of its rows."""
+        """Return each key of a rejection given as a code, in order, with the number of its rows."""
         failed, codes = self.failed, self.codes
         if len(failed) and failed[0] != PASSED and codes[0] != EXPLICIT:
             if count_nonzero(failed == failed[0]) == count_nonzero(codes == codes[0]) == len(failed):
@@ -192,7 +192,7 @@ class Verdicts:
         )
 
     def overruled(self, statuses: Mapping[int, Status], elsewhere: Iterable[Status]) -> "Verdicts":
-        """Return the verdicts with additional statuses: of rows, visited or not, and of names that no node has."""
+        """Return the verdicts with additional statuses, for visited or unvisited rows and for names without a node."""
         known = set(self.rows.tolist())
         more = np.array([row for row in statuses if row not in known], dtype=np.int64)
         rows = np.concatenate((self.rows, more))
@@ -210,7 +210,7 @@ class Verdicts:
         )
 
     def before_error(self) -> "Verdicts":
-        """Return the verdicts up to the first filter error, where the search ends."""
+        """Return the verdicts up to the first error of a filter, at which the search ends."""
         rows = self.rows.tolist()
         end = next(
             (n for n, row in enumerate(rows) if row in self.explicit_status and not self.explicit_status[row].rejected),
@@ -228,7 +228,7 @@ class Verdicts:
 
 @attrs.define(eq=False)
 class Diagnosis:
-    """The reasons why a pod did not get a node, or the plugins that rejected some nodes although the pod got one."""
+    """The reasons why a pod got no node, or the plugins that rejected some nodes although the pod got one."""
 
     node_count: int
     verdicts: Verdicts | None = None
@@ -243,7 +243,7 @@ class Diagnosis:
             wanted.add(status.plugin)
 
     def add_verdicts(self, verdicts: Verdicts | None = None) -> None:
-        """Add the plugins that rejected nodes in `verdicts`, or the plugins of all verdicts if None."""
+        """Add the plugins that rejected nodes in `verdicts`, or all plugins named in them if there are none."""
         verdicts = self.verdicts if verdicts is None else verdicts
         if verdicts is not None:
             for status, _ in verdicts.distinct_statuses():

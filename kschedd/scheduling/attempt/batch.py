@@ -238,7 +238,7 @@ class Batching:
 
 @attrs.define(eq=False)
 class Batches:
-    """The stored results of all profiles, and the number of the scheduling cycle; see `Handle.shared`."""
+    """The stored results of all profiles, and the number of the scheduling cycle, as state shared by plugins."""
 
     cluster: SchedulerCache
     cycle: int = 0

@@ -98,7 +98,7 @@ def scored(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, rows: 
         known = [(places[name], extender.weighted(score)) for name, score in answer if name in places]
         if known:
             any_scored = True
-            np.add.at(more, *np.array(known, dtype=np.int64).T)  # a name may repeat; sums wrap as Go's int64 does
+            np.add.at(more, *np.array(known, dtype=np.int64).T)  # names may repeat; sums wrap as in Go
     return totals + more if any_scored else totals
 
 

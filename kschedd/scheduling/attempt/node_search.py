@@ -271,7 +271,7 @@ class NodeSearch:
     def _taken(
         self, known: Evaluation, state: CycleState, pod: Pod, kept: Sequence[CodesOf], start: int, wanted: int
     ) -> tuple[Positions, Ints, int]:
-        """Return the positions visited from `start` on, the feasible ones among them, and the number visited."""
+        """Return the positions visited from `start` on, the feasible positions, and the number visited."""
         size = 0
         while True:
             passing, changes = known.passing(kept), known.changes
@@ -450,7 +450,7 @@ class Nothing:
 
 
 def _reach(passing: Ints, start: int, wanted: int, total: int) -> int:
-    """Return the number of nodes from `start` up to the `wanted`-th passing node, or `total` if fewer pass."""
+    """Return the number of nodes from `start` up to passing node number `wanted`; `total` if fewer pass."""
     last = int(passing.searchsorted(start)) + wanted - 1
     if last < len(passing):
         return passing.item(last) + 1 - start

@@ -39,7 +39,7 @@ class FailedAttemptView:
     verdicts: Verdicts
     counting: NominatedPods
     cached: Evaluation | None
-    apart: bool = False  # True if dry runs are not cached, for plugins whose call may be abandoned at a time limit
+    apart: bool = False  # True: do not cache dry runs, because a time limit may abandon the plugin's call
     left: DryRun | None = None  # dry run after the extenders have reduced it
 
     def code_on(self, node_name: str) -> Code:

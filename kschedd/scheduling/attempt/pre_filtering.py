@@ -122,7 +122,7 @@ class PreFiltering:
         return PreFiltered(narrowed, rejected, narrowed_by)
 
     def _concerned(self, pod: Pod) -> Concerned:
-        """Return the plugins whose PreFilter runs for pods with this signature, and the names of those that skip it.
+        """Return the plugins whose PreFilter runs for pods with this signature, and the names of the other plugins.
 
         Each plugin comes with its call counter.
         """

@@ -168,7 +168,7 @@ class Ranking:
         return total
 
     def not_cached(self, state: CycleState, pod: Pod) -> tuple[int, list[EnabledScore]]:
-        """Return the weighted sum of the scores that are the same on all nodes, and the other uncached scores."""
+        """Return the weighted sum of scores that are equal on all nodes, and the remaining uncached scores."""
         constant, left = 0, []
         for score in self.profile.scores:
             if score.name in state.skip_score or (score.style is EvaluationStyle.CACHED and not score.normalizes):

@@ -30,8 +30,8 @@ from kschedd.scheduling.profiles.profile import Framework
 AttemptWithin = Callable[[Pod, int], Work[ScheduleResult | FitError | None]]
 """An attempt that returns None if it would visit more nodes than the given number, or find none."""
 
-_MOST_NAMED: Final = 64  # attempts in a run for pods that name their nodes
-_MOST_IN_TURN: Final = 16  # attempts in a run for pods that affect each other; each takes some 100 µs
+_MOST_NAMED: Final = 64  # largest number of attempts in a run for pods that name their nodes
+_MOST_IN_TURN: Final = 16  # attempts in a run for pods that affect each other; each takes about 100 µs
 
 
 @attrs.frozen(eq=False)
@@ -70,7 +70,7 @@ class Runs:
         return None if prepared is None or not prepared.immediate else prepared
 
     def in_turn(self, pods: Sequence[Pod], attempt_within: AttemptWithin) -> Iterator[ScheduleResult]:
-        """Yield the results of attempts for the first of these pods, none nominated, as long as each finds a node.
+        """Yield the results of attempts for the first of these unnominated pods, as long as each finds a node.
 
         Unless the run is `alone`, each pod must be assumed on its node before the next result is requested.
         """
@@ -86,7 +86,7 @@ class Runs:
                 result = drive(attempt_within(pod, left))
             finally:
                 if not isinstance(result, ScheduleResult):
-                    self.start.index = start  # the attempt is repeated outside the run
+                    self.start.index = start  # the attempt is repeated without the run
             if not isinstance(result, ScheduleResult):
                 return
             if alone:
@@ -158,7 +158,7 @@ class Runs:
         scored.ends = best.searchsorted(np.arange(0, totals.size + 1, wanted)).tolist()
 
     def _choice(self, pod: Pod, scored: "_Class", visited: int) -> ScheduleResult:
-        """Return the result of the next attempt for this class: one of the best nodes."""
+        """Return the result of the next attempt for this class; the result has one of the best nodes."""
         number = scored.chosen
         scored.chosen += 1
         names, metrics = self.cluster.table.names, self.profile.plugin_metrics
@@ -176,9 +176,9 @@ class Runs:
         )
 
     def _named(self, pods: Sequence[Pod], prepared: PreparedAttempt) -> list[ScheduleResult]:
-        """Return the results for the first of these pods, which must differ only in the node that each pod names.
+        """Return the results for the first of these pods; the pods must differ only in the node that each names.
 
-        The results end before a pod that names the node of an earlier pod.
+        The results end before a pod that names the same node as an earlier pod.
         """
         first, state, table, times = pods[0], prepared.state, self.cluster.table, self.profile.times
         began, template, rows = times.start(), first.signature.signature_ignoring_node, dict[int, None]()
@@ -221,5 +221,5 @@ class _Class:
     totals: Ints = attrs.field(init=False)
     highest: list[int] = attrs.field(init=False)  # the highest total of each attempt
     best: Ints = attrs.field(init=False)  # indices of the best nodes of all attempts
-    ends: list[int] = attrs.field(init=False)  # start of each attempt in `best`, and the end
-    chosen: int = attrs.field(default=0, init=False)  # number of attempts with a chosen node
+    ends: list[int] = attrs.field(init=False)  # index in `best` at which each attempt begins, and the end
+    chosen: int = attrs.field(default=0, init=False)  # number of attempts with a selected node

@@ -1,11 +1,11 @@
 """One attempt to schedule one pod, as a pure state machine: cluster and pod are the input, a decision is the output.
 
-The attempt is a generator. It yields in two places. If per-node plugins judge nodes one by one, the generator yields
-shards of that work and receives the answers. The caller can spread the shards over workers, put a time limit on them,
+The attempt is a generator. It yields in two places. If per-node plugins evaluate nodes one by one, the generator yields
+shards of that work and receives the results. The caller can spread the shards over workers, put a time limit on them,
 or run them directly (`drive`). If extenders take part, the generator yields calls (`ExtenderCall`) in the same way.
 Vector plugins never make the generator yield.
 
-This module does not wait, read a clock or draw random numbers: `choose` breaks ties.
+This module does not wait, read a clock or draw random numbers; the caller does: `choose` breaks ties.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, schedulingCycle).
 """
@@ -65,7 +65,7 @@ NO_NODES: Final = "no nodes available to schedule pods"
 
 @attrs.define(eq=False)
 class Scheduler:
-    """The attempts of one profile. `start` is where the next search begins; the profiles of a daemon share it."""
+    """The attempts of one profile. `start` is the position at which the next search begins; all profiles share it."""
 
     profile: Framework
     cluster: SchedulerCache
@@ -84,7 +84,7 @@ class Scheduler:
     pre_filters: PreFiltering = attrs.field(init=False)
     post_filters: PostFiltering = attrs.field(init=False)
     preparations: Preparations | None = attrs.field(init=False)  # None: every plugin is called in every attempt
-    runs: Runs | None = attrs.field(init=False)  # None if attempts are never made together
+    runs: Runs | None = attrs.field(init=False)  # None if attempts never run together
     _sign: Callable[[Pod], str | None] | None = attrs.field(init=False)  # None if no pod can have a batch signature
 
     def __attrs_post_init__(self) -> None:
@@ -129,9 +129,9 @@ class Scheduler:
         """Find a node, or explain why no node is feasible and what PostFilter did.
 
         `nominated` maps nodes to their nominated pods. With `every_node` the search visits all nodes, as an explanation
-        requires. With a `stepper` the attempt can stop at each plugin. `batching`: see `batched`. Without
-        `post_filters` no PostFilter plugin is called, and the pod's nomination stays. `resizes`: see
-        `kschedd.scheduling.attempt.resizing`.
+        requires. With a `stepper` the attempt can stop at each plugin. `batching` is the result of `batched`. Without
+        `post_filters` no PostFilter plugin is called, and the pod's nomination stays. `resizes` is true for a running
+        pod with a deferred resize (`kschedd.scheduling.attempt.resizing`).
         """
         try:
             if stepper is None:
@@ -164,7 +164,7 @@ class Scheduler:
         post_filters: bool = True,
         resizes: bool = False,
     ) -> Work[ScheduleResult | FitError | None]:
-        """Attempt a pod. `within`: see `attempt_within`."""
+        """Attempt a pod. `within` is the largest number of nodes to visit, as in `attempt_within`."""
         table = self.cluster.table
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
@@ -246,7 +246,7 @@ class Scheduler:
     # -- batching ---------------------------------------------------------------------------------------------
 
     def batched(self, pod: Pod, cycle: int, now_s: float) -> Batching | None:
-        """Return the batching results that an attempt in this cycle may use, or None if no pod can be signed."""
+        """Return the batching results that an attempt in this cycle may use; None if no pod can have a signature."""
         if self._sign is None:
             return None
         assert self.batches is not None, "otherwise nothing is signed"
@@ -255,7 +255,7 @@ class Scheduler:
         return Batching(state, cycle, self._sign(pod), now_s, self.batches.counts(self.profile.name))
 
     def _hint(self, batching: Batching, state: CycleState, pod: Pod) -> Work[None]:
-        """Take the next best node of the previous cycle if that cycle's node is full for this pod or is rescored."""
+        """Pop the next best node of the previous cycle, if that cycle's node is full for this pod or is rescored."""
         rules = self.profile.rules
         full_node = batching.full_node(nominated=bool(pod.nominated_node_name) and rules.nominated_pods_unbatched)
         if not full_node:
@@ -281,7 +281,10 @@ class Scheduler:
             batching.take_hint(self.choose)
 
     def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[str]:
-        """Score the row again and add it to the nodes, normalized together; return the reason if scoring fails."""
+        """Score the row again, and add it to the nodes after normalizing all scores together.
+
+        Return the reason if scoring fails.
+        """
         table, state = self.cluster.table, state.clone()
         found = [table.row_of.get(name) for name in nodes.names]
         rows = [known for known in found if known is not None]
@@ -349,7 +352,7 @@ class Scheduler:
         return self._chosen(result, stepper.totals()[np.isin(stepper.scoring, result.feasible)])
 
     def _chosen(self, result: ScheduleResult, totals: Ints) -> ScheduleResult:
-        """Return the result with one of the best nodes by these totals, preferably the node that it already has."""
+        """Return the result with one of the best nodes by these totals, preferably the pod's present node."""
         names = self.cluster.table.names
         score = np.maximum.reduce(totals)
         places = (totals == score).nonzero()[0]
@@ -393,7 +396,8 @@ class Scheduler:
     ) -> Work[Found]:
         """Search for feasible nodes.
 
-        `wished` is the node that a nomination or a hint puts first, or "". `others`: see `NodeSearch.run`.
+        `wished` is the node that is tried first because of a nomination or a hint; "" if there is none. `others` are
+        the filters that must be called besides the cached ones, or None (see `NodeSearch.run`).
         """
         table = self.cluster.table
         nominee: Found | None = None
@@ -401,7 +405,7 @@ class Scheduler:
             of_nominee = known
             if narrowed is not None and wished not in narrowed.node_names and not known.shared:
                 # Pods pinned to different nodes share this evaluation, so it is valid only on the nodes that PreFilter
-                # named.
+                # left.
                 of_nominee = self.evaluations.apart(state)
             at = of_nominee.place[[table.row_of[wished]]]
             nominee = yield from self.search.run(of_nominee, state, pod, at, 0, 1, counting.at(wished), stepper)
@@ -420,8 +424,8 @@ class Scheduler:
         start = self.start.index % nodes if nodes else 0
         found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
-            # Both searches share one set of plugins, so the plugins that rejected the nominated node are named here,
-            # too.
+            # Both searches share one set of plugins, so the message also names the plugins that rejected the nominated
+            # node.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
         if nominee is not None and not len(nominee.rows) and nominee.error is None:
@@ -439,7 +443,7 @@ class Scheduler:
         return found
 
     def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
-        """Return the nominated node unless an extender rejects it.
+        """Return the nominated node, or nothing if an extender rejects it.
 
         If an extender fails, the nominated node gets no precedence.
         """
@@ -449,7 +453,7 @@ class Scheduler:
             return attrs.evolve(nominee, rows=nominee.rows[:0])
 
     def _wanted(self, nodes: int) -> int:
-        """Return the number of feasible nodes that ends a search among `nodes`."""
+        """Return the number of feasible nodes at which a search among `nodes` ends."""
         if any(one.filters or one.prioritizes for one in self.extenders):
             return nodes_to_find(nodes, self.profile.percentage)
         return nodes_wanted(self.profile, nodes)
@@ -537,5 +541,5 @@ def _label(status: Status | None) -> str:
 
 
 def _unfiltered(state: CycleState, pod: Pod, diagnosis: Diagnosis) -> FitError:
-    """Return the result for a pod that fits nowhere and for which no PostFilter plugin is called."""
+    """Return the result for a pod that fits on no node and for which no PostFilter plugin is called."""
     return FitError(pod, Status(Code.UNSCHEDULABLE, (diagnosis.message,)), diagnosis, state, None, None)

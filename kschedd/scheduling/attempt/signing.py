@@ -1,6 +1,6 @@
 """Batch signatures of pods: the fields of a pod that its plugins read.
 
-Two pods with the same batch signature get the same verdict and score on the same nodes in the same state. A pod has no
+Two pods with the same batch signature get the same verdict and score on a node in the same state. A pod has no
 signature if a plugin of its profile reads more than the pod and the node, such as devices, other pods or topology. As
 in kube-scheduler, the signature has the number of a host port but not its protocol and address, and no namespace. A
 batch signature differs from `PodSignature`, kschedd's key for cached answers, which is finer and exists for every pod.
@@ -28,7 +28,7 @@ Signer = Callable[[PodSignature, Framework, Classes], Fragments | None]
 """The pod fields that a plugin reads, under names shared between plugins; None if the pod cannot be signed."""
 
 _NOTHING: Final[Fragments] = {}
-_SYNTHETIC: Final = ("configMap", "secret")  # volumes that scheduling ignores
+_SYNTHETIC: Final = ("configMap", "secret")  # kinds of volumes that scheduling ignores
 
 
 def _tolerations(signature: PodSignature, framework: Framework, classes: Classes) -> Fragments:
@@ -87,7 +87,7 @@ def _features(signature: PodSignature, framework: Framework, classes: Classes) -
 
 SIGNERS: Final[Mapping[str, Signer]] = {
     "NodeUnschedulable": _tolerations,
-    "NodeName": lambda signature, framework, classes: _NOTHING,  # a pod that must be scheduled has no node
+    "NodeName": lambda signature, framework, classes: _NOTHING,  # a pod that must be scheduled names no node
     "TaintToleration": _tolerations,
     "NodeAffinity": _node_affinity,
     "NodePorts": _host_ports,

@@ -1,10 +1,10 @@
 """Ties: the choice between several nodes with the highest total.
 
-Before 1.35 kube-scheduler chooses a node at random. Since 1.35 it takes the first entry of a binary heap over the
+Before 1.35 kube-scheduler chooses a node at random. Since 1.35 it selects the first entry of a binary heap over the
 feasible nodes in visiting order. Since 1.35 kube-scheduler chooses at random only if an extender has scored. The heap
 is Go's container/heap: an entry moves up only if its total is higher, and of two children with equal totals the left
-child moves. So the root is the first of the best nodes in pre-order of the tree, which is not always the best node that
-was visited first.
+child moves. The root is therefore the first of the best nodes in pre-order of the tree. This is not always the best
+node that was visited first.
 
 Rules: ties_in_order. Source: Kubernetes v1.34 and v1.36, scheduler/schedule_one.go (selectHost, newSortedNodeScores).
 """
@@ -48,14 +48,14 @@ class NodeTies:
         return int(rows[first_in_heap(places)])
 
     def fork(self) -> "NodeTies":
-        """Return a copy that makes the same choices from now on."""
+        """Return a copy that makes the same choices in the future."""
         random = Random()
         random.setstate(self.random.getstate())
         return NodeTies(random, self.drawn)
 
 
 def first_in_heap(places: Ints) -> int:
-    """Return the index of the place that comes first in the pre-order of a binary heap; `places` ascend."""
+    """Return the index of the place that comes first in the pre-order of a binary heap; `places` must be ascending."""
     if places[0] == 0:
         return 0
     return int(_ranks((places.item(-1) + 1).bit_length())[places].argmin())
@@ -75,7 +75,7 @@ def _ranks(levels: int) -> Ints:
 
 
 def heapify(totals: MutableSequence[int], *columns: MutableSequence[Any]) -> None:
-    """Order the totals, and all columns with them, as a heap with the highest total first (container/heap's Init)."""
+    """Reorder the totals, and the columns likewise, as a heap with the highest total first (container/heap's Init)."""
     for at in range(len(totals) // 2 - 1, -1, -1):
         _sift_down((totals, *columns), at)
 

@@ -1,4 +1,4 @@
-"""The binding cycle: the stages from an assumed pod to a bound pod, and what each stage waits for.
+"""The binding cycle: the stages from an assumed pod to a bound pod, and the effect for which each stage waits.
 
     stage       does                                               effects                              then
     NOMINATE    writes the node to the pod's status, if required   ExecutePlan                          PERMIT
@@ -9,11 +9,10 @@
     BIND        calls the Bind plugins until one binds the pod     CallPlugin, ExecutePlan, StopPoint   POST_BIND
     POST_BIND   calls the PostBind plugins                         CallPlugin, ExecutePlan, StopPoint   bound
 
-Any stage except POST_BIND may also end the cycle with a failure. `BindingSteps.next` makes the transitions. The whole
-state for a cycle is in the BindingCycle, so that a fork copies it. If only the Bind plugin has work for a pod, the
-binding cycle consists of that plugin's plan and has no stages. An in-tree plugin is called directly, because it only
-makes a plan. An out-of-tree plugin may be slow, so its call is a separate effect, during which all other work
-continues.
+Any stage except POST_BIND may end the cycle with a failure. `BindingSteps.next` makes the transitions. The whole state
+of a cycle is in the BindingCycle, so that a fork can copy it. If only the Bind plugin has work for a pod, the binding
+cycle consists of that plugin's plan and has no stages. An in-tree plugin is called directly, because it only computes a
+plan. An out-of-tree plugin may be slow, so its call is a separate effect, during which other work continues.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle).
 """
@@ -44,7 +43,7 @@ class AssumedPod:
     """The pod assumed on `result.node_name`; `waiting` is set if a Permit plugin returned Wait."""
 
     entry: QueuedPod
-    pod: Pod  # assumed pod, with its node
+    pod: Pod  # the assumed pod, with its node
     result: ScheduleResult
     waiting: WaitingPod | None
     binder: BindPlugin | None = None  # set if the binding cycle consists of this plugin only (`Framework.bound_by`)
@@ -71,7 +70,7 @@ class ReleaseInFlight:
 class ExecutePlan:
     """A plan with writes to execute, followed by a wait until the plan is ready.
 
-    The answer is None, or the Status of the failure.
+    The answer is None if the plan succeeded, or the Status of the failure.
     """
 
     uid: str  # uid of the pod that is being bound
@@ -80,7 +79,7 @@ class ExecutePlan:
 
 @fast_frozen(eq=False)
 class CallPlugin:
-    """A call of an out-of-tree plugin, which may take long; the answer is the return value of `run`."""
+    """A call of an out-of-tree plugin, which may take long; the answer is the result of `run`."""
 
     uid: str  # uid of the pod that is being bound
     plugin: str
@@ -108,7 +107,7 @@ class CallExtender:
 
     uid: str  # uid of the pod that is being bound
     call: ExtenderCall
-    binding: Bind  # write that the extender makes
+    binding: Bind  # the write that the extender makes
 
     def answered(self, answer: str | ExtenderFailure) -> Status | None:
         """Convert the extender's answer to a Status, or to None if the call succeeded."""
@@ -117,7 +116,7 @@ class CallExtender:
 
 @fast_frozen(eq=False)
 class Ended:
-    """The end of a binding cycle: None if the pod is bound."""
+    """The end of a binding cycle: the answer is None if the pod is bound."""
 
     failure: Status | None
 
@@ -127,14 +126,14 @@ BindingEffect = AwaitPermit | ReleaseInFlight | ExecutePlan | CallPlugin | CallE
 
 @attrs.frozen
 class PlanWait:
-    """A plan with all writes done: the binding continues when the plan is ready, or fails at the deadline."""
+    """A plan whose writes are done: the binding continues when the plan is ready, or fails at the deadline."""
 
     plan: Plan
     deadline_s: float
 
 
 class Stage(Enum):
-    """The stage of a binding cycle; see the module."""
+    """The stage of a binding cycle."""
 
     NOMINATE = auto()
     PERMIT = auto()
@@ -150,7 +149,7 @@ class StageStep(Enum):
     NONE = auto()
     STOPPED = auto()  # stopped at the stop point before the plugin
     CALLED = auto()  # the next answer comes from the plugin or extender
-    WAITED = auto()  # waiting at Permit, or for the execution of the plan, whose Status is the next answer
+    WAITED = auto()  # waiting at Permit, or for the execution of the plan; the next answer is the Status of the wait
 
 
 @attrs.define(eq=False)
@@ -162,8 +161,8 @@ class BindingProgress:
     step: StageStep = StageStep.NONE
     has_work: bool = True  # False only if PreBind was checked and has no work
     cancelled: Status | None = None  # reason why the binding must not continue with Bind
-    began_s: float = 0.0  # start of the stage, on the clock that times plugins
-    called_s: float | None = None  # time of the call of the out-of-tree plugin, on the same clock
+    began_s: float = 0.0  # start of the stage in seconds, on the clock that times plugins
+    called_s: float | None = None  # time in seconds of the call of the out-of-tree plugin, on the same clock
 
     @property
     def in_pre_bind(self) -> bool:
@@ -180,7 +179,7 @@ class BindingProgress:
         self.stage, self.place, self.step, self.began_s = stage, 0, StageStep.NONE, began_s
 
     def passed(self) -> None:
-        """Go on to the stage's next plugin or extender."""
+        """Proceed to the stage's next plugin or extender."""
         self.place, self.step = self.place + 1, StageStep.NONE
 
 
@@ -197,14 +196,14 @@ class BindingCycle:
     assumed: AssumedPod
     plan: Plan | None = None  # the plan being executed
     is_one_plan: bool = False  # `plan` is the only step
-    stepper: Stepper | None = None  # stepper of an attempt that ran step by step, as its binding cycle then does
+    stepper: Stepper | None = None  # stepper of the attempt, if the attempt and its binding cycle run step by step
     call: CallPlugin | CallExtender | None = None  # the call being made
     waits: AwaitPermit | PlanWait | None = None
     progress: BindingProgress = attrs.field(factory=BindingProgress)
     stopped_at: StopPoint | None = None  # set if a debugger has stopped the cycle
     began_s: float = 0.0  # end of its attempt
     attempt_s: float = 0.0  # duration of that attempt
-    # for a binding with one plan: time of the call of the Bind plugin, on the clock that times plugins
+    # for a binding with one plan: time in seconds of the call of the Bind plugin, on the clock that times plugins
     bind_began_s: float = 0.0
 
     @property

@@ -1,8 +1,8 @@
-"""Preflight for PreBind: a check before binding whether a plugin has work to do for a pod.
+"""PreBind's preflight: a check before binding whether a plugin has work to do for a pod.
 
-Binding volumes or reserving devices may take a while; a cluster autoscaler must not remove the node while the pod is
-still pending. So if a PreBind plugin has work, or the pod waits at Permit, the scheduler first writes the node to the
-pod's status (`nominatedNodeName`). The rule nominated_before_binding enables this write.
+While volumes are bound or devices reserved, a cluster autoscaler must not remove the node of the pending pod. If a
+PreBind plugin has work, or the pod waits at Permit, the scheduler therefore first writes the node to the pod's status
+(`nominatedNodeName`). The rule nominated_before_binding enables this write.
 
 Source: Kubernetes v1.36, scheduler/schedule_one.go (bindingCycle) and framework/runtime/framework.go
 (RunPreBindPreFlights).
@@ -19,7 +19,7 @@ from kschedd.scheduling.profiles.profile import Framework
 
 
 def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_name: str) -> bool | Status:
-    """Return whether a PreBind plugin has work, or a Status if a preflight fails.
+    """Return whether a PreBind plugin has work; a Status if a preflight fails.
 
     A plugin without a preflight counts as having work.
     """
@@ -40,7 +40,7 @@ def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_na
 
 
 def nomination(pod: Pod, node_name: str) -> Plan:
-    """Return the plan that writes the pod's nominatedNodeName, without writes if the field is already set."""
+    """Return the plan that writes the pod's nominatedNodeName. It has no writes if the field is already set."""
     if pod.nominated_node_name == node_name:
         return Plan(())
     patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node_name}}

@@ -1,10 +1,9 @@
-"""Run: several attempts made one right after the other, for pods that need no further step except Bind.
+"""Run: several consecutive attempts for pods whose only further step is Bind.
 
-The steps around an attempt cost as much as the attempt itself if most of the attempt is cached; a run shares these
-steps. There are two kinds of runs. In the first kind, the attempts are made together, because no two attempts visit the
-same node and no other change between them matters: each pod has its own window of nodes, or names its node. In the
-second kind, for pods with plugins that count pods, each attempt is made after the previous pods are assumed on their
-nodes.
+If most of an attempt is cached, the steps around it cost as much as the attempt; a run shares these steps. There are
+two kinds of runs. In the first kind, the attempts are made together, because no two attempts visit the same node and no
+other change between them matters. Each pod has a separate window of nodes, or names its node. In the second kind, for
+pods with plugins that count pods, each attempt is made after the previous pods are assumed on their nodes.
 
 Invariant: the results equal those of attempting and completing one pod after the other.
 """
@@ -20,8 +19,8 @@ from kschedd.scheduling.failure import FailedAttempt
 class AttemptRun:
     """The results of a run.
 
-    `outcomes` holds for each attempt the pod as assumed on its node, its failure, or None if the attempt must still be
-    completed by itself.
+    `outcomes` contains for each attempt the pod as assumed on its node, its failure, or None if the attempt must still
+    be completed alone.
     """
 
     results: list[ScheduleResult] = attrs.field(factory=list)

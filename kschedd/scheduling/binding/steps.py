@@ -1,6 +1,6 @@
 """Transitions of a binding cycle: the wait at Permit, then calls of PreBind, Bind and PostBind plugins.
 
-A plugin that binds returns its writes as a Plan. See `cycle` for the stages and their effects.
+A plugin that binds returns its writes as a plan. The stages and their effects are defined in `cycle`.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (bindingCycle, bind), scheduler/framework/runtime/framework.go
 (RunPreBindPlugins, RunBindPlugins).
@@ -38,13 +38,13 @@ from kschedd.scheduling.profiles import plugin_metrics as points
 from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.profile import Framework
 
-# The method of a stage's plugins, and the names of the stage for the debugger and for metrics.
+# For each stage, the method of its plugins, and the stage's names for the debugger and for metrics.
 _POINTS = {
     Stage.PRE_BIND: ("pre_bind", "preBind", "PreBind"),
     Stage.BIND: ("bind", "bind", "Bind"),
     Stage.POST_BIND: ("post_bind", "postBind", "PostBind"),
 }
-# Extension points at which no plugin has work for a pod that is bound directly.
+# Extension points at which no plugin may have work for a pod that is bound directly.
 _BEFORE_BIND = ("PreBind",)
 _AROUND_BIND = ("PreBind", "PostBind")
 
@@ -201,7 +201,7 @@ class BindingSteps:
         return answer
 
     def direct_plan(self, assumed: AssumedPod) -> Plan | None:
-        """Return the plan that is the pod's whole binding cycle, or None if the cycle may have further steps."""
+        """Return the plan that is the pod's whole binding cycle; None if the cycle may have further steps."""
         binder = assumed.binder
         if binder is None:
             return None
@@ -212,7 +212,7 @@ class BindingSteps:
         return answer if isinstance(answer, Plan) and answer.writes and answer.ready is None else None
 
     def direct_plans(self, run: AttemptRun) -> list[Plan | None]:
-        """Return the direct plan of each assumed pod of the run, as `direct_plan` does."""
+        """Return the direct plan of each assumed pod of the run."""
         plans: list[Plan | None] = []
         calls = None
         for assumed in run.outcomes:

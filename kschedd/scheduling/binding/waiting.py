@@ -1,9 +1,9 @@
-"""WaitingPods: pods that wait at Permit, reserved on their node and not yet bound.
+"""WaitingPods: pods that wait at Permit, reserved on their node but not yet bound.
 
 A pod proceeds once every plugin that returned Wait has allowed it. A rejection by one plugin, or the first timeout,
 fails the pod's binding.
 
-Pure: the caller checks timeouts against its clock (`deadline`, `expire`) and reads the result from `decided`.
+The object reads no clock: the caller checks timeouts (`deadline`, `expire`), and reads the result from `decided`.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/waiting_pods_map.go; v1.36 (preempt).
 Units: seconds of the caller's clock.
@@ -21,7 +21,7 @@ MOST_WAIT_S = 15 * 60.0
 class WaitingPod:
     pod: Pod
     node_name: str
-    pending: dict[str, float]  # plugin -> time at which its wait ends
+    pending: dict[str, float]  # plugin -> time in seconds at which its wait ends
     waits: dict[str, float]  # plugin -> its timeout
     rejection: Status | None = None
 
@@ -83,7 +83,7 @@ class WaitingPods:
     pods: dict[str, WaitingPod] = attrs.field(factory=dict)
 
     def allow(self, uid: str, plugin: str) -> bool:
-        """Record one plugin's Allow, or return False if no such pod waits."""
+        """Record that one plugin allows the pod; return False if no such pod waits."""
         waiting = self.pods.get(uid)
         if waiting is None:
             return False

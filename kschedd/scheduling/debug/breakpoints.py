@@ -1,12 +1,13 @@
 """Breakpoints: places at which an attempt, or the binding cycle after it, stops.
 
 A `StopPoint` is a place at which an attempt may stop: before a plugin is called (`outcome` is ""), after a plugin has
-rejected something, or at the attempt's outcome (then `point` is ""). A breakpoint matches a stop point if all its
-criteria match.
+rejected the pod or nodes, or at the attempt's outcome (then `point` is ""). A breakpoint matches a stop point if all
+its criteria match.
 
-Less specific breakpoints match less often, so that one pod does not stop dozens of times. A breakpoint without a plugin
-matches only the first plugin of each extension point. A breakpoint without an extension point matches only the first
-stop point of an attempt to which its criteria apply. A breakpoint with an outcome matches wherever that outcome occurs.
+Breakpoints with fewer criteria match only once per attempt or extension point, so that one pod does not stop dozens of
+times. A breakpoint without a plugin matches only the first plugin of each extension point. A breakpoint without an
+extension point matches only the first stop point of an attempt to which its criteria apply. A breakpoint with an
+outcome matches wherever that outcome occurs.
 
 Conditions are CEL expressions on the variables of `VARIABLES`. A condition that fails disables its breakpoint.
 
@@ -56,23 +57,23 @@ VARIABLES: Final[Mapping[str, str]] = {
 
 @attrs.frozen(eq=False)
 class StopPoint:
-    """A place at which an attempt may stop; see the module.
+    """A place at which an attempt may stop.
 
-    `rows` are the nodes that the plugin will judge next or has rejected.
+    `rows` are the nodes that the plugin will evaluate next, or has rejected.
     """
 
-    cycle: int  # number of the attempt among all attempts
+    cycle: int  # number of the attempt among all attempts of the scheduler
     pod: Pod
-    attempt: int  # number among the attempts of this pod
+    attempt: int  # number of the attempt among the attempts of this pod
     point: str
     plugin: str
     outcome: str = ""
-    node: str = ""  # chosen node, if the attempt has chosen one
+    node: str = ""  # selected node, or ""
     rows: Rows | None = None
     table: NodeTable | None = None
 
     def concerns(self, node_name: str) -> bool:
-        """Return whether the node is the chosen node or among `rows`."""
+        """Return whether the node is the selected node or among `rows`."""
         if self.node:
             return self.node == node_name
         if self.rows is None or self.table is None:
@@ -81,7 +82,7 @@ class StopPoint:
         return row is not None and bool((self.rows == row).any())
 
     def values(self, now_s: float) -> dict[str, Any]:
-        """Return the variables of a condition."""
+        """Return the values of the condition's variables."""
         return {
             "pod": self.pod.raw,
             "attempt": self.attempt,
@@ -114,8 +115,8 @@ class BreakpointSpec:
 class Breakpoint:
     """A breakpoint.
 
-    `ignore`: the number of hits left that do not stop. `once`: the breakpoint is deleted after it has stopped an
-    attempt.
+    `ignore` is the number of next hits that do not stop the attempt. `once`: the breakpoint is deleted after it has
+    stopped an attempt.
     """
 
     number: int

@@ -1,4 +1,4 @@
-"""Debugger: the state that decides whether scheduling continues, where it stops, and which client controls it.
+"""Debugger: decides whether scheduling continues, where it stops, and which client controls it.
 
     running ──pause──▶ stopped between two attempts ──step N──▶ runs N attempts, then stops
        ▲  │                │        ▲                ──next──▶ stops at the next plugin, or extension point
@@ -10,16 +10,16 @@ The driver calls `lets_begin` before each attempt. An attempt that may have to s
 when `stop` is None again. Only attempts stop: events, bindings and requests are processed as usual.
 
 The cycle of a PodGroup can stop before it begins (`enters_group`): by `next`, or by a breakpoint that matches one of
-its pods. Within the cycle, `next` runs to the attempt of the next pod (`before_member`), and stops after the cycle. The
-attempt of a member cannot stop within, because other members are then assumed on trial, and a trial must stay
+its pods. Within the cycle, `next` runs to the attempt of the next pod (`before_member`), and stops after the cycle. A
+member's attempt cannot stop before its end, because other members are then assumed on trial, and a trial must stay
 invisible.
 
-One client holds the debugger at a time, and other clients may only read. When the client's connection ends, scheduling
+One client controls the debugger at a time; other clients may only read. When the client's connection ends, scheduling
 continues and the client's breakpoints are disabled, unless the client set `keep`.
 
-The class is pure: its owner (the driver) passes the time. If `engaged` is False, the debugger has nothing to do, and no
-other attribute is read. `changes` counts the changes that watchers are notified of. Errors: DebuggerHeld,
-NotStopped; for breakpoints also BreakpointRefused, CelCompileError, SelectorError.
+The class reads no clock: its owner (the driver) passes the time. If `engaged` is False, the debugger never stops an
+attempt, and no other attribute is read. `changes` counts the changes of which watchers are notified. Errors:
+DebuggerHeld, NotStopped; breakpoints also raise BreakpointRefused, CelCompileError, SelectorError.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,14 +50,14 @@ STATE_VARIABLES: Final[Mapping[str, str]] = {
     "time": "double",
 }
 
-MOST_BREAKPOINTS: Final = 100  # every attempt checks all of them
-MOST_CONDITION_COST: Final = 10_000  # CEL cost, about a millisecond, during which nothing else runs
-LONGEST_PATTERN: Final = 2 * 253 + 1  # the longest namespace/name of a pod
+MOST_BREAKPOINTS: Final = 100  # largest number of breakpoints; every attempt checks all of them
+MOST_CONDITION_COST: Final = 10_000  # CEL cost; evaluation takes about 1 ms, during which nothing else runs
+LONGEST_PATTERN: Final = 2 * 253 + 1  # largest number of characters of a pod's namespace/name
 
 
 @attrs.define(eq=False)
 class BreakpointRefused(KscheddError, rpc_code="invalid"):
-    """A breakpoint beyond the limit, or one that no pod can match."""
+    """The error for a breakpoint beyond the limit, or a breakpoint that no pod can match."""
 
     why: str
 
@@ -80,7 +80,7 @@ def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
 
 @attrs.define(eq=False)
 class DebuggerHeld(KscheddError, rpc_code="conflict"):
-    """Another client holds the debugger."""
+    """The error for a request of a client that does not control the debugger."""
 
     holder: str
 
@@ -90,17 +90,17 @@ class DebuggerHeld(KscheddError, rpc_code="conflict"):
 
 @attrs.define(eq=False)
 class NotStopped(KscheddError, rpc_code="conflict"):
-    """A request that requires scheduling to be stopped."""
+    """The error for a request that requires scheduling to be stopped."""
 
     why: str
 
 
 class Run(Enum):
-    """A condition, apart from breakpoints, that ends a run."""
+    """A condition other than a breakpoint that ends a run."""
 
     FREE = "free"
     ATTEMPTS = "attempts"  # a number of attempts
-    POINT = "point"  # up to the next extension point
+    POINT = "point"  # run until the next extension point
     PLUGIN = "plugin"  # up to the next plugin
 
 
@@ -116,43 +116,46 @@ class SchedulingStop:
 
 @attrs.frozen(eq=False)
 class Until:
-    """The conditions that end a run; a condition that is not set is None."""
+    """The conditions that end a run; unset conditions are None."""
 
     what: str  # description for users
     time_s: float | None = None
-    scheduled: int | None = None  # pods bound since the start
+    scheduled: int | None = None  # number of pods bound since the start at which the run ends
     condition: "CelCondition | None" = None
     breakpoint: int | None = None  # number of the breakpoint that exists only for this run
 
 
 @attrs.define(eq=False)
 class Debugger:
-    """The debugger; see the module. `state` returns the values of `STATE_VARIABLES`, except for the time."""
+    """The debugger: decides where scheduling stops.
+
+    `state` returns the values of `STATE_VARIABLES`, except for the time.
+    """
 
     state: Callable[[], dict[str, Any]]
     engaged: bool = False
     stop: SchedulingStop | None = None
-    holder: str = ""  # controlling client; "" if no client has control
-    keep: bool = False  # the holder's settings outlive its connection
+    holder: str = ""  # client in control; "" if there is none
+    keep: bool = False  # true if the client's settings outlive its connection
     breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
     most_breakpoints: int = MOST_BREAKPOINTS
     most_set: int = 0  # highest number of breakpoints so far
     until: Until | None = None
     changes: int = 0
     stops: int = 0  # number of stops so far
-    now_s: float = 0.0  # latest time that a call passed
+    now_s: float = 0.0  # latest time passed in a call
     cycle: int = 0  # number of the latest attempt
     _run: Run = Run.FREE
     _attempts_left: int = 0
     _why: str = ""  # why the run ends
     _last: tuple[int, str] = (0, "")  # cycle and extension point of the last stop point
-    _entered: tuple[int, str] = (0, "")  # number of attempts, and PodGroup, at the last stop before a group's cycle
-    _made: int = 0  # number of breakpoints created
+    _entered: tuple[int, str] = (0, "")  # attempts so far, and PodGroup, at the last stop before a group's cycle
+    _made: int = 0  # number of breakpoints created so far
 
     # -- control ------------------------------------------------------------------------------------------
 
     def attach(self, client: str, *, take: bool = False, keep: bool | None = None) -> None:
-        """Give this client control. Raises DebuggerHeld if another client has control."""
+        """Give this client control of the debugger. Raises DebuggerHeld if another client has control."""
         if self.holder not in ("", client) and not take:
             raise DebuggerHeld(self.holder)
         if self.holder != client:
@@ -162,7 +165,7 @@ class Debugger:
         self._changed()
 
     def detach(self, client: str) -> None:
-        """Take control from the client, because it detached or disconnected."""
+        """Release the client's control, because it detached or disconnected."""
         if self.holder != client:
             return
         self.holder = ""
@@ -195,7 +198,7 @@ class Debugger:
         self._go(Run.ATTEMPTS, "step", attempts=attempts - within)
 
     def next(self, *, point: bool = False) -> None:
-        """Run up to the next plugin that is called, or the next extension point with such a plugin."""
+        """Run until the next plugin call, or until the next extension point with a plugin."""
         self._forget_until()
         self._go(Run.POINT if point else Run.PLUGIN, "next")
 
@@ -205,7 +208,7 @@ class Debugger:
         self._go(Run.FREE)
 
     def end(self) -> None:
-        """Run without any stop from now on, because no client can control the debugger any more."""
+        """Never stop from now on, because no client can control the debugger any more."""
         self.breakpoints.clear()
         self.resume()
 
@@ -261,14 +264,14 @@ class Debugger:
         return until.condition is not None and until.condition.holds({**values, "time": self.now_s})
 
     def lets_begin(self, now_s: float) -> bool:
-        """Return whether an attempt may begin; stop if this is the end of the run."""
+        """Return whether an attempt may begin. Stop if the run ends here."""
         self.tick(now_s)
         if self.stop is None and self._run is Run.ATTEMPTS and self._attempts_left <= 0:
             self._halt(SchedulingStop(self._why, now_s))
         return self.stop is None
 
     def enters_group(self, group: str, pods: Mapping[Pod, int], now_s: float) -> bool:
-        """Return whether the cycle of these pods of one PodGroup may begin; stop before it, once.
+        """Return whether the cycle of these pods of one PodGroup may begin. Stop once before it.
 
         `pods` maps each pod to its number of attempts.
         """
@@ -297,25 +300,25 @@ class Debugger:
         return True
 
     def left_group(self, now_s: float) -> None:
-        """Stop after the cycle of a PodGroup if the run ends at the next plugin or extension point."""
+        """Stop after the cycle of a PodGroup if the run should end at the next plugin or extension point."""
         if self._run in (Run.POINT, Run.PLUGIN):
             self._halt(SchedulingStop(self._why, now_s))
 
     def began(self, pod: Pod) -> bool:
-        """Count an attempt that begins; return whether it needs a stepper."""
+        """Count an attempt that begins. Return whether it needs a stepper."""
         self.cycle += 1
         if self._run is Run.ATTEMPTS:
             self._attempts_left -= 1
         return self.may_stop_within(pod)
 
     def may_stop_within(self, pod: Pod) -> bool:
-        """Return whether an attempt of this pod may have to stop."""
+        """Return whether an attempt of this pod may have to stop before its end."""
         stepping = self._run in (Run.POINT, Run.PLUGIN)
         return stepping or any(each.may_match(pod) for each in self.breakpoints.values())
 
     @property
     def watches_outcomes(self) -> bool:
-        """True if a breakpoint needs the outcomes of plugins."""
+        """True if a breakpoint depends on the outcomes of plugins."""
         return any(each.enabled and each.spec.outcome for each in self.breakpoints.values())
 
     def arrives(self, at: StopPoint) -> bool:

@@ -1,15 +1,16 @@
 """Stepper: an attempt that may stop at each plugin, with the attempt's intermediate state and the user's changes.
 
-An attempt with a stepper takes the plain path: each plugin is called in turn on all remaining nodes, without the
-evaluation cache. The result is the same. The attempt calls its stepper before each plugin call (`before`), after a
-plugin has rejected something (`rejected`), and at its outcome. The stepper yields a StopPoint if the debugger requires
-it, and the caller continues when the debugger is no longer stopped.
+An attempt with a stepper does not use the evaluation cache: each plugin is called in turn on all remaining nodes. The
+result is the same. The attempt calls its stepper before each plugin call (`before`), after a plugin has rejected
+something (`rejected`), and at its outcome. The stepper yields a StopPoint if the debugger requires it. The caller
+continues when the debugger is no longer stopped.
 
 While the attempt is stopped, a user may `force` a node, `veto` nodes, replace a plugin's `score`, or `drop` the
 attempt. Each such change is an `Intervention`, which takes effect when the attempt continues. A replayed attempt
 has `planned` interventions, which are applied at the stop points of the original attempt.
 
-The driver owns the stepper, for one attempt and its binding cycle. Pure. Errors: AttemptDropped, raised in the attempt.
+The driver owns the stepper, for one attempt and its binding cycle. Pure. Errors: AttemptDropped, raised within the
+attempt.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,12 +35,12 @@ DROPPED: Final = "the attempt was given up by hand"
 
 
 class AttemptDropped(Exception):
-    """The attempt was dropped on a user's request."""
+    """The error that ends an attempt dropped on a user's request."""
 
 
 @attrs.frozen
 class Intervention:
-    """A user's change to a stopped attempt. `verb`: force, veto, score or drop."""
+    """A user's change to a stopped attempt. `verb` is force, veto, score or drop."""
 
     verb: str
     node: str = ""
@@ -58,7 +59,7 @@ class PluginScores:
 
 @attrs.define(eq=False)
 class Stepper:
-    """The stepper of one attempt; see the module."""
+    """The stepper of one attempt, with its state and the user's changes."""
 
     debugger: Debugger
     pod: Pod
@@ -67,7 +68,7 @@ class Stepper:
     cycle: int
     state: CycleState | None = None
     rejected_by: Status | None = None  # PreFilter's rejection of the pod
-    narrowed_to: frozenset[str] | None = None  # only these nodes are left by PreFilter; None: all nodes
+    narrowed_to: frozenset[str] | None = None  # only nodes that PreFilter left; None: all nodes
     verdicts: Verdicts | None = None  # of the completed search
     scoring: Rows | None = None  # the rows being scored
     scores: dict[str, PluginScores] = attrs.field(factory=dict)
@@ -77,7 +78,7 @@ class Stepper:
     vetoed: set[str] = attrs.field(factory=set)
     replaced: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (plugin, node) -> normalized score
     dropped: bool = False
-    points: int = 0  # number of stop points reached, whether or not the attempt stopped
+    points: int = 0  # number of stop points passed so far, with or without a stop
     planned: Mapping[int, Sequence[Intervention]] = attrs.field(factory=dict)  # by stop point number
     # state of the search in progress
     _search: tuple[FilterPass, dict[int, Status], tuple[EnabledFilter, ...]] | None = None
@@ -121,7 +122,7 @@ class Stepper:
         yield from self._at(StopPoint(self.cycle, self.pod, self.attempt, "", "", outcome, node, rows, self.table))
 
     def place(self, point: str, plugin: str, node: str, outcome: str = "") -> StopPoint:
-        """Return a stop point of a pod after a node was chosen for it."""
+        """Return a stop point of a pod after a node was selected for it."""
         return StopPoint(self.cycle, self.pod, self.attempt, point, plugin, outcome, node, None, self.table)
 
     def _at(self, at: StopPoint) -> Work[None]:
@@ -138,17 +139,17 @@ class Stepper:
     def filtering(
         self, done: FilterPass, explicit_status: dict[int, Status], filters: tuple[EnabledFilter, ...]
     ) -> None:
-        """Begin a search; `done` holds the results of its filters so far."""
+        """Begin a search; `done` contains the results of its filters so far."""
         self._search, self.verdicts = (done, explicit_status, filters), None
 
     def filtered(self, name: str, before: Rows, after: Rows) -> Work[None]:
-        """Process the rows that a filter left; stop if the filter rejected rows and the debugger requires a stop."""
+        """Process the rows that passed a filter. Stop if the filter rejected rows and the debugger requires a stop."""
         if len(after) == len(before):
             return
         if self.debugger.watches_outcomes or self.points + 1 in self.planned:
             yield from self.rejected("filter", name, np.setdiff1d(before, after))
         else:
-            self.points += 1  # the numbering must not depend on the breakpoints
+            self.points += 1  # the numbers of stop points must not depend on the breakpoints
 
     def verdicts_so_far(self) -> Verdicts | None:
         """Return the filters' verdicts so far, or None if no filter was called yet."""
@@ -166,7 +167,7 @@ class Stepper:
         return None if verdicts is None else verdicts.rows[verdicts.failed == PASSED]
 
     def vetoes(self, rows: Rows) -> dict[int, Status]:
-        """Return the statuses of those of these rows that are vetoed."""
+        """Return the statuses of the vetoed rows among these."""
         row_of = self.table.row_of
         wanted = {row_of[name] for name in self.vetoed if name in row_of}
         return {row: unresolvable(VETOED) for row in rows.tolist() if row in wanted}
@@ -174,7 +175,7 @@ class Stepper:
     # -- scoring ----------------------------------------------------------------------------------------------
 
     def scored(self, plugin: str, weight: int, raw: Ints, normalized: Ints) -> None:
-        """Store a plugin's scores of the rows."""
+        """Store a plugin's scores of these rows."""
         self.scores[plugin] = PluginScores(weight, raw, normalized)
 
     def normalized(self, plugin: str) -> Ints:
@@ -190,7 +191,7 @@ class Stepper:
         )
 
     def totals(self) -> Ints:
-        """Return the totals of the rows, from the plugins that have scored them so far."""
+        """Return the totals of these rows, from the plugins that have scored them so far."""
         assert self.scoring is not None, "scores belong to rows"
         total = np.zeros(len(self.scoring), dtype=np.int64)
         for plugin, scores in self.scores.items():

@@ -1,8 +1,7 @@
-"""Work: an attempt as seen by its caller, which is a generator that yields what the attempt waits for.
+"""Work: an attempt as its caller sees it, a generator that yields the calls for which the attempt waits.
 
 The generator yields shards of independent work (calls of per-node plugins or of extenders) and receives the answers. If
-a debugger stops the attempt, the generator yields the StopPoint and ignores the value that it receives when it is
-resumed.
+a debugger stops the attempt, the generator yields the StopPoint, and ignores the value sent when it is resumed.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -13,7 +12,7 @@ from kschedd.framework.status import Status
 from kschedd.scheduling.debug.breakpoints import StopPoint
 
 # Independent pieces of work; the caller of the search runs them, possibly in parallel.
-Answers = Sequence[Status | int | None]  # for each row of a shard: a filter's verdict, or a score
+Answers = Sequence[Status | int | None]  # for each row of a shard, a filter's verdict or a score
 Shards = list[Callable[[], Answers]]
 T = TypeVar("T")
 Work = Generator[Shards | StopPoint, list[Answers], T]
@@ -22,7 +21,7 @@ Work = Generator[Shards | StopPoint, list[Answers], T]
 def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()) -> T:
     """Run work to its end, one shard after the other; no debugger may be active.
 
-    `answer` runs a shard; pass another function to observe calls and answers.
+    `answer` runs a shard; pass another function to observe the calls and answers.
     """
     answers: list[Answers] | None = None
     try:
@@ -38,7 +37,7 @@ def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = la
 def answered(
     work: Work[T], shards: Shards, answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()
 ) -> list[Answers]:
-    """Run shards and return their answers; a plugin's fault ends the work."""
+    """Run shards and return their answers. A plugin's fault ends the work."""
     try:
         return [answer(shard) for shard in shards]
     except PluginError as fault:

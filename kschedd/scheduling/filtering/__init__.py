@@ -1,1 +1,1 @@
-"""Feasibility of nodes: the cached evaluations, the filters, and nodes with trial changes of their pods."""
+"""Feasibility of nodes: the cached evaluations, the filters, and what-if copies of nodes with other pods."""

@@ -1,29 +1,28 @@
 """Evaluation: cached verdicts and scores of one class of pods on all nodes, in visiting order.
 
-Pods of one class (equal spec, namespace and labels) get the same answer from a plugin with `depends_on` as long as the
-row that the plugin reads is unchanged. An `Evaluation` holds these answers as columns, one value for each node. A row
+Pods of one class (equal spec, namespace and labels) get the same result from a plugin with `depends_on` as long as the
+row that the plugin reads is unchanged. An `Evaluation` stores these results as columns, one value for each node. A row
 that has changed since its evaluation is STALE: its verdict is unknown. A search reads a window of the columns. When a
 window first reaches a stale row, this row and other stale rows are evaluated in one call of each plugin.
 
-The verdicts of the filters that read only the Node object are stored separately (`NodeVerdicts`), because pods change
-all the time and nodes rarely do. Classes with equal keys for these filters (`VerdictKey`) share the verdicts.
+The verdicts of filters that read only the Node object are stored separately (`NodeVerdicts`), because pods change often
+and nodes rarely. Classes with equal keys for these filters (`VerdictKey`) share the verdicts.
 
-Invariant: a row that is not stale has the verdict that the plugins would return now. Only these rules ensure the
-invariant:
+Invariant: a row that is not stale has the verdict that the plugins would return now. These rules ensure the invariant:
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
-  search. An evaluation is valid only for one set of cached filters that PreFilter skips, and for one set of cache keys
-  of plugins that filter. If this set or a cache key differs, a new evaluation replaces the old one.
-* `follow` marks the rows with changes of the Node object or its pods since the last call. If the change log does not
+  search. It is valid only for one set of cached filters that PreFilter skips, and for one set of filter plugins' cache
+  keys. If one of these sets differs, a new evaluation replaces the old one.
+* `follow` marks the rows whose Node object or pods changed since the last call. If the change log does not
   reach back that far, every row is marked. A new visiting order permutes the columns.
 * Only the scores are dropped if PreScore skips other cached scores than before, or if the cache key of a plugin that
   only scores changes.
 * An evaluation never includes nominated pods, or the verdicts of plugins that read more than the row. The codes of a
-  plugin that reads more than the row may be cached in `by_state`, under a key that covers all its other inputs
+  plugin that reads more than the row may be cached in `by_state`, with a key that covers all its other inputs
   (`VerdictKey`).
 
 A class has its own evaluation from its second attempt on. Until then, it shares one evaluation with all classes, which
-is cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used are
-dropped.
+is cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used ones
+are dropped.
 
 Shapes: one value for each node, in visiting order; a position is an index into these columns. `place` maps a row of the
 table to its position, or to -1 if the row has no node.
@@ -34,7 +33,7 @@ from typing import ClassVar, Final, cast
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # several times faster than `any` of a boolean column
+from numpy import count_nonzero  # several times faster than `any` of a boolean array
 
 from kschedd.api.pods import Pod
 from kschedd.cache.recently_used import RecentlyUsed
@@ -55,20 +54,20 @@ Positions = Ints | slice
 _BYTES_A_ROW: Final = 64
 _BYTES_OF_VERDICTS: Final = 18  # per row
 _BYTES_AN_ENTRY: Final = 8 << 10
-MOST_AT_ONCE: Final = 512  # number of stale rows evaluated together, which cost little more than one row
-_FEWEST: Final = 8  # minimum number of evaluations kept, for large clusters
-_MOST: Final = 1024  # maximum number of evaluations kept, for small clusters
+MOST_AT_ONCE: Final = 512  # largest number of stale rows evaluated in one call, which costs little more than one row
+_FEWEST: Final = 8  # minimum number of stored evaluations in large clusters
+_MOST: Final = 1024  # maximum number of stored evaluations in small clusters
 _MOST_SEEN: Final = 4096  # classes
 _MOST_KEYS: Final = 4096  # of classes
-_MOST_STATES: Final = 16  # maximum number of codes cached by one evaluation, 8 bytes per row each
-STALE: Final = -1  # value in place of a filter's index: no valid verdict
+_MOST_STATES: Final = 16  # maximum number of code columns cached by one evaluation, 8 bytes per row each
+STALE: Final = -1  # value of a filter index that means: no valid verdict
 STALE_ALL: Final = np.array(STALE, dtype=np.int16)  # for comparing columns
 
 
 class InVisitingOrder:
     """Columns in the table's visiting order.
 
-    `columns` lists the names of the columns; on new rows, the columns listed in `marks` are True.
+    `columns` lists the names of the columns. For new rows, the columns in `marks` are True.
     """
 
     columns: ClassVar[tuple[str, ...]]
@@ -85,7 +84,7 @@ class InVisitingOrder:
         """Return the positions of changed rows; None means all positions."""
         if rows is None:
             return slice(None)
-        # A row without a node has position -1, so one more row than necessary is evaluated again.
+        # A row without a node has position -1, so the last position is evaluated again without need.
         return self.place.item(rows[0]) if len(rows) == 1 else self.place[rows]
 
     def reorder(self, table: NodeTable) -> Ints:
@@ -135,7 +134,7 @@ class NodeVerdicts(InVisitingOrder):
 class CodesOf:
     """The codes on all nodes of a filter that reads more than one row, for the state identified by `key`.
 
-    `clear` is True where the filter passes.
+    `clear` is True for the rows that the filter passes.
     """
 
     key: Hashable
@@ -147,8 +146,8 @@ class CodesOf:
 class Evaluation(InVisitingOrder):
     """The columns of one class.
 
-    `base` is the sum of the weighted scores of plugins that do not normalize; `raw` holds the raw scores of plugins
-    that do, by plugin. `shared` is true if other classes use the evaluation as well, one attempt after the other.
+    `base` is the sum of the weighted scores of plugins that do not normalize; `raw` contains the raw scores of each
+    plugin that normalizes. `shared` is true if other classes use the evaluation as well, one attempt after the other.
     """
 
     columns = ("failed", "codes", "base", "unscored", "node_base")
@@ -177,13 +176,13 @@ class Evaluation(InVisitingOrder):
         self.passes = of_nodes.may_pass(table)  # by the last verdict
         self.changes = 0  # number of changes of `passes` so far
         self._passing: Ints | None = None  # positions of the rows that pass
-        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # the same rows after further filters
+        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # passing positions after further filters
         self.base: Ints = np.zeros(size, dtype=np.int64)
-        self.unscored: Bools = np.zeros(size, dtype=np.bool_)  # feasible, but without valid scores
-        self.node_base: Ints = np.zeros(size, dtype=np.int64)  # `base` of plugins that read only the Node object
+        self.unscored: Bools = np.zeros(size, dtype=np.bool_)  # rows that passed but have no valid scores
+        self.node_base: Ints = np.zeros(size, dtype=np.int64)  # part of `base` from node-only plugins
         self.node_unscored: Bools = np.ones(size, dtype=np.bool_)
         self.raw: dict[str, Ints] = {}
-        self.nothing: object = None  # the last search, if it found no node and no verdict has changed since
+        self.nothing: object = None  # the last search, if it found no node and no verdict has changed since then
         self.by_state: dict[Hashable, CodesOf | None] = {}  # None: the key has been used once
         self.by_state_at = 0  # `Versions.parts_at` when these codes were stored
 
@@ -206,7 +205,7 @@ class Evaluation(InVisitingOrder):
             failed[self.positions(versions.pod_updates.since(stamp))], self.nothing = STALE, None
 
     def reorder(self, table: NodeTable) -> Ints:
-        """Permute the columns; see `InVisitingOrder.reorder`."""
+        """Permute the columns to the table's visiting order; new rows become stale."""
         source = super().reorder(table)
         self.unscored[self.failed == STALE_ALL] = False
         self.raw = {name: values[source] for name, values in self.raw.items()}
@@ -243,7 +242,7 @@ class Evaluation(InVisitingOrder):
         return known[1]
 
     def forget(self, table: NodeTable, of_nodes: NodeVerdicts, skip_filter: frozenset[str]) -> None:
-        """Mark every row as stale, for a pod of another class."""
+        """Mark every row as stale, because a pod of another class uses the evaluation next."""
         self.of_nodes, self.skip_filter = of_nodes, skip_filter
         self.failed.fill(STALE)
         self.passes = of_nodes.may_pass(table)
@@ -272,7 +271,10 @@ class Evaluation(InVisitingOrder):
 
 @attrs.define(eq=False)
 class Evaluations:
-    """The evaluations of one profile on one cluster. With `remember` False, no evaluation is kept between attempts."""
+    """The evaluations of one profile on one cluster.
+
+    With `remember` False, no evaluation is stored between attempts.
+    """
 
     profile: Framework
     cluster: SchedulerCache
@@ -290,7 +292,7 @@ class Evaluations:
     _ignoring_node: bool = attrs.field(init=False)  # True if pods pinned to different nodes may share an evaluation
     _entries: RecentlyUsed[int, Evaluation] = attrs.field(factory=RecentlyUsed, init=False)
     _seen: RecentlyUsed[int, None] = attrs.field(factory=RecentlyUsed, init=False)
-    _once: Evaluation | None = attrs.field(default=None, init=False)  # for classes without their own evaluation
+    _once: Evaluation | None = attrs.field(default=None, init=False)  # for classes without their own
     _of_nodes: RecentlyUsed[Hashable, NodeVerdicts] = attrs.field(factory=RecentlyUsed, init=False)
     _node_keys: dict[int, tuple[Hashable, ...]] = attrs.field(factory=dict, init=False)  # by signature without amounts
 
@@ -325,7 +327,10 @@ class Evaluations:
         return len(self._entries) * self._bytes_an_entry
 
     def of(self, pod: Pod, state: CycleState) -> Evaluation:
-        """Return the up-to-date evaluation of the pod's class. Call this method once per attempt, after PreFilter."""
+        """Return the up-to-date evaluation of the pod's class.
+
+        This method must be called once per attempt, after PreFilter.
+        """
         signature, table = pod.signature, self.cluster.table
         pinned_by = state.already_filtered_by if self._ignoring_node else ""
         number = signature.signature_ignoring_node if pinned_by else signature.id
@@ -352,7 +357,7 @@ class Evaluations:
         return found
 
     def once(self, pod: Pod, state: CycleState) -> Evaluation:
-        """Return an evaluation for one attempt, with every row stale."""
+        """Return an evaluation for one attempt; every row is stale."""
         table, found = self.cluster.table, self._once
         skipped = self._filters.intersection(state.skip_filter)
         of_nodes = self._nodes_of(pod, skipped, "")
@@ -363,7 +368,7 @@ class Evaluations:
         return found
 
     def apart(self, state: CycleState) -> Evaluation:
-        """Return a new evaluation for a search that is separate from that of the attempt."""
+        """Return a new evaluation for a search other than that of the attempt."""
         table = self.cluster.table
         return Evaluation(table, NodeVerdicts(table), (), self._filters.intersection(state.skip_filter), shared=True)
 
@@ -444,7 +449,7 @@ class Evaluations:
         found.judged(at, failed, codes)
 
     def known_codes(self, found: Evaluation, state: CycleState, pod: Pod, filter_: EnabledFilter) -> "CodesOf | None":
-        """Return a filter's cached codes on all nodes if its key was seen before; the filter reads more than one row.
+        """Return the cached codes on all nodes of a filter that reads more than one row, if its key was seen before.
 
         Returns None if the codes are not cached. Raises PluginFault.
         """
@@ -472,8 +477,8 @@ class Evaluations:
     def score(self, found: Evaluation, state: CycleState, pod: Pod, at: Positions) -> Ints:
         """Return the weighted sum of the scores that need no normalizing.
 
-        Stores the raw scores of all other plugins in `found.raw`. The verdicts at these positions must be up to date.
-        Raises PluginFault.
+        The raw scores of all other plugins are stored in `found.raw`. The verdicts at these positions must be up to
+        date. Raises PluginFault.
         """
         skipped = self._scores.intersection(state.skip_score)
         if found.skip_score != skipped:
@@ -509,15 +514,15 @@ class Evaluations:
 
 
 def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, lacking: int) -> Ints:
-    """Return the positions to evaluate: the `wanted` ones among `at`, and other marked positions needed soon."""
+    """Return the positions to evaluate: the `wanted` ones among `at`, and other stale positions needed soon."""
     if not found.shared:
         marked: Ints = marks.nonzero()[0]
         if len(marked) <= MOST_AT_ONCE or len(marked) == lacking:
             return marked
-        if isinstance(at, slice):  # the next window begins where this one ends
+        if isinstance(at, slice):  # the next window begins at the end of this one
             first = int(marked.searchsorted(at.start))
             return marked[first : first + max(lacking, MOST_AT_ONCE)]
-        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, which are usually consecutive
+        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, which usually name consecutive nodes
             first = int(marked.searchsorted(at[0]))
             return np.union1d(at[wanted], marked[first : first + MOST_AT_ONCE // 2])
     chosen: Ints = wanted.nonzero()[0] + at.start if isinstance(at, slice) else at[wanted]

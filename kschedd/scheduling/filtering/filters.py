@@ -1,11 +1,11 @@
 """Filters of a profile, called on rows of the cluster's table or of a what-if copy.
 
-A filter is called only on the rows that no earlier filter rejected. Per-node filters, which judge one node at a time,
-are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them one after the
-other).
+A filter is called only on the rows that no earlier filter rejected. Per-node filters, which evaluate one node at a
+time, are yielded as shards of work, so that the caller of a search can run them in parallel (`drive` runs them one
+after the other).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters). Errors: PluginFault if a vector
-filter fails; a failing per-node filter gives an Error status for its node.
+filter fails. A failing per-node filter gives its node an Error status.
 """
 
 import math
@@ -77,7 +77,7 @@ class Filters:
     ) -> Work[FilterPass]:
         """Call one filter after the other and return the rows that pass all of them.
 
-        Statuses of per-node filters are added to `explicit_status`.
+        `explicit_status` receives the statuses of per-node filters.
         """
         done = FilterPass(rows)
         stepper.filtering(done, explicit_status, self.profile.filters)
@@ -108,7 +108,7 @@ class Filters:
         failed: Places,
         codes: Ints,
     ) -> Work[dict[int, Status]]:
-        """Run filters that are not node-local (see `called`) on the rows that no earlier filter rejected."""
+        """Run the filters that are not node-local on the rows that no earlier filter rejected."""
         explicit_status: dict[int, Status] = {}
         for filter_ in others:
             places = (failed > filter_.place).nonzero()[0]
@@ -129,7 +129,7 @@ class Filters:
     # -- what if ----------------------------------------------------------------------------------------------
 
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
-        """Return whether every filter that takes part reads only the judged row."""
+        """Return whether every filter that takes part reads only the evaluated row."""
         skipped = state.skip_filter
         for name, idle in self._idle_for:
             if name not in skipped and "filter" not in idle(pod):
@@ -137,14 +137,14 @@ class Filters:
         return True
 
     def called(self, state: CycleState, pod: Pod) -> list[EnabledFilter]:
-        """Return the filters that read more than the judged row and may reject the pod."""
+        """Return the filters that read more than the evaluated row and may reject the pod."""
         never = {name for name, idle in self._idle_for if "filter" in idle(pod)}
         return [one for one in self.others if one.name not in state.skip_filter and one.name not in never]
 
     def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":
         """Return the filters that are not node-local, for rows of a copy; each row represents a separate cluster.
 
-        Returns None if a plugin needs a separate CycleState for each row, or may read the state of other plugins.
+        Return None if a plugin needs a separate CycleState for each row, or may read the state of other plugins.
         """
         others = [filter_ for filter_ in self.others if filter_.name not in state.skip_filter]
         notified = self.pre_filter_extensions(state)
@@ -224,17 +224,17 @@ class FiltersOfRows:
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         """Update the columns for pods added to (`amount` 1) or removed from (-1) rows, one per row.
 
-        `kinds` are indices into `of`, which contains one pod of each kind.
+        `kinds` contains indices into `of`, which contains one pod of each kind.
         """
         for columns in self._columns.values():
             if columns is not None:
                 columns.follow(rows, kinds, of, amount)
 
     def judge(self, rows: Rows, failed: Places, codes: Ints, since: PodsSince | None) -> dict[int, Status]:
-        """Run the filters as `Filters.run_others` does.
+        """Run the filters on these rows of the copy.
 
-        `since` holds the pods added to each row since the row passed; a filter is called only on rows where these pods
-        affect it.
+        `since` contains the pods added to each row after the row passed. A filter is called only on rows where these
+        pods affect it.
         """
         explicit_status: dict[int, Status] = {}
         for filter_ in self._filters:
@@ -253,7 +253,7 @@ class FiltersOfRows:
         return explicit_status
 
     def _affecting(self, filter_: EnabledFilter, of: Sequence[Pod]) -> Bools:
-        """Return which of these pods affect the filter, cached for one list of pods."""
+        """Return which of these pods affect the filter. The result is cached for one list of pods."""
         known = self._affected.get(filter_.name)
         if known is None or known[0] is not of:
             affected_by = cast(AffectedBySomePods, filter_.plugin).affected_by
@@ -312,7 +312,7 @@ def _filter_per_node(
 def _not_known_to_pass(
     filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
 ) -> Ints | None:
-    """Return the indices of the rows on which a per-node filter has to be called; None means all rows."""
+    """Return the indices of the rows on which a per-node filter must be called; None means all rows."""
     if not filter_.in_tree or not hasattr(filter_.plugin, "known_to_pass"):
         return None
     passes = cast(KnownToPass, filter_.plugin).known_to_pass(state, pod, table, rows)
@@ -354,10 +354,10 @@ def as_one_call(
     work: Callable[[], T],
     elsewhere: Callable[[list[Answer | PluginError]], T],
 ) -> Callable[[], T]:
-    """Return work that calls a plugin once per node; for a guarded plugin, this is one call with one time limit.
+    """Return work that calls a plugin once per node. For a guarded plugin this is one call with one time limit.
 
-    If the plugin has worker processes, a worker process does the work, and `elsewhere` converts its answers to the
-    result of `work`.
+    If the plugin has worker processes, one of them does the work, and `elsewhere` converts its answers to the result of
+    `work`.
     """
     return PluginBatch(plugin, method, order, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
 
@@ -375,11 +375,11 @@ class PluginBatch(Generic[T]):
     @property
     def limit_s(self) -> float:
         """The time limit for the thread that runs the batch."""
-        # A worker process that hangs is killed, so its thread returns by itself.
+        # A hanging worker process is killed, so its thread returns by itself.
         return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
 
     def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
-        """Return the guarded call for a thread; the call names the plugin even if it never begins."""
+        """Return the guarded call for a thread. It names the plugin even if it never begins."""
         return GuardedCall(
             calling=self._plugin.guard, method=self._method, args=(self._calls.pod,), scheduler=scheduler
         )

@@ -1,8 +1,8 @@
-"""Node-local plugins, which judge a node by that node alone, and reports of plugin exceptions.
+"""Node-local plugins, whose result for a node depends on that node only, and reports of plugin exceptions.
 
-The plugins that declare what they read (`depends_on`) run together here over columns, in the profile's order. A caller
-selects all plugins, only plugins that read more than the Node object, or only plugins that read nothing else. The
-plugins' answers may be cached row by row (`evaluation`).
+The plugins that declare the data that they read (`depends_on`) run here on columns, in the profile's order. A caller
+selects all plugins, only plugins that read more than the Node object, or only plugins that read just the Node object.
+The plugins' answers may be cached row by row (`evaluation`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores). Shapes: one
 value for each of the given rows. Errors: PluginFault, with kube-scheduler's messages.
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean column
+from numpy import count_nonzero  # several times faster than `all` and `any` of a boolean array
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -63,7 +63,7 @@ def score_columns(score: EnabledScore, state: CycleState, pod: Pod, table: NodeT
     began = calls.start() if calls.sampling.plugins else None
     try:
         columns = score.vector.score_rows(state, pod, table, rows)
-    except KscheddError as wrong:  # an invalid pod, for example with terms that cannot be parsed
+    except KscheddError as wrong:  # an invalid pod, for example with a term that cannot be parsed
         why = wrong.why if isinstance(wrong, PluginError) else str(wrong)
         text = f'running Score plugins: plugin "{score.name}" failed with: {why}'
         raise PluginFault(score.name, text) from wrong
@@ -130,7 +130,10 @@ class NodeLocalPlugins:
     """The node-local filters and scores of a profile, or some of them, in the profile's order."""
 
     def __init__(self, profile: Framework, of_pods: bool | None) -> None:
-        """Select plugins by `of_pods`: True selects those that read more than the Node, False the others, None all."""
+        """Select plugins by the data that they read.
+
+        True selects the plugins that read more than the Node object, False the other plugins, None all.
+        """
 
         def belongs(plugin: EnabledFilter | EnabledScore) -> bool:
             return plugin.style is EvaluationStyle.CACHED and (
@@ -143,7 +146,7 @@ class NodeLocalPlugins:
     def judge(
         self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, already_filtered_by: str = ""
     ) -> tuple[Places, Ints]:
-        """Return the verdicts of all filters here; see the function `judge`."""
+        """Return the verdicts of all filters of this object."""
         return judge(self.filters, state, pod, table, rows, already_filtered_by)
 
     def score(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> tuple[Ints, dict[str, Ints]]:

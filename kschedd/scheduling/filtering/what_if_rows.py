@@ -1,8 +1,8 @@
 """WhatIfRows: rows of a what-if copy that are filtered together after pods are added or removed.
 
-Each row represents a separate cluster in which no other row has changed. Plugins with a PreFilter state that follows
-pods (spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an
-out-of-tree plugin or a plugin without columns takes part, every row instead has its own clone of the state, made on
+Each row represents a separate cluster in which no other row has changed pods. Plugins with a PreFilter state that
+follows pods (spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an
+out-of-tree plugin or a plugin without columns takes part, every row has its own clone of the state instead, created on
 first use.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunPreFilterExtensionAddPod,
@@ -31,15 +31,15 @@ Sign = Literal[-1, 1]
 
 @attrs.define(eq=False)
 class WhatIfRows:
-    """Filtered rows of a what-if copy. Rows are row numbers of the copy, and places are indices of pods in a batch."""
+    """Filtered rows of a what-if copy. Rows are row numbers of the copy; places are indices into a list of pods."""
 
     filters: Filters
     state: CycleState
     pod: Pod
     table: TableCopy
-    _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: rows are judged one by one
+    _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: rows are evaluated one by one
     _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
-    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # states of rows that needed their own
+    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # states of rows that needed separate states
     _changes: dict[int, list[tuple[Pod, Sign]]] = attrs.field(factory=dict, init=False)  # changes of other rows
 
     def __attrs_post_init__(self) -> None:
@@ -94,7 +94,7 @@ class WhatIfRows:
     ) -> tuple[Places, Ints, dict[int, Status]]:
         """Return the verdicts of these node-local filters and of all other filters.
 
-        `since` holds the pods added to rows that passed before.
+        `since` contains the pods added to each row since the row last passed.
         """
         if self._together is not None:
             failed, codes = plugins.judge(self.state, self.pod, self.table, rows)
@@ -123,7 +123,7 @@ class NominatedOnRows:
     _on: WhatIfRows
     _counted: NominatedByRow
     _there: Bools = attrs.field(init=False)  # by row of the copy
-    # pod kinds with the row of each pod; None until needed
+    # pod kinds, and the row of each pod; None until needed
     _kinds: tuple[PodKinds, Rows] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:

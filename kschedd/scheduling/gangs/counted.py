@@ -2,8 +2,9 @@
 
 Each pod is tried as if the previous pods were on their nodes: a pod that fits somewhere is assumed there and reserved.
 Before the first pod and after each one, GangScheduling is called (`placement_feasible`). `placement_feasible` returns
-whether the group is placed, can still be placed, or cannot be placed any more. The last answer ends the cycle. No pod
-preempts by itself: if the group is unschedulable, it preempts as a whole (`kschedd.scheduling.gangs.preemption`).
+whether the group is placed, can still be placed, or can no longer be placed. The cycle ends if the group can no longer
+be placed. No pod preempts alone: if the group is unschedulable, it preempts as a whole
+(`kschedd.scheduling.gangs.preemption`).
 
 Results, by the group's status:
 
@@ -66,7 +67,7 @@ def try_counted(
 ) -> Work[TriedGroup]:
     """Try the pods of one group, then undo all trial changes in the machine's cluster.
 
-    See `try_group` for the arguments.
+    The arguments are those of `try_group`.
     """
     entries = sorted(entries, key=order_in_group)
     cycle = _Cycle(machine, nominator, entries, now, broken)
@@ -116,7 +117,7 @@ class _Cycle:
         return self.machine.groups.object(self.entries[0].pod.pod_group)
 
     def again(self) -> Work[TriedGroup]:
-        """Try all pods once more in the current cluster, without stops."""
+        """Try all pods again in the current cluster, without stops."""
         return (yield from self.run(lambda entry, tried: None))
 
     def run(
@@ -140,7 +141,7 @@ class _Cycle:
                     result = yield from machine.begin(
                         entry.pod, self.nominator.nominated, cycle=machine.batches.cycle, post_filters=False
                     )
-                except Exception as fault:  # a fault of a plugin or the pod
+                except Exception as fault:  # a fault of a plugin or of the pod
                     result = self.broken(entry, fault)
                 member = trial.place(entry, result)
                 members.append(member)

@@ -2,8 +2,8 @@
 
 Each pod is tried as if the previous pods were on their nodes: a pod that fits somewhere is assumed there and reserved,
 and Permit is called. A pod that would fit after a preemption counts as placed on its nominated node, without the
-victims. A pod that fits nowhere does not end the trial: the group is schedulable as soon as Permit allows any pod,
-which GangScheduling decides (`kschedd.plugins.gangscheduling`). An error ends it.
+victims. A pod that fits nowhere does not end the trial: the group is schedulable as soon as Permit allows a pod.
+GangScheduling decides this (`kschedd.plugins.gangscheduling`). An error ends it.
 
 Results, by the group's status:
 
@@ -12,13 +12,13 @@ Results, by the group's status:
     ... waits for a preemption  all go back, nominated to the nodes where they would be
     Error                       all go back with the error
 
-During the trial Permit activates no pods, because all candidates of the group are being tried already.
+During the trial Permit activates no pods, because all available pods of the group are already being tried.
 
-The cycle may stop between two pods. The trial changes for the previous pods are then undone, and repeated from the same
-results when the cycle continues. So pods on trial are never visible, not even in a fork.
+The cycle may stop between two pods. The trial changes for the previous pods are then undone. When the cycle continues,
+they are repeated with the stored results. Pods on trial are therefore never visible, not even in a fork.
 
-The cycle is pure, like an attempt, and yields what attempts yield. After the cycle, the machine's cluster is unchanged.
-Source: Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
+The cycle has no I/O, and yields the same kinds of work as attempts. After the cycle, the machine's cluster is
+unchanged. Source: Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,7 +39,7 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 
 
 def order_of_members(entries: Sequence[QueuedPod]) -> list[QueuedPod]:
-    """Return the entries by descending priority, then by time in the active queue."""
+    """Return the entries sorted by descending priority, then by time in the active queue."""
     return sorted(entries, key=lambda one: (-one.pod.priority, one.initial_attempt or 0, one.timestamp, one.key))
 
 
@@ -60,10 +60,10 @@ def try_group(
     broken: Broken,
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
-    """Try the pods in this order and undo all trial changes in the machine's cluster.
+    """Try the pods in this order, and undo all trial changes in the machine's cluster.
 
-    `pause` is called with the results so far before each pod except the first. If it returns a stop point, the cycle
-    yields the point and stops there.
+    `pause` is called before each pod except the first, with the results so far. If it returns a stop point, the cycle
+    yields this point and stops there.
     """
     trial = MemberTrial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, activates_nobody
@@ -81,7 +81,7 @@ def try_group(
                     trial.again(earlier)
             try:
                 result = yield from machine.begin(entry.pod, nominator.nominated, cycle=machine.batches.cycle)
-            except Exception as fault:  # a fault of a plugin or the pod
+            except Exception as fault:  # a fault of a plugin or of the pod
                 result = broken(entry, fault)
             member = trial.place(entry, result)
             members.append(member)

@@ -1,4 +1,4 @@
-"""Results of a PodGroup's cycle: the failures of the pods that are not placed, and the group's condition.
+"""Results of a PodGroup's cycle: the failures of the pods that were not placed, and the group's condition.
 
 Source: Kubernetes v1.36 and v1.37, scheduler/schedule_one_podgroup.go (submitPodGroupAlgorithmResult).
 """
@@ -88,7 +88,7 @@ def condition_type(rules: Rules) -> str:
 
 
 def group_condition(group: Object, status: Status, at: str, named: str = SCHEDULED) -> MergePatch | None:
-    """Return the write of the PodGroup's condition, or None if it stays the same or the group was scheduled before."""
+    """Return the write of the PodGroup's condition; None if it is unchanged, or the group was scheduled before."""
     wanted: dict[str, Any] = {
         "type": named,
         "status": "True" if status.code is Code.SUCCESS else "False",

@@ -2,7 +2,7 @@
 
 The group's cycle runs again with all these pods removed. If the group is placed then, its pods are nominated to their
 nodes. Each victim is put back, in descending order of importance, if all pods of the group still fit on their nodes.
-The victims that cannot be put back are evicted. The whole group has one preemption, in its own cycle.
+The victims that cannot be put back are evicted. The whole group has one preemption, which is part of its own cycle.
 
 Afterwards the machine's cluster is unchanged; the actions to take are returned (`GroupPreemption`).
 
@@ -73,7 +73,7 @@ def post_filtered(
 def _deallocated(
     plugin: DynamicResources, framework: Framework, tried: TriedGroup, cluster: SchedulerCache
 ) -> GroupPreemption:
-    """Release claims that prevent pods of the group from being placed, as the plugin does for single pods."""
+    """Release claims that prevent pods of the group from being placed, as the plugin also does for single pods."""
     seen = [member for member in tried.members if plugin.seen_by(member.result.state)]
     if not seen:
         return GroupPreemption(error("not found"))
@@ -97,7 +97,7 @@ class _Preemption:
         return priority_of(self.group)
 
     def made(self, plugin: DefaultPreemption) -> Work[GroupPreemption]:
-        """Return the result of the preemption; see the module."""
+        """Return the result of the preemption: nominated nodes and victims."""
         machine, entries = self.machine, self.entries
         among = self.all_victims()
         if isinstance(among, Status):

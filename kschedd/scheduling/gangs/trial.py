@@ -1,7 +1,7 @@
 """Pods of a PodGroup on trial: each pod is assumed on its candidate node while other pods of its group are tried.
 
-Undoing the trial restores the cluster. The cycle of a group returns the results of each pod, of the group, and of a
-preemption for the group as values.
+Undoing the trial restores the cluster. The results of each pod, of the group, and of a preemption for the group are
+values that the cycle returns.
 
 Source: Kubernetes v1.36 and v1.37, scheduler/schedule_one_podgroup.go (assumeAndReserveWithRevert).
 """
@@ -72,7 +72,7 @@ class GroupPreemption:
 class TriedGroup:
     """The result of a group on trial.
 
-    `members` are in the order of the trial, and fewer than the group's pods after an error.
+    `members` are in the order of the trial. After an error there are fewer than the group has pods.
     """
 
     status: Status
@@ -86,7 +86,7 @@ class TriedGroup:
 
 @attrs.define(eq=False)
 class MemberTrial:
-    """The assumptions made on trial, which are undone at the end."""
+    """The assumptions made during a trial, which are undone at its end."""
 
     machine: SchedulingMachine
     nominator: Nominator
@@ -118,7 +118,7 @@ class MemberTrial:
         return TriedMember(entry, result, failed, self._permit(reserved), failed is not None, placed)
 
     def again(self, member: TriedMember) -> None:
-        """Place the pod again, with the same result."""
+        """Place the pod again with the same result."""
         if member.placed is None:
             return
         if member.failed is not None and isinstance(member.result, FitError):
@@ -163,7 +163,7 @@ class MemberTrial:
 
 
 def activates_nobody(pods: Sequence[Pod]) -> None:
-    """Replace `Handle.activate` during a trial, and activate no pods."""
+    """Replace `Handle.activate` during a trial; activate no pods."""
 
 
 def _victims(result: FitError, failed: FailedAttempt) -> Sequence[Pod]:

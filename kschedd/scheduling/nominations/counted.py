@@ -1,14 +1,14 @@
-"""Nominated pods as attempts count them: by row, with equal or higher priority, without the attempted pod itself.
+"""Nominated pods as attempts count them: by row, with equal or higher priority, without the attempted pod.
 
-Of thousands of nominations, hardly any may have changed since the previous attempt. The nominations therefore log each
-node when the pods nominated to it change. For each priority of attempted pods there is one `NominatedByPriority`, which
-follows this log and the log of the table's nodes. An attempt reads a view of the NominatedByPriority
-(`NominatedByRow`). The view differs in at most one row: the row of the node to which the pod itself is nominated.
+There may be thousands of nominations, of which hardly any changed since the previous attempt. The nominations therefore
+log each node when the pods nominated to it change. For each priority of attempted pods, a `NominatedByPriority` follows
+this log and the log of the table's nodes. An attempt reads a view of it (`NominatedByRow`). The view differs from it in
+at most one row: the row of the node to which the pod itself is nominated.
 
-A cache that depends on nominated pods keeps its view, and a later view returns the rows that differ
+A cache that depends on nominated pods stores its view, and a later view returns the rows that differ
 (`NominatedByRow.differing`).
 
-Invariant: the pods of a view equal the result of a fresh walk over all nominations. Shapes: `there` and `changed_at`
+Invariant: the pods of a view equal those found by reading all nominations again. Shapes: `there` and `changed_at`
 have one element for each row of the table.
 """
 
@@ -28,9 +28,9 @@ from kschedd.cache.table import Bools, Ints, NodeTable, Rows, TableCopy
 Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
 
 _LOG_LIMIT = 1 << 16
-_MEMORY = 32 << 20  # bytes of the columns of all priorities together
-_BYTES_A_ROW = 64  # including the sums of a few resources
-_FEWEST = 16  # minimum number of priorities kept, for large clusters
+_MEMORY = 32 << 20  # bytes for the columns of all priorities together
+_BYTES_A_ROW = 64  # estimate, including the sums of a few resources
+_FEWEST = 16  # minimum number of stored priorities in large clusters
 _NOBODY: Final[tuple[Pod, ...]] = ()
 
 
@@ -71,7 +71,7 @@ class Nominations(dict[str, tuple[Pod, ...]]):
         return self._forgotten + len(self._changed)
 
     def changed_since(self, changes: int) -> list[str] | None:
-        """Return the nodes that changed after change number `changes`; None if the log does not reach back so far."""
+        """Return the nodes that changed after change number `changes`; None if the log does not reach back that far."""
         if changes < self._forgotten:
             return None
         return self._changed[changes - self._forgotten :]
@@ -100,7 +100,7 @@ class Nominations(dict[str, tuple[Pod, ...]]):
 
 
 class NominatedByPriority:
-    """The nominated pods of at least this priority, by row."""
+    """The nominated pods of this or a higher priority, by row."""
 
     def __init__(self, size: int, priority: int) -> None:
         self.size = size
@@ -110,13 +110,13 @@ class NominatedByPriority:
         self.changed_at: Ints = np.zeros(size, dtype=np.int64)  # as numbers of updates
         self.updates = 0
         self._changes = -1  # number of nomination changes processed
-        self._stamp = 0  # version of the table's nodes up to which changes are processed
+        self._stamp = 0  # version of the table's nodes up to which changes were processed
         self._added = AddedPods(size)
         self._resize_rules: ResizeRules | None = None  # the table's rules, used to count `_added`
         self._stale: set[int] = set()  # rows with pods that differ from `_added`
 
     def follow(self, table: NodeTable, nominations: Nominations) -> None:
-        """Process changes of the nominations, and of the rows' nodes."""
+        """Process changes of the nominations, and of the nodes of rows."""
         versions, changes = table.versions, nominations.changes
         if changes == self._changes and versions.nodes.at <= self._stamp:
             return
@@ -135,7 +135,7 @@ class NominatedByPriority:
     def count(self, row: int, nominated: tuple[Pod, ...]) -> None:
         """Update the pods nominated to the row's node."""
         priority = self.priority
-        # Usually all pods count, and then the same tuple object is kept.
+        # Usually all pods count; the tuple object is then reused.
         if not all([pod.priority >= priority for pod in nominated]):
             nominated = tuple([pod for pod in nominated if pod.priority >= priority])
         if self.pods.get(row, _NOBODY) == nominated:
@@ -164,7 +164,10 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
     __slots__ = ("_base", "_others", "_row", "_updates")
 
     def __init__(self, base: NominatedByPriority, row: int = -1, others: tuple[Pod, ...] = _NOBODY) -> None:
-        """Create a view. On `row`, the row of the node to which the pod itself is nominated, only `others` count."""
+        """Create a view.
+
+        On `row`, which is that of the node to which the pod itself is nominated, only `others` count.
+        """
         self._base, self._row, self._others = base, row, others
         self._updates = base.updates
 
@@ -185,7 +188,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         return len(self._base.pods) - (self._row >= 0 and not self._others)
 
     def places(self, rows: Rows) -> Ints:
-        """Return the indices in `rows` of the rows with pods that count."""
+        """Return the indices in `rows` of the rows with nominated pods that count."""
         if len(rows) == 1:
             return _FIRST if int(rows[0]) in self else _NONE
         places: Ints = self._base.there[rows].nonzero()[0]
@@ -205,7 +208,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         self._base.added(copy.whole).count(copy, rows, of, sign)
 
     def differing(self, before: "NominatedByRow") -> Rows | None:
-        """Return the rows on which the pods differ from those in an earlier view; None means any row may differ."""
+        """Return the rows whose pods differ from those in an earlier view; None means that any row may differ."""
         base = self._base
         if before._base is not base:
             return None
@@ -226,9 +229,9 @@ NO_NOMINATED: Final = NominatedByRow(NominatedByPriority(0, 0))
 
 @attrs.define(eq=False)
 class NominatedPods:
-    """The nominated pods that count for one pod. Computed on first use, then fixed until the attempt ends.
+    """The nominated pods that count for one pod. They are computed on first use, and then fixed until the attempt ends.
 
-    `apart`: the attempt may stop while nominations are counted for other attempts.
+    `apart`: the attempt may be stopped while nominations are counted for other attempts.
     """
 
     table: NodeTable
@@ -249,11 +252,11 @@ class NominatedPods:
 
     @property
     def if_any(self) -> NominatedByRow:
-        """All nominated pods that count, for a search; empty without a lookup if no nominations exist."""
+        """All nominated pods that count, for a search. Without any nominations, empty and without a lookup."""
         return self.everywhere if self.nominated else NO_NOMINATED
 
     def at(self, node_name: str) -> NominatedByRow:
-        """Return the nominated pods that count on this node, for a caller that needs no other node."""
+        """Return the nominated pods that count on this node. For a caller that needs no other node."""
         pods = self.nominated.get(node_name)
         return self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED
 

@@ -1,11 +1,11 @@
-"""Nominator: the pending pods that preemption (or a user) has nominated to a node.
+"""Nominator: the pending pods that preemption or a user has nominated to a node.
 
-The nominations here may be newer than `status.nominatedNodeName`, because preemption adds a nomination here before it
-writes the field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
+These nominations may be newer than `status.nominatedNodeName`, because preemption adds a nomination before it writes
+the field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. There is one difference without a visible effect: a
-nomination of "" is deleted instead of kept under an empty node name. The scheduling driver owns the Nominator, and each
-attempt reads it.
+Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference has no visible effect: a nomination of ""
+is deleted instead of stored under an empty node name. The scheduling driver owns the Nominator, and each attempt reads
+it.
 """
 
 from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class Nominator:
     def update(self, old: Pod, new: Pod) -> None:
         """Replace a pod's version.
 
-        If neither version names a node, the nomination here stays, because the API server's version is older.
+        If neither version names a node, the nomination does not change, because the API server's version is older.
         """
         keep = None
         if not old.nominated_node_name and not new.nominated_node_name:
@@ -77,7 +77,7 @@ class Nominator:
     def left_queue(self, uid: str) -> None:
         """Mark a pod that was skipped because it is being deleted: it is in no queue, but neither deleted nor bound.
 
-        Nominated pods are looked up in the queue, so only the name of this pod remains available.
+        Nominated pods are looked up in the queue, so only the name of this pod remains known.
         """
         node = self._pods.node_of.get(uid)
         if node is not None:
@@ -110,5 +110,5 @@ class Nominator:
 
     @property
     def nodes(self) -> Mapping[str, Mapping[str, Pod]]:
-        """Node -> uid -> pod for the nodes with nominated pods: a live view, read-only."""
+        """The nominated pods as node -> uid -> pod: a live view, read-only."""
         return self._by_node

@@ -1,7 +1,7 @@
 """PendingPods: the latest watched version of every unassigned pod, and the nominations.
 
-The queue owns the pending pods. This class holds what the driver needs without a query to the queue: the current
-version of a pod when its attempt begins or has failed, and the nominations, which every attempt reads.
+The queue owns the pending pods. This class stores the data that the driver needs without a query to the queue: the
+current version of a pod when its attempt begins or has failed, and the nominations, which every attempt reads.
 
 A nomination follows the status of its pod, but is newer if preemption has chosen a node. An update of a pod in flight
 takes effect after the pod's attempt, and an update without a node leaves the nomination unchanged. A nomination in the
@@ -39,7 +39,7 @@ class PendingPods:
         return frozenset(self._passed_over)
 
     def goes_on(self, passed_over: Iterable[str], nominations: Iterable[tuple[Pod, str]]) -> None:
-        """Take over the skipped pods of another instance, and its nominations in order (`nominator.nodes`).
+        """Take over the skipped pods and the nominations (`nominator.nodes`, in order) of another instance.
 
         Both instances contain the same pods, and no pod is in flight.
         """
@@ -72,7 +72,7 @@ class PendingPods:
         if new.uid in self._in_flight or old.finished or old.node_name or same_version(old, new):
             return  # the attempt continues with the popped version
         if new.uid in self._passed_over:
-            self._passed_over.discard(new.uid)  # the queue adds it as a new pod
+            self._passed_over.discard(new.uid)  # the queue adds the pod as a new one
             self.nominator.remove(new)
         else:
             self.nominator.update(old, new)
@@ -94,7 +94,7 @@ class PendingPods:
         self._in_flight.add(uid)
 
     def pass_over(self, entry: QueuedPod) -> None:
-        """Skip the pod: it is not attempted and is in no queue, although it may still exist."""
+        """Skip the pod: it is not attempted and leaves the queue, although it may still exist."""
         if self.current(entry) is not None:
             self._passed_over.add(entry.uid)
         self.release(entry.uid)
@@ -105,6 +105,6 @@ class PendingPods:
         self.nominator.left_queue(uid)
 
     def failed(self, pod: Pod, nominated_node: str | None) -> None:
-        """Requeue the pod. `nominated_node`: None uses the nomination in the pod's status, and "" clears it."""
+        """Requeue the pod. `nominated_node`: None uses the nomination in the pod's status; "" clears the nomination."""
         self._in_flight.discard(pod.uid)
         self.nominator.add(pod, nominated_node)

@@ -1,1 +1,1 @@
-"""Preemption: dry runs, candidates, disruption budgets, and the writes that evict victims."""
+"""Preemption: dry runs, candidates, disruption budgets, and the writes that evict the victims."""

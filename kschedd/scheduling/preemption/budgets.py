@@ -1,10 +1,10 @@
-"""PodDisruptionBudgets in preemption: detection of evictions that would exceed the disruptions allowed by a budget.
+"""PodDisruptionBudgets in preemption: finds evictions that would exceed the disruptions that a budget allows.
 
 Budgets are read once for each version of their object, and are found by namespace.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation); v1.37,
-scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation). Errors: none; a budget with an unreadable
-selector, or with one that selects everything or nothing, covers no pod, as in kube-scheduler.
+scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation). A budget covers no pod if its selector is
+unreadable, or selects everything or nothing, as in kube-scheduler. No error is raised.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ class Budget:
     source: Object
     selector: LabelSelector
     allowed: int  # number of disruptions
-    disrupted: Collection[str]  # names of pods with an eviction that is already counted
+    disrupted: Collection[str]  # names of pods whose eviction is already counted
 
     @property
     def key(self) -> str:
@@ -53,7 +53,7 @@ class Budget:
 
 @attrs.frozen(eq=False)
 class Split:
-    """The pods that would violate a budget by their eviction, the other pods, and the budgets that cover any of them.
+    """The pods whose eviction would violate a budget, the other pods, and the budgets that cover any of them.
 
     The lists of pods keep the given order.
     """
@@ -74,13 +74,13 @@ class Budgets:
     """
 
     cluster: SchedulerCache
-    first_violated_only: bool = False  # a rule: after the first violated budget, a pod is charged to no other budget
+    first_violated_only: bool = False  # a version's rule: after a violated budget, charge no other budget
     all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
     _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
     _stamp: int = attrs.field(default=0, init=False)
 
     def refresh(self) -> None:
-        """Read the budgets again if any has changed; call this method before each use."""
+        """Read the budgets again if any has changed. Call this method before each use."""
         versions = self.cluster.versions
         if self._stamp >= versions.latest(KIND):
             return
@@ -100,7 +100,7 @@ class Budgets:
         return Charges(self._by_namespace, self.first_violated_only)
 
     def split(self, pods: Iterable[Pod]) -> Split:
-        """Count the pods against the budgets in this order; a pod that exceeds an allowance is violating."""
+        """Count the pods against the budgets in this order. A pod that exceeds an allowance violates the budget."""
         if not self._by_namespace:
             return Split([], list(pods), _NONE)
         violating: list[Pod] = []

@@ -1,14 +1,14 @@
 """Preemption candidates: dry runs on enough nodes, a cache of their results, and the choice of the best candidate.
 
-The result of a dry run is valid for every pod of the signature as long as these are unchanged: the row's node, its
-pods, the nominated pods that count there, and the budgets that cover any of its victims. Every plugin must read only
-the row. So for each signature there are columns with the outcome and the ranking criteria of each row. Only rows that
-changed are tried again, all in one batch.
+The result of a dry run is valid for every pod of the signature as long as these inputs are unchanged: the row's node,
+its pods, the nominated pods that count on it, and the budgets that cover any of its victims. This requires that every
+plugin reads only the row. For each signature, columns therefore store the outcome and the ranking criteria of each row.
+Only rows that changed are tried again, all in one batch.
 
 Invariant: a cached result equals what `preemption.select_victims` would return now.
 
 Source: Kubernetes v1.34, scheduler/framework/preemption/preemption.go (DryRunPreemption, pickOneNodeForPreemption).
-Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE or the number of the rejecting status.
+Shapes: columns have one int64 for each row of the table. `outcome` is CANDIDATE, or the number of the rejecting status.
 """
 
 from collections import Counter
@@ -42,16 +42,16 @@ Judge = Callable[[Pod, str, NominatedByRow], Work[Status | None]]
 """Returns why a pod does not fit on a node in its current state; None if it fits."""
 
 _NEVER = -1
-_HIGHEST = (1 << 31) - 1  # no pod has a higher priority
-_LIFT = 1 << 31  # makes every priority positive, so that more victims always weigh at least as much as fewer
+_HIGHEST = (1 << 31) - 1  # largest priority of a pod
+_LIFT = 1 << 31  # added to every priority to make it positive, so that a further victim never lowers the sum
 _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # regardless of its rows
-_AHEAD: Final = 1  # additional windows tried with a mostly untried one; more would take over 20 ms together
+_AHEAD: Final = 1  # number of additional windows tried with a mostly untried one; more would take over 20 ms
 _MANY: Final = 8  # one in this many rows
-_MOST_AT_ONCE = 32  # number of rows tried if fewer are needed
+_MOST_AT_ONCE = 32  # number of rows tried together even if fewer are needed
 _LOOKED_THROUGH = 8192  # rows searched for them
-_FEWEST = 4  # minimum number of signatures kept, for large clusters
-_MOST = 1024  # maximum number of signatures kept, for small clusters
+_FEWEST = 4  # minimum number of stored signatures in large clusters
+_MOST = 1024  # maximum number of stored signatures in small clusters
 
 
 class _Columns:
@@ -77,7 +77,7 @@ class _Columns:
         self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim that the budget covers
 
     def invalidate(self, table: NodeTable, budgets: Mapping[str, Budget], counted: NominatedByRow) -> None:
-        """Invalidate rows with changed inputs since the last call; a row's pods are checked when the row is used."""
+        """Invalidate rows whose inputs changed since the last call. A row's pods are checked when the row is used."""
         versions = table.versions
         rows = versions.nodes.since(self.stamp)
         self.stamp = versions.now
@@ -165,7 +165,7 @@ class _Columns:
 class _LowestPriorities:
     """The lowest pod priority on each row, updated on use.
 
-    In a cluster without priorities, most rows have no pod to evict, whatever the signature of the preemptor.
+    In a cluster without priorities, most rows have no pod to evict, whatever the preemptor's signature.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -180,7 +180,8 @@ class _LowestPriorities:
             self._at = np.full(table.capacity, _NEVER, dtype=np.int64)
         stale = rows[self._at[rows] < versions.row_pods_at[rows]]
         if len(stale):
-            # `pod.priority` would double the time, and all pods of a large cluster may have to be visited.
+            # Read the row's list: `pod.priority` would double the time, and all pods of a large cluster may have to be
+            # visited.
             self._values[stale] = [
                 min([pod.signature.spec.priority for pod in table.pods[row]], default=_HIGHEST)
                 for row in stale.tolist()
@@ -227,16 +228,16 @@ class Candidates:
         counted: NominatedByRow,
         cached: Evaluation | None,
     ) -> DryRun:
-        """Dry-run preemption; see `FailedAttemptView.dry_run`. If `cached` is None, no result is kept."""
+        """Run a dry run of preemption, for `FailedAttemptView.dry_run`. If `cached` is None, no result is stored."""
         table = self.filters.cluster.table
         self.budgets.refresh()
         if self.groups is not None and self.groups.keys():
-            cached = None  # pods on other rows, and the groups themselves, count as well
+            cached = None  # pods on other rows and the groups themselves also count, so no result can be cached
         if not len(rows):
             return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
         columns = self._columns(state, pod, counted, cached)
         order = np.concatenate((rows[offset:], rows[:offset])) if offset else rows
-        calm: list[Rows] = []  # first candidates without budget violations, then candidates with violations
+        calm: list[Rows] = []  # candidates without budget violations first, then candidates with violations
         violating: list[Rows] = []
         some_calm, found, visited = False, 0, 0
         size = wanted + (wanted >> 4) + 1
@@ -282,9 +283,9 @@ class Candidates:
         return columns
 
     def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
-        """Return whether none of these next rows has a pod to evict; if so, store that outcome.
+        """Return whether none of these next rows has a pod to evict. If so, store this outcome.
 
-        A row without a pod to evict is the usual case in a cluster without priorities. Very long lists of rows are not
+        This is the usual case in a cluster without priorities. Very long lists of rows are not
         checked.
         """
         if self.groups is not None and self.groups.keys():
@@ -297,10 +298,10 @@ class Candidates:
     def _try_stale(
         self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, others: Rows, counted: NominatedByRow
     ) -> None:
-        """Try the rows of the window without a valid result, and additional rows if results are cached.
+        """Try the rows of the window without a valid result. If results are cached, also try additional rows.
 
-        Each pod begins at a different row. Without the additional rows, the first ten or twenty pods of a signature
-        would find most of their windows untried. All later pods would find some rows changed by earlier preemptions.
+        Each pod begins at a different row. Without the additional rows, the first 10 to 20 pods of a signature would
+        each find most of their window untried. All later pods would find some rows changed by earlier preemptions.
         """
         table = self.filters.cluster.table
         stale = columns.stale(table, window)

@@ -1,12 +1,11 @@
 """Dry run of preemption: the pods that would have to be evicted from a node so that a more important pod fits.
 
 For each given row, all pods of lower priority are removed. If the pod fits then, as many removed pods as possible are
-reprieved: first the pods that violate a PodDisruptionBudget by their eviction, then all other removed pods. The pods
-that violate a budget, and the other pods, are each in descending order of importance. The pods that cannot be reprieved
-are the victims.
+reprieved: first the pods whose eviction would violate a PodDisruptionBudget, then the other pods. Both lists are in
+descending order of importance. The pods that cannot be reprieved are the victims.
 
 Many rows are tried together in one copy of the table (`what_if_rows`). Each round reprieves one pod on every row and
-filters all rows together. This module caches nothing; see `candidates` for the cache across preemptions.
+filters all rows together. This module caches nothing; `candidates` caches results across preemptions.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (SelectVictimsOnNode),
 scheduler/util/utils.go (MoreImportantPod, GetEarliestPodStartTime).
@@ -49,13 +48,13 @@ def earliest_start(victims: Sequence[Pod]) -> int:
 
 @fast_frozen(eq=False)
 class DryRunResult:
-    """The result of one row's dry run, the keys of the budgets it depends on, and its victims' ranking criteria."""
+    """The result of a row's dry run, the keys of budgets on which it depends, and the victims' ranking criteria."""
 
     outcome: Candidate | Status
     covering: frozenset[str] = frozenset()
     highest: int = 0  # highest priority
     priorities: int = 0  # sum of priorities
-    earliest: int = 0  # earliest start among the pods with the highest priority
+    earliest: int = 0  # earliest start in microseconds among the pods with the highest priority
 
 
 _NOBODY_TO_EVICT: Final = DryRunResult(NO_VICTIMS)
@@ -71,9 +70,9 @@ def select_victims(
     counted: NominatedByRow,
     by_importance: Sequence[RowPods],
 ) -> list[DryRunResult]:
-    """Dry-run preemption on these rows of the cluster's table.
+    """Try preemption on these rows of the cluster's table, without changing the table.
 
-    `by_importance` holds the pods of the rows. `counted` holds the nominated pods that count, by row.
+    `by_importance` contains the pods of the rows. `counted` contains the nominated pods that count, by row.
     """
     table, priority = filters.cluster.table, pod.priority
     tried = [_NOBODY_TO_EVICT] * len(rows)
@@ -115,10 +114,10 @@ class _LesserPods:
         return self.batch.pods[first : first + int(self.many[row])]
 
     def ranked_by(self, places: Ints, rows: Rows) -> list[tuple[int, int, int]]:
-        """Return the ranking criteria of the pods at these places, by row.
+        """Return the ranking criteria of the pods with these indices, by row.
 
-        The ranking criteria are the highest priority, the sum of priorities, and the earliest start of the pods with
-        the highest priority. The pods' `rows` are in ascending order.
+        The criteria are the highest priority, the sum of priorities, and the earliest start of the pods with the
+        highest priority. The pods' `rows` are in ascending order.
         """
         if not len(places):
             return []
@@ -193,7 +192,7 @@ def _spans(lesser: _LesserPods) -> list[tuple[int, int]]:
 
 
 def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) -> tuple[Ints, dict[int, Split]]:
-    """Return the places of the pods in their order of reprieve, and the split by budgets of the pods of `rows`."""
+    """Return the indices of the pods in their order of reprieve, and the division of these rows' pods by budgets."""
     order = np.arange(len(lesser.rows))
     splits: dict[int, Split] = {}
     if not budgets.all:
@@ -229,10 +228,10 @@ class _Stage:
         self.rows.follow(lesser.batch, lesser.rows, np.arange(len(lesser.rows)), -1)
 
     def reprieve(self, rows: Rows, places: Ints) -> Bools:
-        """Add one pod back to each row, remove it where the preemptor then does not fit, and return where it fits."""
+        """Add one pod back to each row. Remove it again where the preemptor then does not fit. Return where it fits."""
         batch = self.lesser.batch
         self.rows.add(batch, rows, places)
-        # Verdicts that depend only on the Node object are valid and cannot change.
+        # Verdicts that depend only on the Node object are valid, and cannot change here.
         since = batch.kinds[places], batch.of
         fits: Bools = self.judge(rows, self.rows.filters.of_pods, since).failed == PASSED
         if not fits.all():
@@ -242,8 +241,8 @@ class _Stage:
     def judge(self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None) -> Verdicts:
         """Return the verdicts on these rows.
 
-        Rows with nominated pods are judged first with these pods, and if they pass, also without them. `since` holds
-        the pods added to rows that passed before.
+        Rows with nominated pods are evaluated with these pods first. If they pass, they are also evaluated without
+        them. `since` contains the pods added to each row since the row last passed.
         """
         counting = self.nominated.among(rows)
         if counting.any():
@@ -259,7 +258,7 @@ class _Stage:
     def _judge_with_nominated(
         self, rows: Rows, counting: Bools, plugins: NodeLocalPlugins
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Return the verdicts on the `counting` rows with their nominated pods added; all other rows pass."""
+        """Return the verdicts on the `counting` rows with their nominated pods added; the other rows pass."""
         failed, codes = np.full(len(rows), PASSED, dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
         self.nominated.add(rows[counting])
         failed[counting], codes[counting], explicit_status = self.rows.judge(rows[counting], plugins)

@@ -1,9 +1,10 @@
 """Writes of preemption: clear nominations, set the victims' DisruptionTarget condition, and delete the victims.
 
 The cluster may change meanwhile: a pod that is already deleted counts as evicted. If the write of a victim's condition
-or its deletion is rejected, the other victims stay: kube-scheduler cancels the remaining writes and retries the
-preemptor. If every victim was already deleted, no deletion event requeues the preemptor. Up to 1.34 the preemptor is
-then requeued immediately, as after a rejected write; with the rule gone_victims_evicted the preemptor is not requeued.
+or its deletion is rejected, the other victims are not evicted: kube-scheduler cancels the remaining writes and retries
+the preemptor. If every victim was already deleted, no deletion event requeues the preemptor. Up to 1.34, the preemptor
+is therefore requeued immediately, as after a rejected write. With the rule gone_victims_evicted the preemptor is not
+requeued.
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 This module does no I/O: the caller passes the write function and the pod lookup. Owns nothing.
@@ -26,10 +27,10 @@ def evict(
     *,
     gone_fails: bool = True,
 ) -> Status | None:
-    """Do the writes in order. Return why the preemptor must be requeued immediately, or None if it has to wait.
+    """Do the writes in order. Return why the preemptor must be requeued immediately; None if it must wait.
 
     `uid_of(namespace, name)` returns the uid of the current pod with this name, or None if there is no such pod.
-    `gone_fails`: see `EvictionOutcome`.
+    `gone_fails`: the eviction fails if every victim was already deleted.
     """
     outcome = EvictionOutcome(gone_fails)
     for write in writes:
@@ -47,7 +48,7 @@ class WrittenPod:
 
     namespace: str
     name: str
-    uid: str  # "": any pod with the name
+    uid: str  # "": any pod with this name
 
     def is_gone(self, uid_now: str | None) -> bool:
         """Return whether the pod no longer exists.
@@ -70,7 +71,10 @@ class EvictionOutcome:
     _cancelled: bool = False
 
     def wants(self, write: Write) -> bool:
-        """Return whether to execute a write: false after a rejection, and for the deletion of a victim that is gone."""
+        """Return whether to execute a write.
+
+        It is omitted after a rejection, and for the deletion of a victim that no longer exists.
+        """
         if self._cancelled:
             return False
         if not isinstance(write, Delete) or (write.namespace, write.name) not in self._gone:
@@ -80,7 +84,7 @@ class EvictionOutcome:
 
     @staticmethod
     def asks_about(write: Write) -> WrittenPod | None:
-        """Return the pod to look up if the write is rejected, or None if no lookup is needed."""
+        """Return the pod to look up if the write is rejected; None if no lookup is needed."""
         match write:
             case Delete(_, namespace, name, uid):
                 return WrittenPod(namespace, name, uid)
@@ -90,7 +94,7 @@ class EvictionOutcome:
                 return None
 
     def note(self, write: Write, why: Status | None, gone: bool) -> None:
-        """Record whether the write was executed (None) or rejected, because the pod is gone or for another reason."""
+        """Record the result of a write: `why` is None if it was executed; `gone` is true if its pod is gone."""
         if isinstance(write, Delete):
             self._victims += 1
             self._evicted += not gone
@@ -104,7 +108,7 @@ class EvictionOutcome:
 
     @property
     def failure(self) -> Status | None:
-        """The failure that `evict` returns."""
+        """The reason to requeue the preemptor immediately, or None."""
         if self._refusal is not None:
             return self._refusal
         return error(ALL_GONE) if self.gone_fails and self._victims and not self._evicted else None

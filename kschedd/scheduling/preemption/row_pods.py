@@ -1,6 +1,6 @@
 """RowPods: the pods of each node in the order of preemption, most important first, cached across preemptions.
 
-A preemption visits some hundred nodes, and the previous preemption has changed one or two of them. The reprieve order
+A preemption visits some hundred nodes, of which the previous preemption has changed one or two. The reprieve order
 of a node's pods, the first pod less important than the preemptor, and the kind of each pod depend only on these pods.
 
 The result is cached for each row of the node table while the row's pods are unchanged (`Versions.row_pods_at`). The
@@ -38,11 +38,12 @@ def importance(pod: Pod) -> tuple[int, int]:
 
 
 def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequence[Pod], list[tuple[int, int]]]:
-    """Return the pods, the more important ones first, with their sort keys.
+    """Return the pods and their sort keys, sorted by descending importance.
 
     Equal pods keep their order. Before 1.37, without `unstarted_in_order`, the order of equal pods that have not
-    started is reversed. The reason is that kube-scheduler uses the time of the comparison as the start time, so the
-    first of two pods is older. (Go sorts lists of more than 12 elements differently, which kschedd does not reproduce.)
+    started is reversed. The reason: kube-scheduler uses the time of the comparison as the start time of these pods, so
+    the first of two pods is older. (Go sorts lists of more than 12 elements differently, which kschedd does not
+    reproduce.)
     """
     keys = list(map(importance, pods))
     if not unstarted_in_order and sum(start == NOT_STARTED for _, start in keys) > 1:
@@ -57,12 +58,12 @@ def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequen
 
 @fast_frozen(eq=False)
 class RowPods:
-    """The pods of one row, the more important ones first; see `by_importance` for the order of equal pods."""
+    """The pods of one row, sorted by descending importance."""
 
     pods: Sequence[Pod]
-    kinds: Sequence[object]  # kind of each pod: see `PodBatch`
+    kinds: Sequence[object]  # kind of each pod, as in `PodBatch`
     priorities: Sequence[int]  # of each pod
-    starts: Sequence[int]  # start time of each pod: see `started`
+    starts: Sequence[int]  # start time of each pod, as returned by `started`
 
     @classmethod
     def of(cls, pods: Sequence[Pod], unstarted_in_order: bool) -> "RowPods":
@@ -80,7 +81,7 @@ class RowPods:
 
 
 class PodsByImportance:
-    """The cached pods of the rows of one table; see the module."""
+    """The cached pods of the rows of one table, in the order of preemption."""
 
     def __init__(self, table: NodeTable, unstarted_in_order: bool) -> None:
         self._table = table

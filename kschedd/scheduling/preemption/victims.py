@@ -1,7 +1,7 @@
-"""Victims of preemption with PodGroups: a single pod, or all pods of a group that is disrupted as a whole.
+"""Victims of preemption if there are PodGroups: a single pod, or all pods of a group that is disrupted as a whole.
 
-A pod of a group has its group's priority. Among victims of one priority, the pods of a group are more important than
-other pods, larger groups are more important than smaller ones, and earlier starts are more important than later ones.
+A pod of a group has its group's priority. Among victims of the same priority, a group's pods are more important than
+other pods, larger groups than smaller ones, and earlier starts than later ones.
 
 Source: Kubernetes v1.37, scheduler/framework/preemption/types.go, util.go (MoreImportantVictim).
 Units: start times are microseconds since the epoch.
@@ -34,12 +34,12 @@ class Victim:
 
     @property
     def importance(self) -> tuple[int, bool, int, int]:
-        """The sort key, more important victims first."""
+        """The sort key by which more important victims come first."""
         return -self.priority, not self.of_group, -len(self.pods), min(map(started, self.pods))
 
 
 def victims_among(pods: Iterable[Pod], groups: PodGroups) -> list[Victim] | Status:
-    """Return the victims to which these pods belong, in this order; an error if a pod's node is unknown."""
+    """Return the victims to which these pods belong, in this order. It is an error if a pod's node is unknown."""
     found, whole = list[Victim](), set[str]()
     for pod in pods:
         group = groups.of(pod)
@@ -88,7 +88,7 @@ class TakenOut:
 def reprieved(
     victims: Sequence[Victim], budgets: Budgets, taken: TakenOut, fits: Callable[[], Work[bool]]
 ) -> Work[tuple[list[Victim], int]]:
-    """Put back the victims that need not be evicted, first the victims protected by a budget; all were removed before.
+    """Put back the removed victims that need not be evicted, beginning with the victims protected by a budget.
 
     Returns the victims to evict, most important first, and the number of their pods that violate a budget.
     """
@@ -114,7 +114,7 @@ def select_among_groups(
     counted: NominatedByRow,
     judged_on: Callable[[Pod, str, NominatedByRow], Work[Status | None]],
 ) -> DryRunResult:
-    """Dry-run preemption on a row with pods of PodGroups, which may have to be evicted with pods on other rows."""
+    """Try preemption on a row with pods of PodGroups, which may have to be evicted together with pods on other rows."""
     table = groups.cluster.table
     name, among = table.names[row], victims_among(list(table.pods[row]), groups)
     if isinstance(among, Status):

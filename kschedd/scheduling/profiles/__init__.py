@@ -1,1 +1,1 @@
-"""Profiles ready to run, and the metrics of their plugins."""
+"""Frameworks (profiles ready to run), and the metrics of their plugins."""

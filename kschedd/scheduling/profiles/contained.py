@@ -1,4 +1,4 @@
-"""Calls of one plugin for one pod and node, counted, with exceptions converted to a Status."""
+"""Counted calls of one plugin for one pod and node; exceptions are converted to a Status."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -22,7 +22,7 @@ def contained(
     pod: Pod,
     node_name: str,
 ) -> T | Status:
-    """Call a plugin at this extension point, and convert an exception to an Error status that names the plugin."""
+    """Call a plugin at this extension point. Convert an exception to an Error status that names the plugin."""
     calls = framework.plugin_metrics.calls(plugin.name, point)
     began = calls.start() if calls.sampling.plugins else None
     answer: T | Status

@@ -1,7 +1,7 @@
-"""Metrics of scheduling attempts and bindings: kube-scheduler's names, labels and buckets, and additional ones.
+"""Metrics of scheduling attempts and bindings: kube-scheduler's names, labels and buckets, and additional metrics.
 
-The scheduling driver, which owns these metrics, and the code that it runs write them. Metrics named `kschedd_…` do not
-exist upstream.
+They are written by the scheduling driver, which owns them, and by the code that it runs. Metrics named `kschedd_…` do
+not exist upstream.
 
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
@@ -45,8 +45,8 @@ class AttemptEnded:
 class PointTimes:
     """The times of the extension points of one profile.
 
-    Call `start` first and `ended` after each point; `ended` also begins the next point. `steps` are the extension
-    points of the latest attempt with their seconds, including those of its binding.
+    A caller calls `start` first, and `ended` after each point; `ended` also begins the next point. `steps` contains the
+    duration in seconds of each extension point of the latest attempt and its binding.
     """
 
     def __init__(self, histogram: Histogram, profile: str, timer: Timer) -> None:
@@ -55,9 +55,9 @@ class PointTimes:
         self._histogram = histogram
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
-        self._repeated: list[tuple[float, float]] = []  # Filter and Score times of attempts that are not counted yet
-        self._searched: list[float] = []  # Filter times of attempts without scoring that are not counted yet
-        self._skipped: dict[tuple[str, ...], int] = {}  # number of times that these points had no plugin to call
+        self._repeated: list[tuple[float, float]] = []  # Filter and Score times not in a histogram yet
+        self._searched: list[float] = []  # Filter times of attempts without scoring that are not in the histograms yet
+        self._skipped: dict[tuple[str, ...], int] = {}  # number of skips of these points
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         """Record the end of an extension point that began at `began_s`, and return the current time."""
@@ -74,7 +74,7 @@ class PointTimes:
         return now_s
 
     def ended_each(self, point: str, began_s: Iterable[float]) -> None:
-        """Record successful ends of an extension point, one for each begin in the list."""
+        """Record successful ends of an extension point, one for each start time in the list."""
         now_s = self.start()
         self._histogram.series(point, SUCCESS, self._profile).observe_all([now_s - each for each in began_s])
 
@@ -83,7 +83,7 @@ class PointTimes:
         self._skipped[points] = self._skipped.get(points, 0) + times
 
     def repeated(self, filter_s: float, score_s: float | None = None) -> None:
-        """Record an attempt without plugin calls, with its search and score times (None: only one feasible node)."""
+        """Record an attempt without plugin calls; the times are those of its search and scoring, in seconds."""
         if score_s is None:
             self.steps = {"Filter": filter_s}
             self._searched.append(filter_s)
@@ -94,7 +94,7 @@ class PointTimes:
             self.count_skipped()
 
     def repeated_several(self, attempts: int, filter_s: float, score_s: float | None = None) -> None:
-        """Record several attempts without plugin calls, with the same times for each."""
+        """Record several attempts without plugin calls, each with these times."""
         self.repeated(filter_s, score_s)
         if score_s is None:
             self._searched += [filter_s] * (attempts - 1)
@@ -102,7 +102,7 @@ class PointTimes:
             self._repeated += [(filter_s, score_s)] * (attempts - 1)
 
     def count_skipped(self) -> None:
-        """Add the skipped points that are pending to the histogram."""
+        """Add the counted skipped points to the histogram."""
         searched, self._searched = self._searched, []
         if searched:
             self._histogram.series("Filter", SUCCESS, self._profile).observe_all(searched)
@@ -143,7 +143,7 @@ NO_TIMES: Final = NoTimes()
 
 
 class SchedulingMetrics:
-    """The metrics of scheduling; see the module.
+    """The metrics of scheduling.
 
     `timer` times extension points; `seed` selects the sampled attempts.
     """
@@ -164,18 +164,18 @@ class SchedulingMetrics:
         self.permit_s = Histogram(catalogue.PERMIT_WAIT)
         self.rejections = Counter(catalogue.REJECTIONS)
         self._times: dict[str, PointTimes] = {}  # by profile
-        # (profile, attempts) -> attempt_s and waited_s of bound pods that are not counted yet
+        # (profile, attempts) -> attempt_s and waited_s of bound pods that are not in the histograms yet
         self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
 
     def times(self, profile: str) -> PointTimes:
-        """Return the timers of this profile's extension points; the same object each time."""
+        """Return the timers of this profile's extension points; always the same object."""
         found = self._times.get(profile)
         if found is None:
             found = self._times[profile] = PointTimes(self.point_s, profile, self.timer)
         return found
 
     def plugins_of(self, profile: str) -> PluginMetrics:
-        """Return the metrics of this profile's plugins; the same object each time."""
+        """Return the metrics of this profile's plugins; always the same object."""
         return self._plugins.of(profile)
 
     def found_no_node(self, ended: AttemptEnded) -> None:
@@ -203,7 +203,7 @@ class SchedulingMetrics:
             self._count_bound()
 
     def found_nodes(self, took_s: float, attempts: int) -> None:
-        """Record attempts that found a node, each within `took_s`."""
+        """Record attempts that found a node, each in `took_s` seconds."""
         self.algorithm_s.series().observe_all([took_s] * attempts)
 
     def _count_bound(self) -> None:

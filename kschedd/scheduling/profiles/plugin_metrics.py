@@ -1,11 +1,11 @@
-"""Metrics of single plugins: their calls, their scores, and the number of cached answers.
+"""Metrics of single plugins: their calls, their scores, and the number of cached results.
 
 Kube-scheduler times the plugins of a random tenth of the attempts. `Sampling` selects attempts with its own random
 generator, seeded with the given seed, so that metrics never change a decision. Every call is counted. For a few
-attempts (SCORES_SAMPLED), the scores are computed plugin by plugin, with the same total.
+attempts (SCORES_SAMPLED), the scores are computed separately for each plugin, with the same total.
 
-The scheduling driver owns these metrics. Without metrics (forks, simulations) a Framework has counters that are never
-read.
+The scheduling driver owns these metrics. Without metrics (in forks and simulations), a Framework has counters that are
+never read.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (pluginMetricsSamplePercent), framework/runtime/framework.go and
 instrumented_plugins.go.
@@ -46,9 +46,9 @@ _VOLUME_STAGES: Final = {FILTER: "predicate", RESERVE: "assume", PRE_BIND: "bind
 
 
 class Sampling:
-    """The choice of attempts that are sampled: `plugins` for plugin times, `scores` for every plugin's score.
+    """The choice of the sampled attempts: `plugins` for plugin times, `scores` for every plugin's score.
 
-    `shares` are the fractions of sampled attempts.
+    `shares` contains the fractions of sampled attempts.
     """
 
     __slots__ = ("_draw", "_due", "plugins", "scores", "shares", "timer")
@@ -57,7 +57,7 @@ class Sampling:
         self.timer = timer
         self.plugins = self.scores = False
         self.shares = (PLUGINS_SAMPLED, SCORES_SAMPLED)
-        self._due = False  # the next attempt outside a run must sample its scores
+        self._due = False  # whether the next attempt outside a run must sample its scores
         self._draw = Random(f"{seed}/metrics").random
 
     def next(self) -> None:
@@ -68,14 +68,17 @@ class Sampling:
         self.scores, self._due = drawn < scores or self._due, False
 
     def next_several(self, attempts: int) -> None:
-        """Begin several attempts without sampled scores; if one is selected, the next single attempt is sampled."""
+        """Begin several attempts without sampled scores.
+
+        If one of them is selected, the next single attempt is sampled.
+        """
         plugins, scores = self.shares
         self.plugins, self.scores = self._draw() < plugins, False
         self._due = self._due or self._draw() < scores * attempts
 
     @property
     def due(self) -> bool:
-        """True if the next attempt has to be made by itself."""
+        """True if the next attempt must be made alone."""
         return self._due
 
 
@@ -141,7 +144,7 @@ class PluginMetrics:
         self._calls: dict[tuple[str, str], CallCounter] = {}
 
     def calls(self, plugin: str, point: str) -> CallCounter:
-        """Return the counter of a plugin at an extension point, which is the same object each time."""
+        """Return the counter of a plugin at an extension point; always the same object."""
         found = self._calls.get((plugin, point))
         if found is None:
             durations = self._into.durations
@@ -150,12 +153,12 @@ class PluginMetrics:
         return found
 
     def chosen(self, totals: Ints, best: int, ties: int) -> None:
-        """Record the choice of a node by these totals; `best` is the highest total, and `ties` nodes have it."""
+        """Record the selection of a node by these totals; `ties` nodes have the highest total, `best`."""
         margin = 0 if ties > 1 else best - int(totals[totals != best].max(initial=0))
         self._into.margins.observe(margin, self._profile)
 
     def scored(self, plugin: str, weighted: int) -> None:
-        """Record a plugin's weighted score of the chosen node."""
+        """Record a plugin's weighted score of the selected node."""
         self._into.scores.observe(weighted, plugin, self._profile)
 
     def count(self, evaluations: dict[Labels, float], volume_errors: dict[Labels, float]) -> None:
@@ -179,7 +182,7 @@ class PluginInstruments:
         self._profiles: dict[str, PluginMetrics] = {}
 
     def of(self, profile: str) -> PluginMetrics:
-        """Return the metrics of this profile's plugins, which are the same object each time."""
+        """Return the metrics of this profile's plugins; always the same object."""
         found = self._profiles.get(profile)
         if found is None:
             found = self._profiles[profile] = PluginMetrics(profile, self)

@@ -1,7 +1,7 @@
 """A profile ready to run: its plugin instances, and the plugins of each extension point.
 
-Filter and score plugins run in one of three styles: `CACHED` plugins declare what their answers depend on, so the
-answers are cached. `VECTOR` plugins are called on rows in each attempt. `PER_NODE` plugins judge one node at a time.
+Filter and score plugins run in one of three styles: `CACHED` plugins declare the inputs of their results, so the
+results are cached. `VECTOR` plugins are called on rows in each attempt. `PER_NODE` plugins evaluate one node at a time.
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (NewFramework).
 """
@@ -61,11 +61,11 @@ class EvaluationStyle(Enum):
 class EnabledFilter:
     """A filter plugin of a profile; `vector` or `per_node` is the plugin, typed by the Protocol it implements."""
 
-    place: int  # index in the profile's order
+    place: int  # index of the filter in the profile's order
     name: str
     style: EvaluationStyle
     depends_on: frozenset[Dependency]
-    in_tree: bool  # True if the plugin's answers need no check
+    in_tree: bool  # true if the plugin's results need no check
     vector: VectorFilterPlugin
     per_node: FilterPlugin
     calls: CallCounter
@@ -85,7 +85,7 @@ class EnabledScore:
     vector: VectorScorePlugin
     per_node: ScorePlugin
     normalizes: bool
-    extensions: ScoreExtensions  # the plugin, if it has score extensions
+    extensions: ScoreExtensions  # the plugin as score extensions, if it has any
     constant: Callable[[Pod, NodeTable], int | None] | None
     calls: CallCounter
     normalizing: CallCounter
@@ -148,20 +148,20 @@ class MadeOf:
 @attrs.define(eq=False)
 class Framework:
     profile: Profile
-    percentage: int  # percentage of nodes to score; 0 is adaptive
+    percentage: int  # percentage of nodes to score; 0 means adaptive
     plugins: dict[str, Plugin]
     filters: tuple[EnabledFilter, ...]
     scores: tuple[EnabledScore, ...]
     in_tree: frozenset[str]  # names
-    reads_pods: bool  # True if a cached answer depends on the pods of a node
+    reads_pods: bool  # true if a cached result depends on the pods of a node
     made_of: Mapping[str, MadeOf]
     plugin_metrics: PluginMetrics
     times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
-    _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins, by the name of the extension point
-    # By signature, without the node or without amounts.
+    _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins by the name of the extension point
+    # By signature without the node or without amounts.
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
-    _classes_at: int = attrs.field(default=0, init=False)  # version of the DeviceClasses that `_bound_by` is valid for
-    # For each plugin of the binding cycle except Bind: the points at which it is idle for a pod.
+    _classes_at: int = attrs.field(default=0, init=False)  # DeviceClass version for which `_bound_by` is valid
+    # For each plugin of the binding cycle except Bind: returns the points at which it is idle for a pod.
     _idle_for: list[Callable[[Pod], Collection[str]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -187,7 +187,7 @@ class Framework:
         return found
 
     def bound_by(self, pod: Pod, versions: Versions) -> BindPlugin | None:
-        """Return the Bind plugin of pods like this one; None if another plugin may take part in their binding cycle."""
+        """Return the Bind plugin of pods of this kind; None if another plugin may take part in their binding cycle."""
         classes_at = versions.at.get("DeviceClass", 0)
         if classes_at != self._classes_at:  # see `IdleFor`
             self._bound_by.clear()

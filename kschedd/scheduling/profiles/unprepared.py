@@ -1,9 +1,10 @@
-"""Replacement for a plugin with an enabled Filter or Score if the point that prepares its CycleState is disabled.
+"""A replacement for an enabled Filter or Score plugin if the point that prepares its CycleState is disabled.
 
-A configuration can disable that point. Plugins that declare `fast_path.MissingCycleState` then find no state, and fail
-with an internal error for every pod for which they are called. Plugins that can recompute their state are not replaced.
+A configuration can disable PreFilter or PreScore of a plugin. Plugins that declare `fast_path.MissingCycleState` then
+find no state, and fail with an internal error for every pod for which they are called. Plugins that can compute their
+state again are not replaced.
 
-`profile` uses this object in place of the plugin at that one point; the object owns no state.
+`profile` uses the replacement at the one extension point; it owns no state.
 
 Source: Kubernetes v1.34, getPreFilterState and getPreScoreState of each plugin (and getStateData of two).
 """
@@ -32,7 +33,7 @@ class MissingCycleState:
 
 
 def prepared(plugin: Plugin, before: ExtensionPoint[Plugin], called: frozenset[str]) -> Plugin:
-    """Return the plugin or its replacement; `called` are the plugins that run at the point that prepares its state."""
+    """Return the plugin, or a replacement if no state is prepared because it is not among the `called` ones."""
     why: str | None = getattr(plugin, f"without_{before.name}", None)
     if why is None or plugin.name in called:
         return plugin

@@ -1,1 +1,1 @@
-"""Copies of the scheduler from which forks continue."""
+"""Copies of the scheduler's state, from which forks continue."""

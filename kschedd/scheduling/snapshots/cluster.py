@@ -1,7 +1,7 @@
-"""A snapshot of a whole cluster, which contains a part from each owner of state; an `Engine` continues from it.
+"""A snapshot of a whole cluster, with a part from each owner of state. An `Engine` continues from it.
 
-If the owners are actors, they make their parts in the order of the fields, one shortly after the other. Each part may
-therefore be a little newer than the previous part, but never older; the engine reconciles the parts.
+If the owners are actors, they create their parts in the order of the fields, one shortly after the other. Each part may
+therefore be slightly newer than the previous part, but never older. The engine reconciles the parts.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 class ClusterSnapshot:
     """A snapshot of a cluster, which may be resumed once.
 
-    `next_leftover_s` is the time of the next flush of unschedulable pods; `start_s` is the origin of relative times.
-    The store's log reaches back to the earliest version that the scheduler or a controller has observed. `fresh` are
-    controllers that begin with the present objects, such as the controllers of a mirror's fork. `reading` is true if
-    the engine is only read. An engine that is only read has no controllers, and its pods are not counted, which saves
-    most of the cost of a fork.
+    `next_leftover_s` is the time of the next flush of unschedulable pods; `start_s` is the origin of relative times;
+    both are in seconds. The store's log reaches back to the earliest version that the scheduler or a controller has
+    observed. `fresh` contains controllers that begin with the present objects, such as the controllers of a mirror's
+    fork. `reading` is true if the engine is only read. An engine that is only read has no controllers and does not
+    count its pods, which saves most of the cost of a fork.
     """
 
     driver: DriverSnapshot
@@ -41,5 +41,5 @@ class ClusterSnapshot:
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:
-    """Return the version to which a store's log has to reach back."""
+    """Return the version to which a store's log must reach back."""
     return min([driver.observed, *(each.version for each in controllers)])

@@ -1,17 +1,17 @@
-"""A fork of the scheduling driver: its owner takes a snapshot between two steps, from which a new driver is made.
+"""A fork of the scheduling driver: its owner creates a snapshot between two steps, from which a new driver is created.
 
-`DriverSnapshot.of` makes the snapshot and runs in the owner. The snapshot copies columns, lists and maps but shares all
-values, which takes a few milliseconds at 5,000 nodes. `restored` may run in any thread: it counts the pods again,
+`DriverSnapshot.of` creates the snapshot, and runs in the owner. The snapshot copies columns, lists and maps but shares
+all values, which takes a few milliseconds for 5,000 nodes. `restored` may run in any thread: it counts the pods again,
 creates the plugins again from the same arguments, and continues every binding cycle.
 
-The fork takes over: the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in
+The fork takes over the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in
 flight), nominations, pods at Permit with their deadlines, the random generator that breaks ties, and the start of the
-next search. The fork does not take over: state inside out-of-tree plugins, caches of evaluations (filled again as
-needed), and the ledger of object faults.
+next search. It does not take over the state inside out-of-tree plugins, caches of evaluations (filled again as needed),
+and the ledger of object faults.
 
-An attempt that is running or stopped by the debugger is a generator. The fork begins the attempt again, with the random
-state with which it first began, and releases its reservations. The fork does not take over the debugger and the user's
-changes to the attempt: in a fork no client holds the debugger, and scheduling runs.
+An attempt that is running or stopped by the debugger is a generator, which cannot be copied. The fork releases its
+reservations and begins it again, with the random state with which it first began. The fork does not take over the
+debugger and the user's changes to the attempt: in a fork no client controls the debugger, and scheduling runs.
 
 A binding cycle is copied with its current stage. A plugin call in progress is made again, and so are the writes of a
 plan in progress. If the original write completed at the same moment, the second write is rejected and the pod is
@@ -73,9 +73,9 @@ class _Binding:
 
 @attrs.frozen(eq=False)
 class DriverSnapshot:
-    """A snapshot of a driver; see the module.
+    """A snapshot of a driver.
 
-    A snapshot may be restored only once, because the driver takes over its contents.
+    A snapshot may be restored only once, because the new driver takes over its contents.
     """
 
     config: Config
@@ -87,9 +87,9 @@ class DriverSnapshot:
     pending: PendingPods
     popped: tuple[QueuedPod, ...]
     bindings: tuple[_Binding, ...]
-    begins_again: str  # pod of the stopped attempt, or ""
+    begins_again: str  # key of the pod whose attempt is stopped, or ""
     reserving: AssumedPod | None  # assumed pod of the running attempt, or None
-    states: EntryStates  # states of the entries in the fields above
+    states: EntryStates  # states of the entries in the other fields
     cycles: int
     pods_bound: int
     observed: int  # version up to which every write has been observed
@@ -129,9 +129,9 @@ class DriverSnapshot:
         *,
         reading: bool = False,
     ) -> SchedulingDriver:
-        """Return the driver. The next steps of its binding cycles are among its effects. Raises PluginLoadError.
+        """Return the driver. The driver's effects contain the next steps of its binding cycles. Raises PluginLoadError.
 
-        `reading` is true if the driver makes no attempts, so its pods are not counted.
+        `reading` is true if the driver makes no attempts; its pods are then not counted.
         """
         if not reading:
             self.cluster.recount()
@@ -172,7 +172,7 @@ def _result(machine: SchedulingMachine, present: Mapping[str, Framework], before
 
 
 def _framework(machine: SchedulingMachine, present: Mapping[str, Framework], before: Framework) -> Framework:
-    """Return the fork's framework for a binding with this framework, possibly of an earlier configuration."""
+    """Return the fork's counterpart of a binding's framework, which may belong to an earlier configuration."""
     known = present.get(before.name)
     if known is not None and known.profile == before.profile:
         return known

@@ -1,7 +1,7 @@
 """Changes that a user may make to a stopped attempt: force a node, veto nodes, replace a score, drop the attempt.
 
-Functions over the driver; the changes take effect when the attempt continues. Errors: NotStopped if no attempt
-is stopped or the node is already chosen; DoesNotFit; UnknownNode, CannotReplace.
+These functions change the stepper of the driver; the changes take effect when the attempt continues. Errors: NotStopped
+if no attempt is stopped, or if its node is already selected; DoesNotFit; UnknownNode, CannotReplace.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _CHOSEN = ("reserve", "permit", "preBind", "bind", "postBind")
 
 @attrs.define(eq=False)
 class DoesNotFit(KscheddError, rpc_code="conflict"):
-    """A pod that does not fit on the node to be forced."""
+    """The error if a pod does not fit on the node to be forced."""
 
     pod: str
     node: str
@@ -36,7 +36,7 @@ class DoesNotFit(KscheddError, rpc_code="conflict"):
 
 @attrs.define(eq=False)
 class UnknownNode(KscheddError, rpc_code="not_found"):
-    """A node that does not exist."""
+    """The error if a node does not exist."""
 
     node: str
 
@@ -46,13 +46,13 @@ class UnknownNode(KscheddError, rpc_code="not_found"):
 
 @attrs.define(eq=False)
 class CannotReplace(KscheddError, rpc_code="invalid"):
-    """A score that the plugin does not give, or does not give to this node."""
+    """The error if the plugin gives no score to replace, or none for this node."""
 
     why: str
 
 
 def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -> Sequence[str]:
-    """Make the attempt choose this node, and return the reasons against the choice. Raises DoesNotFit."""
+    """Make the attempt select this node. Return the reasons against this node. Raises DoesNotFit."""
     stepper = _undecided(driver)
     reasons = why_not(driver, stepper, _row(stepper, node))
     if reasons and not even_if_unfit:
@@ -62,7 +62,7 @@ def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -
 
 
 def veto(driver: SchedulingDriver, node: str) -> None:
-    """Exclude this node from the attempt's choice."""
+    """Prevent the attempt from selecting this node."""
     stepper = _undecided(driver)
     _row(stepper, node)
     driver.step(Intervene(Intervention("veto", node)))
@@ -128,7 +128,7 @@ def _stepper(driver: SchedulingDriver) -> tuple[Stepper, StopPoint]:
 
 
 def _undecided(driver: SchedulingDriver) -> Stepper:
-    """Return the stepper of the stopped attempt. Raises NotStopped if a node has already been chosen."""
+    """Return the stepper of the stopped attempt. Raises NotStopped if a node has already been selected."""
     stepper, at = _stepper(driver)
     if at.point in _CHOSEN:
         raise NotStopped(f"{at.node} is chosen for {stepper.pod.key} already: `debug drop` ends the attempt")

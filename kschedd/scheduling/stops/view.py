@@ -1,6 +1,6 @@
-"""Answers to clients about a stop of scheduling: the attempt in its current state.
+"""Answers to clients about the place at which scheduling stopped, with the attempt's current state.
 
-These functions are for people and programs; they read the driver and do not change it.
+The functions read the driver and do not change it.
 """
 
 import re
@@ -163,7 +163,7 @@ class WhereAnswer(DebuggerState):
 
 
 def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
-    """Return the stop in short form, for a status (pod, extension point and plugin), or None while scheduling runs."""
+    """Return the pod, extension point and plugin of the stop, for a short status; None while scheduling runs."""
     stop = driver.debugger.stop
     if stop is None:
         return None
@@ -176,7 +176,7 @@ def stopped_at(driver: SchedulingDriver) -> StopAnswer | None:
 
 
 def debugger_state(driver: SchedulingDriver) -> DebuggerState:
-    """Return the client that holds the debugger, the run condition, and the place of the stop."""
+    """Return the client that controls the debugger, the run condition, and the place of the stop."""
     debugger = driver.debugger
     until = None if debugger.until is None else debugger.until.what
     return DebuggerState(stopped_at(driver), until, debugger.holder or None, debugger.keep, len(debugger.breakpoints))
@@ -211,7 +211,7 @@ class BreakpointTargets:
         self._plugins = {name for profile in driver.machine.config.profiles for name in profile.names()}
 
     def unknown_in(self, breakpoint: Breakpoint) -> list[str]:
-        """Return warnings about names in the breakpoint that do not exist now; they may appear later."""
+        """Return warnings about names in the breakpoint that do not exist now, although they may be created later."""
         spec, missing = breakpoint.spec, []
         if spec.node and spec.node not in self._nodes:
             missing.append(f'there is no node "{spec.node}" now')
@@ -233,7 +233,7 @@ def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
 
 
 def _member(tried: TriedMember) -> TriedMemberAnswer:
-    """Return the result of a pod of the group with a stopped cycle."""
+    """Return the result of a pod of the group whose cycle is stopped."""
     return TriedMemberAnswer(
         tried.entry.key, tried.node_name or None, None if tried.failed is None else tried.failed.message
     )
@@ -265,7 +265,7 @@ def _attempt(driver: SchedulingDriver, stepper: Stepper, most: int) -> StoppedAt
 
 
 def _scores(stepper: Stepper, most: int) -> list[NodeScoreSoFar]:
-    """Return the scored nodes, the best first, with the score from each plugin and the total so far."""
+    """Return the scored nodes, best first, with each plugin's score and the total so far."""
     if stepper.scoring is None or not stepper.scores:
         return []
     totals = stepper.totals()
