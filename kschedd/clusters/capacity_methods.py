@@ -33,7 +33,7 @@ from kschedd.service.objects.kinds import find_kind
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
-from kschedd.simulation.capacity import (
+from kschedd.simulation.comparing.capacity import (
     MOST_NODES,
     FitCount,
     NodeShape,
@@ -44,7 +44,7 @@ from kschedd.simulation.capacity import (
     sized_by,
     uids_of,
 )
-from kschedd.simulation.comparison import (
+from kschedd.simulation.comparing.comparison import (
     Decide,
     PlacementComparison,
     PodOutcomes,
@@ -52,9 +52,9 @@ from kschedd.simulation.comparison import (
     compare_configs,
     pod_outcome,
 )
+from kschedd.simulation.comparing.running_pods import judge_running, running_pods
+from kschedd.simulation.comparing.upgrade import Judge, compare_versions
 from kschedd.simulation.engine import Engine
-from kschedd.simulation.standing_pods import judge_standing, standing_pods
-from kschedd.simulation.upgrade import Judge, compare_versions
 from kschedd.values import as_map
 
 T = TypeVar("T")
@@ -272,12 +272,12 @@ class _OfCluster:
         self._engine = engine
         self._given_up = given_up
         self._listed = [pod for pod in engine.store.list("Pod") if isinstance(pod, Pod)]
-        self._standing = standing_pods(self._listed)
+        self._running = running_pods(self._listed)
 
     def __call__(self, side: Config, keys: Collection[str] | None, read: ReadDecision[T]) -> dict[str, T]:
         self._engine.driver.step(Reconfigure(side))
-        pods = self._standing if keys is None else [each for each in self._standing if each.pod.key in keys]
-        found = judge_standing(self._engine.machine, pods, read, self._given_up.check)
+        pods = self._running if keys is None else [each for each in self._running if each.pod.key in keys]
+        found = judge_running(self._engine.machine, pods, read, self._given_up.check)
         return {pod.key: found[pod.key] for pod in self._listed if pod.key in found}
 
 

@@ -23,8 +23,8 @@ from kschedd.service.errors import ReadOnlyError, RpcError
 from kschedd.service.params import Param
 from kschedd.service.table import Call, Methods, method
 from kschedd.service.workers import GivenUp
-from kschedd.simulation.changes import DiffAnswer
-from kschedd.simulation.export import exported
+from kschedd.simulation.comparing.changes import DiffAnswer
+from kschedd.simulation.comparing.export import exported
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
 from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
-from kschedd.simulation.changes import DiffAnswer, ForkStart, changes
+from kschedd.simulation.comparing.changes import DiffAnswer, ForkStart, changes
 from kschedd.simulation.engine import Engine
 
 T = TypeVar("T")

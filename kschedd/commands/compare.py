@@ -22,9 +22,9 @@ from kschedd.garbage_collection import collection_paused
 from kschedd.methods import daemon_methods
 from kschedd.printing.terminal.safe import safe
 from kschedd.scenarios.file import Scenario, ScenarioError, read, run
-from kschedd.simulation.comparison import PodOutcome, PodOutcomes
+from kschedd.simulation.comparing.comparison import PodOutcome, PodOutcomes
+from kschedd.simulation.comparing.upgrade import compare_versions
 from kschedd.simulation.engine import LoggedAttempt
-from kschedd.simulation.upgrade import compare_versions
 from kschedd.values import run_steps
 
 

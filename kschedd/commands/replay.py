@@ -162,9 +162,9 @@ def _served(options: argparse.Namespace) -> int:
 def _replay(options: argparse.Namespace) -> int:
     from kschedd.printing.terminal.safe import exact, safe
     from kschedd.recording.reading import RecordingFile
-    from kschedd.simulation.decisions import DecisionLog
     from kschedd.simulation.replay.player import Player, ReplayDiverged
     from kschedd.simulation.replay.run import Replay, StopAt
+    from kschedd.simulation.results.decisions import DecisionLog
 
     if options.redact_to is not None:
         from kschedd.recording.redaction import redact

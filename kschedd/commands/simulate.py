@@ -28,30 +28,30 @@ from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, tune_gc
 from kschedd.printing.terminal.safe import exact, safe
-from kschedd.simulation.decisions import DecisionLog
 from kschedd.simulation.engine import EPOCH
-from kschedd.simulation.fill import Fill, filled
-from kschedd.simulation.fitting import GENERATORS, read_fitted
 from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.formats.simkube import is_simkube, read_objects
-from kschedd.simulation.gangs import in_gangs
-from kschedd.simulation.generated import (
+from kschedd.simulation.inputs import read_manifests
+from kschedd.simulation.results.decisions import DecisionLog
+from kschedd.simulation.simulation import Arrivals, Simulation
+from kschedd.simulation.summary import Summary, span
+from kschedd.simulation.workloads.fill import Fill, filled
+from kschedd.simulation.workloads.fitting import GENERATORS, read_fitted
+from kschedd.simulation.workloads.gangs import in_gangs
+from kschedd.simulation.workloads.generated import (
     NODE_SHAPE,
     POD_SHAPES,
     GeneratedPods,
     GeneratedWorkload,
     generated_nodes,
 )
-from kschedd.simulation.inputs import read_manifests
-from kschedd.simulation.simulation import Arrivals, Simulation
-from kschedd.simulation.summary import Summary, span
-from kschedd.simulation.trace import ObjectTrace
+from kschedd.simulation.workloads.trace import ObjectTrace
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 if TYPE_CHECKING:
     from kschedd.controllers.running.controller import Controller
     from kschedd.dumps.loading import Prepared
-    from kschedd.simulation.tables import RunTables
+    from kschedd.simulation.results.tables import RunTables
 
 PENDING: Final = 1
 BAD_INPUT: Final = 2
@@ -429,7 +429,7 @@ def _run(
 def _tables(options: argparse.Namespace, simulation: Simulation) -> "AbstractContextManager[RunTables | None]":
     if options.out is None:
         return nullcontext()
-    from kschedd.simulation.tables import RunTables  # most runs write none
+    from kschedd.simulation.results.tables import RunTables  # most runs write none
 
     return RunTables(options.out, simulation, "" if options.fill is None else Fill.parse(options.fill).resource)
 

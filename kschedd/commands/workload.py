@@ -16,7 +16,7 @@ import attrs
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal.safe import exact, safe
 from kschedd.simulation.summary import columns, span
-from kschedd.simulation.trace import Trace
+from kschedd.simulation.workloads.trace import Trace
 from kschedd.verbs.command_line.parsing import duration, path_value
 
 INVALID: Final = 2
@@ -80,7 +80,7 @@ def _main(run: Any, options: argparse.Namespace) -> int:
 
 def _info(options: argparse.Namespace, trace: Trace) -> None:
     from kschedd.simulation.formats.reading import format_of
-    from kschedd.simulation.trace_facts import facts_of
+    from kschedd.simulation.workloads.trace_facts import facts_of
 
     facts = facts_of(trace)
     kind = "mapped" if options.mapping else format_of(options.pods)
@@ -140,7 +140,7 @@ def _sample(options: argparse.Namespace, trace: Trace) -> None:
 
 
 def _fit(options: argparse.Namespace, trace: Trace) -> None:
-    from kschedd.simulation.fitting import fit
+    from kschedd.simulation.workloads.fitting import fit
 
     made = fit(trace)
     _write(options.output, [made.text()])

@@ -28,7 +28,7 @@ from kschedd.dumps.sources import DumpedObject, Sources, read_sources
 from kschedd.store.built_in import BUILT_IN_NAMESPACES
 from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import ApiError
-from kschedd.store.standing import Standing
+from kschedd.store.importing import Importer
 from kschedd.values import as_map
 
 Raw = dict[str, Any]
@@ -126,7 +126,7 @@ def prepare(
     the time of the dump.
     """
     assumptions, faults = sources.assumptions, sources.faults.copy()
-    standing: dict[tuple[str, str, str, str], DumpedObject] = {}
+    chosen: dict[tuple[str, str, str, str], DumpedObject] = {}
     manifests: list[DumpedObject] = []
     refusals: dict[Key, str] = {}
     for found in sources.found:
@@ -140,19 +140,19 @@ def prepare(
             manifests.append(found if raw is found.raw else attrs.evolve(found, raw=raw))
             continue
         key = (raw["kind"], raw["apiVersion"].partition("/")[0], meta.get("namespace") or "", meta["name"])
-        other = standing.get(key)
+        other = chosen.get(key)
         here = found if raw is found.raw else attrs.evolve(found, raw=raw)
-        standing[key] = here if other is None else _newer(other, here, assumptions)
+        chosen[key] = here if other is None else _newer(other, here, assumptions)
     if claims := claims_without_uid(manifests):
         manifests = [to_bind(found, claims) for found in manifests]
-        standing = {key: to_bind(found, claims) for key, found in standing.items()}
-    taken_at = _latest(found.raw for found in standing.values())
-    for key, found in standing.items():
+        chosen = {key: to_bind(found, claims) for key, found in chosen.items()}
+    taken_at = _latest(found.raw for found in chosen.values())
+    for key, found in chosen.items():
         if key[0] == "Pod" or key[0] in REFUSED_KINDS:
             conditioned = with_condition(found.raw, taken_at, refusals)
             if conditioned is not found.raw:
-                standing[key] = DumpedObject(conditioned, found.place)
-    in_order = sorted(standing.values(), key=_version)
+                chosen[key] = DumpedObject(conditioned, found.place)
+    in_order = sorted(chosen.values(), key=_version)
 
     def on_refusal(raw: Raw, refusal: ApiError) -> None:
         faults.add(f"{places.get(id(raw), '')}: {raw['kind']} {_name(raw)} was left out: {refusal}")
@@ -162,7 +162,7 @@ def prepare(
 
     places = {id(found.raw): found.place for found in in_order}
     moment = (taken_at or 0.0) if now is None else now
-    taker = Standing(lambda: moment)
+    taker = Importer(lambda: moment)
     objects = taker.take(((found.raw, found.likeness) for found in in_order), on_refusal, on_warning)
     if options.complete:
         for _ in range(_ROUNDS):

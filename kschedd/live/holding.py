@@ -11,14 +11,14 @@ from kschedd.api.objects import Object
 from kschedd.dumps.conversion import current
 from kschedd.dumps.dumped_condition import with_condition
 from kschedd.store.errors import ApiError
-from kschedd.store.standing import Standing
+from kschedd.store.importing import Importer
 
 Raw = dict[str, Any]
 
 _IDENTITY: Final = ("name", "uid", "resourceVersion")  # fields of metadata
 
 
-def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str], standing: Standing) -> list[Object]:
+def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str], importer: Importer) -> list[Object]:
     """Return the objects in their stored form.
 
     `tell` is called with a message for each object that cannot be stored, which is left out, and for each dropped
@@ -38,11 +38,11 @@ def as_held(raws: Iterable[Raw], tell: Callable[[str], None], own: Container[str
             tell(f"{raw['kind']} {raw['metadata'].get('name')} is left out: it has no {missing[0]}")
         else:
             usable.append((_as_taken(raw, own), None))
-    return standing.take(usable, leave_out, drop)
+    return importer.take(usable, leave_out, drop)
 
 
-def new_standing() -> Standing:
-    return Standing(lambda: 0.0)
+def new_importer() -> Importer:
+    return Importer(lambda: 0.0)
 
 
 def is_text(value: Any) -> bool:

@@ -29,11 +29,11 @@ from kschedd.controllers.embedded import embedded_controllers
 from kschedd.live.answers import MirrorAnswer
 from kschedd.live.api_server import PAGE, ApiServer, ServedResource
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed
-from kschedd.live.holding import as_held, is_text, new_standing
+from kschedd.live.holding import as_held, is_text, new_importer
 from kschedd.store.cluster_api import ClusterApi, ClusterWriter
 from kschedd.store.custom_resources.rule_kinds import scheduled_by
 from kschedd.store.errors import Mirrored
-from kschedd.store.standing import Standing
+from kschedd.store.importing import Importer
 from kschedd.store.trial import Key, key_of
 from kschedd.values import in_parts
 
@@ -198,12 +198,12 @@ class MirrorActor:
     async def _list(self, resource: ServedResource) -> str:
         """Replace the held objects of the resource by those that the server lists; return the version of the list."""
         objects: list[Object] = []
-        standing, more = new_standing(), ""
+        importer, more = new_importer(), ""
         for _ in range(_MOST_PAGES):
             async with self._listing:
                 page = await self.server.page(resource, more)
                 for part in in_parts(page.items, PAGE):  # some servers ignore the page size
-                    objects += await trio.to_thread.run_sync(self._as_held, standing, part)
+                    objects += await trio.to_thread.run_sync(self._as_held, importer, part)
             if not (more := page.more):
                 await self._store.do_in_steps(partial(_replace, resource.kind, objects))
                 return page.version
@@ -219,16 +219,16 @@ class MirrorActor:
             if is_text(meta.get("resourceVersion")):
                 version = meta["resourceVersion"]
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
-        objects = await trio.to_thread.run_sync(self._as_held, new_standing(), present) if present else []
+        objects = await trio.to_thread.run_sync(self._as_held, new_importer(), present) if present else []
         held = set(map(key_of, objects))
         gone = [key for key in last if key not in held]  # including objects that can no longer be stored
         if last:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
         self._since[resource] = version
 
-    def _as_held(self, standing: Standing, raws: Iterable[Raw]) -> list[Object]:
+    def _as_held(self, importer: Importer, raws: Iterable[Raw]) -> list[Object]:
         """Return the objects in their stored form, without those that cannot be stored. Runs in a thread."""
-        return as_held(raws, self._log_once, self._own, standing)
+        return as_held(raws, self._log_once, self._own, importer)
 
     def _log_once(self, what: str) -> None:
         what = what[:_LONGEST_TOLD]

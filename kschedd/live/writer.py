@@ -17,7 +17,7 @@ from kschedd.api.objects import Object, Raw
 from kschedd.live.api_server import ApiServer
 from kschedd.live.connection import ServerRequest
 from kschedd.live.errors import LiveError
-from kschedd.live.holding import as_held, new_standing
+from kschedd.live.holding import as_held, new_importer
 from kschedd.live.rate_limit import RateLimit, ask_at_pace
 from kschedd.live.write_requests import key_written, made_from, read_request, request_of
 from kschedd.store.cluster_api import ClusterApi
@@ -72,7 +72,7 @@ class RemoteWriter:
             raise Conflict(key[0], key[2])
         there = await self._request(read_request(key, held))
         there |= {"kind": held.kind, "apiVersion": held.raw["apiVersion"]}
-        found = as_held([there], lambda what: None, (), new_standing())
+        found = as_held([there], lambda what: None, (), new_importer())
         if not found or found[0].at_version(held.resource_version).raw != held.raw:
             raise Conflict(key[0], key[2])
         return _version_in(there)

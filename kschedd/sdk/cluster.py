@@ -35,7 +35,7 @@ from kschedd.sdk.objects import node
 from kschedd.sdk.records import Records
 from kschedd.sdk.shown_answers import PlannedChanges, planned
 from kschedd.service.table import Large
-from kschedd.simulation.changes import ForkStart, changes
+from kschedd.simulation.comparing.changes import ForkStart, changes
 from kschedd.simulation.engine import EPOCH
 from kschedd.values import run_steps
 

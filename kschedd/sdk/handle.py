@@ -24,7 +24,7 @@ from kschedd.sdk.shown_answers import ConfigComparison, PlannedChanges, Workload
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import ApplyAnswer, DeletionAnswer, FaultAnswer
 from kschedd.service.scheduling.answers import QueueAnswer
-from kschedd.simulation.comparison import PlacementComparison
+from kschedd.simulation.comparing.comparison import PlacementComparison
 from kschedd.verbs.command_line.workload_pods import with_workload
 
 if TYPE_CHECKING:

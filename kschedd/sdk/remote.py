@@ -10,7 +10,7 @@ from kschedd.clusters.answers import ForkAnswer
 from kschedd.rpc.blocking import BlockingClient
 from kschedd.sdk.handle import ClusterHandle, Commands, Raw, seconds
 from kschedd.sdk.shown_answers import PlannedChanges, planned
-from kschedd.simulation.changes import DiffAnswer
+from kschedd.simulation.comparing.changes import DiffAnswer
 
 
 class RemoteCluster(ClusterHandle):

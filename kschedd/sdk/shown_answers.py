@@ -8,8 +8,8 @@ import attrs
 from kschedd.answers import plain
 from kschedd.causes.answers import DiagnosisAnswer, RemedyAnswer
 from kschedd.sdk.records import Records
-from kschedd.simulation.changes import DiffAnswer, NodeChange, ObjectChange, PodChange, UsageChange
-from kschedd.simulation.comparison import ChangedPod, PlacementComparison
+from kschedd.simulation.comparing.changes import DiffAnswer, NodeChange, ObjectChange, PodChange, UsageChange
+from kschedd.simulation.comparing.comparison import ChangedPod, PlacementComparison
 
 
 @attrs.frozen(kw_only=True)

@@ -26,7 +26,7 @@ from kschedd.simulation.inputs import Applied, apply_all
 from kschedd.simulation.observing import both
 from kschedd.simulation.placements import PlacementSummary, PodPlacement, summarized, workload_name, zone_of
 from kschedd.simulation.summary import Audit, Pending, Summary, Use, Utilisation
-from kschedd.simulation.trace import Raw, TraceEvent
+from kschedd.simulation.workloads.trace import Raw, TraceEvent
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.values import run_steps

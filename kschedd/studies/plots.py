@@ -26,7 +26,7 @@ import attrs
 from kschedd.errors import KscheddError
 from kschedd.sdk.plots import style
 from kschedd.sdk.records import optional_library
-from kschedd.simulation.measures import short_names
+from kschedd.simulation.results.measures import short_names
 from kschedd.studies.groups import dimensions_of, grouped, label_of, metrics_of
 from kschedd.studies.rows import PATTERN, SweepRows, read_rows
 from kschedd.studies.run import OK

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kschedd.errors import KscheddError
 from kschedd.sdk.records import ConvertibleTable, optional_library
-from kschedd.simulation.table_files import parquet_is_there
+from kschedd.simulation.results.table_files import parquet_is_there
 
 Row = Mapping[str, Any]
 

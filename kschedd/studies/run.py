@@ -31,18 +31,18 @@ from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.records import Happened
-from kschedd.simulation.decisions import line
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
-from kschedd.simulation.fill import Fill, filled
-from kschedd.simulation.fitting import GENERATORS, read_fitted
 from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.formats.simkube import is_simkube, read_objects
-from kschedd.simulation.fragmentation import TargetSet
-from kschedd.simulation.gangs import in_gangs
-from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, generated_nodes
-from kschedd.simulation.measures import RunMeasures
+from kschedd.simulation.results.decisions import line
+from kschedd.simulation.results.fragmentation import TargetSet
+from kschedd.simulation.results.measures import RunMeasures
 from kschedd.simulation.simulation import Arrivals, Simulation
-from kschedd.simulation.trace import ObjectTrace, Trace
+from kschedd.simulation.workloads.fill import Fill, filled
+from kschedd.simulation.workloads.fitting import GENERATORS, read_fitted
+from kschedd.simulation.workloads.gangs import in_gangs
+from kschedd.simulation.workloads.generated import GeneratedPods, GeneratedWorkload, generated_nodes
+from kschedd.simulation.workloads.trace import ObjectTrace, Trace
 from kschedd.studies.plan import PlannedRun, digest, read_config, with_pods_file
 from kschedd.studies.spec import InputFile, WorkloadSpec
 

@@ -30,18 +30,18 @@ from kschedd.config.parsing.source import read_document
 from kschedd.config.versions.kube_versions import DEFAULT, UnknownVersionError, kube_version
 from kschedd.errors import KscheddError
 from kschedd.input_files import manifest_files
-from kschedd.simulation.fill import Fill, FillError
-from kschedd.simulation.fitting import GENERATORS
 from kschedd.simulation.formats.simkube import is_simkube
-from kschedd.simulation.generated import (
+from kschedd.simulation.results.measures import BY_RESOURCE, FIXED
+from kschedd.simulation.results.prices import Prices, prices_of
+from kschedd.simulation.workloads.fill import Fill, FillError
+from kschedd.simulation.workloads.fitting import GENERATORS
+from kschedd.simulation.workloads.generated import (
     NODE_SHAPE,
     POD_SHAPES,
     GeneratedPods,
     GeneratedWorkloadError,
     generated_nodes,
 )
-from kschedd.simulation.measures import BY_RESOURCE, FIXED
-from kschedd.simulation.prices import Prices, prices_of
 from kschedd.studies.parameters import EMPTY_CONFIG, ParameterPathError, steps_of
 
 Raw = Mapping[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from kschedd.errors import KscheddError
-from kschedd.simulation.tables import made_folder
+from kschedd.simulation.results.tables import made_folder
 from kschedd.studies.engines import EngineOptions, Row, perform_all
 from kschedd.studies.plan import PlannedRun, check_configurations, planned_runs, shard_of
 from kschedd.studies.rows import RowsFile, SweepRows, read_rows

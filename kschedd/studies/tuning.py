@@ -26,7 +26,7 @@ from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.parsing.reading import ConfigFields, ConfigReader, ConfigValue
 from kschedd.errors import KscheddError
 from kschedd.sdk.records import optional_library
-from kschedd.simulation.tables import made_folder
+from kschedd.simulation.results.tables import made_folder
 from kschedd.studies.engines import EngineOptions, Row, perform_all
 from kschedd.studies.parameters import ParameterPathError, steps_of
 from kschedd.studies.plan import PlannedRun, check_configurations, planned_runs

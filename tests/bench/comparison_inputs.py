@@ -26,7 +26,7 @@ from kschedd.dumps.saving import dump_objects, write_dump
 from kschedd.framework.registry import Registry
 from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.simulation import Simulation
-from kschedd.simulation.trace import Trace
+from kschedd.simulation.workloads.trace import Trace
 
 Raw = dict[str, Any]
 

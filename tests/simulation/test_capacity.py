@@ -8,7 +8,7 @@ import pytest
 
 from kschedd.api.pods import Pod
 from kschedd.controllers.embedded import embedded_controllers
-from kschedd.simulation.capacity import NodeShape, NodesNeeded, NotAPodError, fit_count, nodes_needed, pod_of
+from kschedd.simulation.comparing.capacity import NodeShape, NodesNeeded, NotAPodError, fit_count, nodes_needed, pod_of
 from kschedd.simulation.engine import Engine
 
 ZONE = "topology.kubernetes.io/zone"

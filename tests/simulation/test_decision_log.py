@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.simulation.decisions import DecisionLog, DecisionLogError
 from kschedd.simulation.engine import LoggedAttempt
+from kschedd.simulation.results.decisions import DecisionLog, DecisionLogError
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")

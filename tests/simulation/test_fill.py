@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kschedd.simulation.fill import BETWEEN_S, Fill, FillError, filled
 from kschedd.simulation.formats.reading import read_trace
-from kschedd.simulation.trace import GPU_MILLI, Trace
+from kschedd.simulation.workloads.fill import BETWEEN_S, Fill, FillError, filled
+from kschedd.simulation.workloads.trace import GPU_MILLI, Trace
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,64000,262144,2,T4\nn2,64000,262144,0,\n"
 PODS = """name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time

@@ -13,11 +13,11 @@ import pytest
 from kschedd import sweep
 from kschedd.cli import main
 from kschedd.config.parsing.faults import ConfigErrors
-from kschedd.simulation.fitting import FittedWorkload, fit, read_fitted
 from kschedd.simulation.formats.mapped import read_mapping
 from kschedd.simulation.formats.reading import format_of, read_trace
 from kschedd.simulation.formats.tables import TraceError
-from kschedd.simulation.trace import GPU_MILLI, GPU_MODEL, Trace, TracePod
+from kschedd.simulation.workloads.fitting import FittedWorkload, fit, read_fitted
+from kschedd.simulation.workloads.trace import GPU_MILLI, GPU_MODEL, Trace, TracePod
 
 SPOT = "job_name,organization,gpu_model,cpu_request,gpu_request,worker_num,submit_time,duration,job_type\n"
 SPOT_NODES = "gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,2,128,0\nH800,8,192,1\n"

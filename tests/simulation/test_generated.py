@@ -7,7 +7,8 @@ import pytest
 
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
-from kschedd.simulation.generated import (
+from kschedd.simulation.simulation import Simulation
+from kschedd.simulation.workloads.generated import (
     NODE_SHAPE,
     POD_SHAPES,
     GeneratedPods,
@@ -15,7 +16,6 @@ from kschedd.simulation.generated import (
     GeneratedWorkloadError,
     generated_nodes,
 )
-from kschedd.simulation.simulation import Simulation
 
 
 def shapes(*texts: str) -> list[GeneratedPods]:

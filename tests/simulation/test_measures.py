@@ -11,10 +11,10 @@ from kschedd.cache.table import NodeTable
 from kschedd.config.loading.load import default_config
 from kschedd.framework.registry import Registry
 from kschedd.sdk.objects import node, pod
-from kschedd.simulation.fragmentation import Fragmentation, TargetSet
-from kschedd.simulation.measures import RunMeasures, short_names
+from kschedd.simulation.results.fragmentation import Fragmentation, TargetSet
+from kschedd.simulation.results.measures import RunMeasures, short_names
 from kschedd.simulation.simulation import Simulation
-from kschedd.simulation.trace import Trace, TracePod
+from kschedd.simulation.workloads.trace import Trace, TracePod
 
 GPU = "example.com/gpu"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kschedd.commands.simulate import add_parser
-from kschedd.simulation.tables import COLUMNS, MOST_SAMPLES
+from kschedd.simulation.results.tables import COLUMNS, MOST_SAMPLES
 
 ROOT = Path(__file__).parents[2]
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn1,64000,262144,2,T4\nn2,64000,262144,2,\n"

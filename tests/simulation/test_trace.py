@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kschedd.simulation.formats.reading import read_trace
 from kschedd.simulation.formats.tables import TraceError
-from kschedd.simulation.trace import TracePod, events
+from kschedd.simulation.workloads.trace import TracePod, events
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"

@@ -6,8 +6,8 @@ from typing import Any
 from kschedd.answers import plain
 from kschedd.config.versions.kube_versions import V1_34, V1_34_1, V1_36, KubernetesVersion
 from kschedd.printing.reports.comparison import as_text
-from kschedd.simulation.comparison import PodOutcome, PodOutcomes
-from kschedd.simulation.upgrade import compare_versions
+from kschedd.simulation.comparing.comparison import PodOutcome, PodOutcomes
+from kschedd.simulation.comparing.upgrade import compare_versions
 
 
 def _compared(*given: Any) -> Any:

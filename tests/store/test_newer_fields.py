@@ -12,7 +12,7 @@ from kschedd.config.versions.rules import RULES
 from kschedd.registry.warnings.objects import creation_warnings, update_warnings
 from kschedd.store.errors import Invalid, StrictDecodingError
 from kschedd.store.field_validation import known_fields
-from kschedd.store.standing import Standing
+from kschedd.store.importing import Importer
 from kschedd.store.store import Store
 
 RESTARTS = {"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}
@@ -124,7 +124,7 @@ def test_objects_of_a_dump_keep_them_under_any_version() -> None:
     for raw in given:
         raw["metadata"]["uid"] = f"u-{raw['kind']}"
     note = lambda *each: refused.append(each)  # noqa: E731
-    objects = Standing(lambda: 0.0).take([(raw, None) for raw in given], note, note)
+    objects = Importer(lambda: 0.0).take([(raw, None) for raw in given], note, note)
     assert refused == []
     assert objects[0].status["declaredFeatures"] == NODE_STATUS["declaredFeatures"]
     assert {field: objects[1].status[field] for field in POD_STATUS} == POD_STATUS

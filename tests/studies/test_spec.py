@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kschedd.config.parsing.faults import ConfigErrors
-from kschedd.simulation.measures import BY_RESOURCE, FIXED
+from kschedd.simulation.results.measures import BY_RESOURCE, FIXED
 from kschedd.studies.parameters import EMPTY_CONFIG, ParameterPathError, with_value
 from kschedd.studies.plan import ParameterValueError, check_configurations
 from kschedd.studies.spec import COLUMNS_OF_RUNS, FIELDS, SpecFileError, read_spec

@@ -12,7 +12,7 @@ from kschedd.api.conditions import is_true
 from kschedd.api.pods import Pod
 from kschedd.controllers.jobs.indexes import UNKNOWN_INDEX, completion_index
 from kschedd.controllers.jobs.job_pods import is_tracked
-from kschedd.controllers.workloads.tallies import PodsByStanding, Terms
+from kschedd.controllers.workloads.tallies import PodsByState, Terms
 from kschedd.values import fast_frozen
 
 
@@ -22,13 +22,13 @@ class JobTerms(Terms):
 
 
 @fast_frozen
-class _Standing:
+class _State:
     active: bool  # False if the pod has ended or is being deleted
     ready: bool
     restarts: int  # restarts of the pod's containers, while the pod is pending or running
 
 
-class JobTally(PodsByStanding[_Standing]):
+class JobTally(PodsByState[_State]):
     def __init__(self, terms: JobTerms) -> None:
         super().__init__()
         self.terms = terms
@@ -38,9 +38,9 @@ class JobTally(PodsByStanding[_Standing]):
     def counts(self, dependent: Pod) -> bool:
         return not dependent.finished or is_tracked(dependent)
 
-    def standing(self, item: Pod, now: float) -> tuple[_Standing, None]:
+    def state_of(self, item: Pod, now: float) -> tuple[_State, None]:
         active = not item.finished and not item.deletion_timestamp
-        return _Standing(active, active and is_true(item.status, "Ready"), _restarts(item)), None
+        return _State(active, active and is_true(item.status, "Ready"), _restarts(item)), None
 
     def put(self, dependent: Pod, now: float) -> None:
         super().put(dependent, now)
@@ -74,7 +74,7 @@ class JobTally(PodsByStanding[_Standing]):
 
     @property
     def restarts(self) -> int:
-        return sum(standing.restarts * len(group) for standing, group in self.groups.items())
+        return sum(state.restarts * len(group) for state, group in self.groups.items())
 
     @property
     def indexes(self) -> Mapping[int, object]:

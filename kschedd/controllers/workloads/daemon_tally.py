@@ -30,7 +30,7 @@ class DaemonTerms(Terms):
 
 
 @fast_frozen
-class _Standing:
+class _State:
     there: bool  # the node exists
     runs: bool  # a pod should run there
     occupied: bool  # pods were created for it
@@ -52,7 +52,7 @@ class _Standing:
         return self.plain and not self.updated
 
 
-class DaemonTally(Groups[_Place, _Standing]):
+class DaemonTally(Groups[_Place, _State]):
     def __init__(self, terms: DaemonTerms) -> None:
         super().__init__()
         self.terms = terms
@@ -122,16 +122,16 @@ class DaemonTally(Groups[_Place, _Standing]):
         else:
             self.place(node, (fit, pods), now)
 
-    def standing(self, item: _Place, now: float) -> tuple[_Standing, float | None]:
+    def state_of(self, item: _Place, now: float) -> tuple[_State, float | None]:
         fit, pods = item
         runs, stays = (False, False) if fit is None else fit
         if not pods:
-            return _Standing(fit is not None, runs, False, False, False, False, False), None
+            return _State(fit is not None, runs, False, False, False, False, False), None
         oldest = pods[0] if len(pods) == 1 else oldest_first(pods)[0]
         plain = stays and len(pods) == 1 and not oldest.finished and not oldest.deletion_timestamp
         times = {pod.uid: available_at(pod, self.terms.min_ready_s) for pod in pods}
         at = times[oldest.uid]
-        standing = _Standing(
+        state = _State(
             fit is not None,
             runs,
             True,
@@ -140,7 +140,7 @@ class DaemonTally(Groups[_Place, _Standing]):
             at is not None and at <= now,
             self._revision.is_updated(oldest),
         )
-        return standing, min((at for at in times.values() if at is not None and at > now), default=None)
+        return state, min((at for at in times.values() if at is not None and at > now), default=None)
 
     def in_order(self, nodes: Iterable[str]) -> list[str]:
         """Return existing nodes by name, then missing nodes in the order in which their pods arrived."""

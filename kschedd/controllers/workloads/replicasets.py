@@ -25,7 +25,7 @@ from kschedd.controllers.templates import controller_uid, pod_from_template
 from kschedd.controllers.workloads.backoff import CreateBackoff, FailureBackoff, failed_soon, has_failed, was_evicted
 from kschedd.controllers.workloads.ownership import Key, Ownership
 from kschedd.controllers.workloads.pod_state import available_at, deletion_rank, first_by_rank, is_active
-from kschedd.controllers.workloads.tallies import PodsByStanding, Tallies, Terms
+from kschedd.controllers.workloads.tallies import PodsByState, Tallies, Terms
 from kschedd.object_faults import FaultLedger
 from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
@@ -50,13 +50,13 @@ def terms_of(replica_set: Object, selector: LabelSelector | None) -> ReplicaTerm
 
 
 @fast_frozen
-class _Standing:
+class _State:
     labeled: bool  # True if the pod has all labels of the template
     ready: bool
     available: bool
 
 
-class ReplicaTally(PodsByStanding[_Standing]):
+class ReplicaTally(PodsByState[_State]):
     """The active pods of a ReplicaSet."""
 
     def __init__(self, terms: ReplicaTerms) -> None:
@@ -66,11 +66,11 @@ class ReplicaTally(PodsByStanding[_Standing]):
     def counts(self, dependent: Pod) -> bool:
         return is_active(dependent)
 
-    def standing(self, item: Pod, now: float) -> tuple[_Standing, float | None]:
+    def state_of(self, item: Pod, now: float) -> tuple[_State, float | None]:
         at = available_at(item, self.terms.min_ready_s)
         coming = at is not None and at > now
         labeled = self.terms.labels.items() <= item.labels.items()
-        return _Standing(labeled, at is not None, at is not None and not coming), at if coming else None
+        return _State(labeled, at is not None, at is not None and not coming), at if coming else None
 
 
 class ReplicaSets(InSteps):

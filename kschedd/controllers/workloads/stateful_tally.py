@@ -14,7 +14,7 @@ from kschedd.api.selecting.selectors import LabelSelector
 from kschedd.controllers.workloads.pod_state import available_at, ready
 from kschedd.controllers.workloads.revisions import REVISION_HASH
 from kschedd.controllers.workloads.stateful_pods import claim_prefix, claim_templates, identity_labels, ordinal_in
-from kschedd.controllers.workloads.tallies import PodsByStanding, Tallies, Terms
+from kschedd.controllers.workloads.tallies import PodsByState, Tallies, Terms
 from kschedd.store.objects.log import WatchEvent
 from kschedd.values import fast_frozen
 
@@ -43,7 +43,7 @@ class StatefulTerms(Terms):
 
 
 @fast_frozen
-class _Standing:
+class _State:
     revision: str
     deleting: bool
     ready: bool  # running and ready
@@ -55,7 +55,7 @@ class _Standing:
         return self.ready and not self.deleting
 
 
-class StatefulTally(PodsByStanding[_Standing]):
+class StatefulTally(PodsByState[_State]):
     def __init__(self, terms: StatefulTerms) -> None:
         super().__init__()
         self.terms = terms
@@ -69,15 +69,15 @@ class StatefulTally(PodsByStanding[_Standing]):
     def counts(self, dependent: Pod) -> bool:
         return ordinal_in(self.terms.name, dependent.name) >= 0
 
-    def standing(self, item: Pod, now: float) -> tuple[_Standing, float | None]:
+    def state_of(self, item: Pod, now: float) -> tuple[_State, float | None]:
         at = available_at(item, self.terms.min_ready_s)
         runs = item.phase == "Running" and ready(item)
         labels = item.labels
         named = identity_labels(item.name, self._ordinals[item.uid]).items() <= labels.items()
         revision = labels.get(REVISION_HASH) or ""
         available = runs and at is not None and at <= now
-        standing = _Standing(revision, bool(item.deletion_timestamp), runs, available, named and not item.finished)
-        return standing, at if at is not None and at > now else None
+        state = _State(revision, bool(item.deletion_timestamp), runs, available, named and not item.finished)
+        return state, at if at is not None and at > now else None
 
     def put(self, dependent: Pod, now: float) -> None:
         ordinal = self._ordinals[dependent.uid] = ordinal_in(self.terms.name, dependent.name)
@@ -158,7 +158,7 @@ class StatefulTally(PodsByStanding[_Standing]):
 
     def revisions(self) -> Iterable[str]:
         """Return the revisions of the pods."""
-        return {standing.revision for standing in self.groups}
+        return {state.revision for state in self.groups}
 
 
 class StatefulTallies(Tallies[StatefulTally]):

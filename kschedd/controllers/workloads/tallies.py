@@ -6,8 +6,8 @@ on, the log shows which pods changed, including changes with events that have no
 creation of pods by the controller. A tally is rebuilt if the log does not reach back far enough, or if the workload's
 terms have changed.
 
-A tally stores the standing of each pod (or of each node, if each has one pod). A standing is one of a few possible
-values, such as "ready, of the old template". Pods are grouped by standing. Counting pods means adding the sizes of some
+A tally stores the state of each pod (or of each node, if each node has one pod). A state is one of a few possible
+values, such as "ready, of the old template". Pods are grouped by state. Counting pods means adding the sizes of some
 groups, and finding pods that need an action means listing some groups.
 
 Owns the tallies, and the log position up to which they are up to date.
@@ -65,31 +65,31 @@ T = TypeVar("T", bound=Tally[Any])
 
 
 class Groups(ABC, Generic[V, S]):
-    """Items by name, grouped by standing.
+    """Items by name, grouped by state.
 
-    A standing may change because of time alone; `pass_time` applies these changes.
+    A state may change because of time alone; `pass_time` applies these changes.
     """
 
     def __init__(self) -> None:
         self.items: dict[str, V] = {}  # in order of arrival
-        self._standings: dict[str, S] = {}
-        self.groups: dict[S, dict[str, None]] = {}  # by standing: names
+        self._states: dict[str, S] = {}
+        self.groups: dict[S, dict[str, None]] = {}  # by state: names
         self._until: Timers[str] = Timers()
 
     @abstractmethod
-    def standing(self, item: V, now: float) -> tuple[S, float | None]:
-        """Return the item's standing, and the time (seconds) until which it is valid (None: until the item changes)."""
+    def state_of(self, item: V, now: float) -> tuple[S, float | None]:
+        """Return the item's state, and the time (seconds) until which it is valid (None: until the item changes)."""
 
     def place(self, name: str, item: V, now: float) -> None:
         """Add or update an item."""
-        standing, until = self.standing(item, now)
+        state, until = self.state_of(item, now)
         self.items[name] = item
-        before = self._standings.get(name)
-        if before != standing:
+        before = self._states.get(name)
+        if before != state:
             if before is not None:
                 self._leave(name, before)
-            self._standings[name] = standing
-            self.groups.setdefault(standing, {})[name] = None
+            self._states[name] = state
+            self.groups.setdefault(state, {})[name] = None
         if until is None:
             self._until.clear(name)
         else:
@@ -97,39 +97,39 @@ class Groups(ABC, Generic[V, S]):
 
     def remove(self, name: str) -> None:
         if self.items.pop(name, None) is not None:
-            self._leave(name, self._standings.pop(name))
+            self._leave(name, self._states.pop(name))
             self._until.clear(name)
 
-    def _leave(self, name: str, standing: S) -> None:
-        group = self.groups[standing]
+    def _leave(self, name: str, state: S) -> None:
+        group = self.groups[state]
         del group[name]
         if not group:
-            del self.groups[standing]
+            del self.groups[state]
 
     def pass_time(self, now: float) -> None:
         for name in self._until.due(now):
             self.place(name, self.items[name], now)
 
     def of(self, name: str) -> S:
-        """Return the standing of an item."""
-        return self._standings[name]
+        """Return the state of an item."""
+        return self._states[name]
 
     @property
     def next_change(self) -> float | None:
-        """Time at which a standing next changes because of time alone."""
+        """Time at which a state next changes because of time alone."""
         return self._until.next
 
     def count(self, has: Callable[[S], object]) -> int:
-        """Return the number of items with a standing that satisfies `has`."""
-        return sum(len(group) for standing, group in self.groups.items() if has(standing))
+        """Return the number of items with a state that satisfies `has`."""
+        return sum(len(group) for state, group in self.groups.items() if has(state))
 
     def names(self, has: Callable[[S], object]) -> list[str]:
         """Return the names of these items, in no particular order."""
-        return [name for standing, group in self.groups.items() if has(standing) for name in group]
+        return [name for state, group in self.groups.items() if has(state) for name in group]
 
 
-class PodsByStanding(Groups[Pod, S]):
-    """The tally of a workload that assigns a standing to each pod."""
+class PodsByState(Groups[Pod, S]):
+    """The tally of a workload that assigns a state to each pod."""
 
     def put(self, dependent: Pod, now: float) -> None:
         self.place(dependent.uid, dependent, now)

@@ -13,7 +13,7 @@ from typing import Final
 
 from kschedd.simulation.formats.making import PodShape, made_pod, requests
 from kschedd.simulation.formats.tables import TraceFault, TraceRecord, records, unique_name
-from kschedd.simulation.trace import TracePod
+from kschedd.simulation.workloads.trace import TracePod
 
 POD_COLUMNS: Final = (
     *("instance_sn", "role", "app_name", "cpu_request", "gpu_request", "rdma_request", "memory_request"),

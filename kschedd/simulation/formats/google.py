@@ -14,7 +14,7 @@ from typing import Final
 
 from kschedd.simulation.formats.making import PodShape, made_pod, requests
 from kschedd.simulation.formats.tables import TraceFault, TraceRecord, records
-from kschedd.simulation.trace import TracePod
+from kschedd.simulation.workloads.trace import TracePod
 
 POD_COLUMNS: Final = ("time", "type", "collection_id", "instance_index", "priority", "cpus", "memory")
 CORES: Final = 64

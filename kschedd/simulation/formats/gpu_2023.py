@@ -21,7 +21,7 @@ from typing import Any, Final
 from kschedd.api.selecting.names import label_value
 from kschedd.simulation.formats.making import PodShape, made_node, spec_of
 from kschedd.simulation.formats.tables import TraceFault, TraceRecord, records, unique_name
-from kschedd.simulation.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod
+from kschedd.simulation.workloads.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod
 
 Raw = dict[str, Any]
 

@@ -13,7 +13,7 @@ from typing import Any
 from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
 from kschedd.simulation.formats.tables import TraceFault, text_of
-from kschedd.simulation.trace import NAMESPACE, TracePod
+from kschedd.simulation.workloads.trace import NAMESPACE, TracePod
 
 
 def read_pods(path: Path, faults: list[TraceFault]) -> list[TracePod]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.api.selecting.names import label_value
-from kschedd.simulation.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod, priority_name
+from kschedd.simulation.workloads.trace import GPU_MILLI, GPU_MODEL, NAMESPACE, TracePod, priority_name
 
 Raw = dict[str, Any]
 

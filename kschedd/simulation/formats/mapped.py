@@ -24,7 +24,7 @@ from kschedd.config.parsing.source import read_document
 from kschedd.errors import KscheddError
 from kschedd.simulation.formats.making import PodShape, made_pod
 from kschedd.simulation.formats.tables import TraceFault, TraceRecord, records, unique_name
-from kschedd.simulation.trace import TracePod
+from kschedd.simulation.workloads.trace import TracePod
 
 UNITS: Final = ("m", "", "k", "M", "G", "T", "Ki", "Mi", "Gi", "Ti")
 _MOST_PODS: Final = 100_000

@@ -8,7 +8,7 @@ from kschedd.simulation.formats import dlrm, google, gpu_2023, lines, simkube, s
 from kschedd.simulation.formats.mapped import ColumnMapping
 from kschedd.simulation.formats.mapped import read_pods as read_mapped
 from kschedd.simulation.formats.tables import TraceError, TraceFault, heading_of
-from kschedd.simulation.trace import Trace, TracePod
+from kschedd.simulation.workloads.trace import Trace, TracePod
 
 ReadPods = Callable[[Path, list[TraceFault]], list[TracePod]]
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kschedd.api.schemas.kinds import kind_of
 from kschedd.dumps import sktrace
 from kschedd.simulation.formats.tables import TraceError, TraceFault
-from kschedd.simulation.trace import NAMESPACE, ObjectTrace, TraceEvent
+from kschedd.simulation.workloads.trace import NAMESPACE, ObjectTrace, TraceEvent
 
 SUFFIX: Final = ".sktrace"
 Raw = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kschedd.simulation.formats.making import PodShape, made_node, made_pod, requests
 from kschedd.simulation.formats.tables import TraceFault, TraceRecord, records, unique_name
-from kschedd.simulation.trace import GPU_MODEL, TracePod
+from kschedd.simulation.workloads.trace import GPU_MODEL, TracePod
 
 NODE_COLUMNS: Final = ("node_name", "gpu_model", "gpu_capacity_num", "cpu_num")
 POD_COLUMNS: Final = (

@@ -14,7 +14,7 @@ from typing import Final
 
 from kschedd.simulation.formats.making import PodShape, made_pod, requests
 from kschedd.simulation.formats.tables import TraceFault, text_of
-from kschedd.simulation.trace import TracePod
+from kschedd.simulation.workloads.trace import TracePod
 
 FIELDS: Final = 18
 _KIB_OF_GIB: Final = 1 << 20

@@ -66,7 +66,7 @@ class OutsideWorld:
     `placed`: the last node of each pod, by the pod's key; "" without a node.
     """
 
-    standing: list[Object] = attrs.field(factory=list)
+    objects: list[Object] = attrs.field(factory=list)
     changes: list[ExternalChange] = attrs.field(factory=list)
     placed: dict[str, str] = attrs.field(factory=dict)
     ended_s: float = 0.0
@@ -82,7 +82,7 @@ class OutsideWorld:
                 own.update(range(note[1], note[2] + 1))
             elif note[0] == NoteKind.STARTED:
                 started = True
-                world.standing = [obj for obj in objects.values() if obj.kind not in _UNTOLD]
+                world.objects = [obj for obj in objects.values() if obj.kind not in _UNTOLD]
             elif note[0] == NoteKind.TAKE:
                 world._note_records(note[1])
             elif note[0] == NoteKind.OBSERVE:

@@ -30,7 +30,7 @@ from kschedd.recording.format import RecordingHeader
 from kschedd.recording.reading import RecordingFile, distrusting
 from kschedd.recording.wiring import controllers_of
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
-from kschedd.simulation.comparison import ReadDecision, compare_configs
+from kschedd.simulation.comparing.comparison import ReadDecision, compare_configs
 from kschedd.simulation.engine import Engine
 from kschedd.simulation.replay.external import OutsideWorld
 from kschedd.store.errors import ApiError
@@ -80,7 +80,7 @@ class OtherRun:
             on_result=note,
         )
         self.nodes, self.refused = {}, []
-        run_steps(engine.store.take_in(world.standing))
+        run_steps(engine.store.take_in(world.objects))
         engine.run_until_idle()
         for change in world.changes:
             if change.at_s > engine.now:

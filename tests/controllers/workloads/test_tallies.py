@@ -241,14 +241,14 @@ def test_a_pod_that_cannot_be_counted_is_the_fault_of_its_workload_until_it_can(
     store = history.store
     store.create(workload("StatefulSet", "large", replicas=2, podManagementPolicy="Parallel"))
     history.settle()
-    plain = StatefulTally.standing
+    plain = StatefulTally.state_of
 
-    def standing(tally: StatefulTally, item: Pod, now: float) -> Any:
+    def state(tally: StatefulTally, item: Pod, now: float) -> Any:
         if item.name == "large-1" and item.phase == "Running":
             raise ValueError("a strange pod")
         return plain(tally, item, now)
 
-    monkeypatch.setattr(StatefulTally, "standing", standing)
+    monkeypatch.setattr(StatefulTally, "state_of", state)
     answer = {"type": "Ready", "status": "True", "lastTransitionTime": stamp(history.clock.now)}
     for name in ("large-1", "large-0"):
         store.patch_status("Pod", "default", name, {"phase": "Running", "conditions": [answer]})

@@ -24,8 +24,8 @@ from kschedd.framework.status import Code, Status, unschedulable
 from kschedd.log.log import Log
 from kschedd.recording.wiring import RecordOptions
 from kschedd.scheduling.records import AttemptRecord
-from kschedd.simulation.decisions import line
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
+from kschedd.simulation.results.decisions import line
 from kschedd.startup.state import StateOptions
 from kschedd.store.store import Store
 from tests.actors.clusters import deployment, node, pod, until, with_plugins

@@ -16,11 +16,11 @@ from kschedd.log.log import Log
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.redaction import redact
 from kschedd.recording.wiring import RecordOptions
-from kschedd.simulation.decisions import line
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
 from kschedd.simulation.replay.other import compare_with
 from kschedd.simulation.replay.player import Player
 from kschedd.simulation.replay.run import Replay, StopAt
+from kschedd.simulation.results.decisions import line
 from tests.actors.clusters import node, pod, until
 from tests.simulation.replay.live import SPEED, decision_log
 from tests.simulation.replay.test_attach import attached

@@ -17,10 +17,10 @@ from kschedd.recording.notes import NoteKind
 from kschedd.recording.reading import RecordingFile
 from kschedd.recording.redaction import redact
 from kschedd.recording.wiring import RecordOptions
-from kschedd.simulation.decisions import line
 from kschedd.simulation.engine import EPOCH
 from kschedd.simulation.replay.player import Player
 from kschedd.simulation.replay.run import Replay, StopAt
+from kschedd.simulation.results.decisions import line
 from tests.actors.clusters import node, pod, until
 from tests.simulation.replay.live import SPEED
 

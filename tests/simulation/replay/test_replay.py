@@ -23,9 +23,9 @@ from kschedd.recording.reading import RecordingFile
 from kschedd.recording.wiring import RecordOptions
 from kschedd.scheduling.driver import SchedulingDriver
 from kschedd.scheduling.inputs import Allow, ChangeConfig, UndoConfigChange
-from kschedd.simulation.decisions import line
 from kschedd.simulation.replay.player import Player
 from kschedd.simulation.replay.run import Replay, StopAt, StopError
+from kschedd.simulation.results.decisions import line
 from tests.actors.clusters import comes_to, node, placed, pod, rejected, with_plugins
 from tests.extenders.servers import serving
 from tests.simulation.replay.live import busy_run, moody

@@ -8,7 +8,7 @@ import attrs
 
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
-from kschedd.simulation.trace import Trace
+from kschedd.simulation.workloads.trace import Trace
 
 _SCALES: Final = {"cpu": (1000, "cores"), "memory": (1 << 30, "GiB"), "ephemeral-storage": (1 << 30, "GiB")}
 _HOUR_S: Final = 3600

@@ -24,7 +24,7 @@ from kschedd.api.nodes import HOSTNAME_LABEL, ZONE_LABEL
 from kschedd.api.quantity import QuantityError, parse
 from kschedd.api.text.numbers import whole_number
 from kschedd.errors import KscheddError
-from kschedd.simulation.trace import TraceEvent, priority_class, priority_name
+from kschedd.simulation.workloads.trace import TraceEvent, priority_class, priority_name
 
 Raw = dict[str, Any]
 

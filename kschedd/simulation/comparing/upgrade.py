@@ -15,7 +15,7 @@ import attrs
 
 from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.config.versions.rules import RULES
-from kschedd.simulation.comparison import (
+from kschedd.simulation.comparing.comparison import (
     PlacementComparison,
     PodOutcomes,
     ResponsibleRule,

@@ -26,8 +26,8 @@ from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.parsing.reading import ConfigReader, ConfigValue, in_text_order
 from kschedd.config.parsing.source import read_document
 from kschedd.errors import KscheddError
-from kschedd.simulation.generated import GeneratedPods, GeneratedWorkload, GeneratedWorkloadError
-from kschedd.simulation.trace import Raw, Trace
+from kschedd.simulation.workloads.generated import GeneratedPods, GeneratedWorkload, GeneratedWorkloadError
+from kschedd.simulation.workloads.trace import Raw, Trace
 
 KIND: Final = "kschedd-generator"
 #: suffixes of files that contain a generator; files with pods have other suffixes

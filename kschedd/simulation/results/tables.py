@@ -20,10 +20,10 @@ from kschedd.queue.entry import Move, QueuedPod, SubQueue
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import Happened
 from kschedd.simulation.engine import LoggedAttempt
-from kschedd.simulation.fragmentation import Fragmentation
-from kschedd.simulation.measures import PodTimes, RunMeasures, short_names
+from kschedd.simulation.results.fragmentation import Fragmentation
+from kschedd.simulation.results.measures import PodTimes, RunMeasures, short_names
+from kschedd.simulation.results.table_files import ColumnType, TableFile
 from kschedd.simulation.simulation import Simulation
-from kschedd.simulation.table_files import ColumnType, TableFile
 from kschedd.store.objects.log import WatchEvent
 
 MOST_SAMPLES: Final = 256

@@ -13,7 +13,7 @@ from kschedd.api.pods import Pod
 from kschedd.framework.status import Status
 from kschedd.scheduling.debug.work import drive
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.simulation.comparison import Decision, ReadDecision
+from kschedd.simulation.comparing.comparison import Decision, ReadDecision
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ Gates = Mapping[str, Callable[[Pod], Status | None]]
 
 
 @attrs.frozen(eq=False)
-class StandingPod:
+class RunningPod:
     """A pod of the cluster. A running pod; `pending`: the pod in its state before it had a node."""
 
     pod: Pod
@@ -31,19 +31,19 @@ class StandingPod:
     """A key that pods share if each would fare the same on the other's node; None for a pod without equals."""
 
 
-def standing_pods(pods: Iterable[Pod]) -> list[StandingPod]:
+def running_pods(pods: Iterable[Pod]) -> list[RunningPod]:
     """Return the pods of these that can be scheduled again, for any number of comparisons.
 
     Equal pods are adjacent: the cached evaluation of a pod is valid for the next equal pod, except on two nodes.
     """
     decided = [pod for pod in pods if not pod.finished and not pod.deletion_timestamp]
     decided.sort(key=lambda pod: (pod.signature.id, pod.node_name))
-    return [StandingPod(pod, unassigned(pod), _alike(pod)) for pod in decided]
+    return [RunningPod(pod, unassigned(pod), _alike(pod)) for pod in decided]
 
 
-def judge_standing(
+def judge_running(
     machine: SchedulingMachine,
-    pods: Iterable[StandingPod],
+    pods: Iterable[RunningPod],
     read: ReadDecision[T],
     check: Callable[[], None] = lambda: None,
 ) -> dict[str, T]:
@@ -54,8 +54,8 @@ def judge_standing(
     cluster, gates = machine.cluster, machine.pre_enqueue()
     known: dict[Hashable, T] = {}
     found: dict[str, T] = {}
-    for standing in pods:
-        pod, alike = standing.pod, standing.alike
+    for running in pods:
+        pod, alike = running.pod, running.alike
         if not machine.responsible(pod.scheduler_name):
             continue
         if alike is not None and alike in known:
@@ -66,8 +66,8 @@ def judge_standing(
         if there is not None:
             cluster.remove(there)
         try:
-            decision = _decision(machine, standing.pending, gates[pod.scheduler_name])
-            found[pod.key] = read(machine, standing.pending, decision)
+            decision = _decision(machine, running.pending, gates[pod.scheduler_name])
+            found[pod.key] = read(machine, running.pending, decision)
         finally:
             if there is not None:
                 cluster.put(there)

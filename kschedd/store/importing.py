@@ -38,7 +38,7 @@ _NO_SPEC: Raw = {}
 _NO_ANNOTATIONS: Mapping[str, str] = {}
 
 
-class Standing:
+class Importer:
     """Importer of objects, one after the other.
 
     The importer rejects a second object with the same kind, namespace and name.

@@ -13,7 +13,7 @@ import attrs
 from kschedd.api.nodes import Node
 from kschedd.api.pods import Pod
 from kschedd.errors import KscheddError
-from kschedd.simulation.trace import Trace, TracePod
+from kschedd.simulation.workloads.trace import Trace, TracePod
 
 BETWEEN_S: Final = 0.001  # seconds between two pods; far less than any backoff
 _MOST: Final = 100.0  # multiple of the capacity

@@ -32,8 +32,8 @@ from kschedd.cache.table import CPU, NodeTable
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import Happened
-from kschedd.simulation.fragmentation import Fragmentation, TargetSet
-from kschedd.simulation.prices import Prices
+from kschedd.simulation.results.fragmentation import Fragmentation, TargetSet
+from kschedd.simulation.results.prices import Prices
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import DELETED, WatchEvent
 

@@ -11,8 +11,8 @@ from kschedd.api.pods import Pod
 from kschedd.config.loading.load import default_config
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.machine import SchedulingMachine
-from kschedd.simulation.comparison import pod_outcome
-from kschedd.simulation.standing_pods import judge_standing, standing_pods
+from kschedd.simulation.comparing.comparison import pod_outcome
+from kschedd.simulation.comparing.running_pods import judge_running, running_pods
 
 _POD = st.tuples(st.sampled_from("ab"), st.sampled_from(["1", "2"]), st.sampled_from(["", "n0", "n1", "n2"]))
 
@@ -41,9 +41,9 @@ def _machine(pods: list[Pod]) -> SchedulingMachine:
 @given(st.lists(_POD, max_size=12))
 def test_together_they_fare_as_one_by_one(made: list[tuple[str, str, str]]) -> None:
     pods = [_pod(number, *each) for number, each in enumerate(made)]
-    together = judge_standing(_machine(pods), standing_pods(pods), pod_outcome)
+    together = judge_running(_machine(pods), running_pods(pods), pod_outcome)
     assert together == {
-        pod.key: judge_standing(_machine(pods), standing_pods([pod]), pod_outcome)[pod.key] for pod in pods
+        pod.key: judge_running(_machine(pods), running_pods([pod]), pod_outcome)[pod.key] for pod in pods
     }
 
 
@@ -51,7 +51,7 @@ def test_together_they_fare_as_one_by_one(made: list[tuple[str, str, str]]) -> N
 @given(st.lists(_POD, min_size=1, max_size=8))
 def test_nothing_of_it_stays(made: list[tuple[str, str, str]]) -> None:
     pods = [_pod(number, *each) for number, each in enumerate(made)]
-    machine, standing = _machine(pods), standing_pods(pods)
-    first = judge_standing(machine, standing, pod_outcome)
+    machine, running = _machine(pods), running_pods(pods)
+    first = judge_running(machine, running, pod_outcome)
     assert machine.cluster.pod_count == sum(bool(pod.node_name) for pod in pods)
-    assert judge_standing(machine, standing, pod_outcome) == first
+    assert judge_running(machine, running, pod_outcome) == first

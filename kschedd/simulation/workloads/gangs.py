@@ -9,7 +9,7 @@ import attrs
 
 from kschedd.config.model import Config
 from kschedd.errors import KscheddError
-from kschedd.simulation.trace import NAMESPACE, Trace, TracePod
+from kschedd.simulation.workloads.trace import NAMESPACE, Trace, TracePod
 
 JOB: Final = "job"
 Raw = dict[str, Any]

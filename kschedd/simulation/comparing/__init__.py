@@ -1,0 +1,1 @@
+"""Comparison of clusters, configurations and releases, on forks in virtual time."""

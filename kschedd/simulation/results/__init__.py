@@ -1,0 +1,1 @@
+"""Results of a run: the decision log, measures, prices and tables."""
