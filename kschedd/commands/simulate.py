@@ -28,16 +28,13 @@ from kschedd.framework.guard import without_limits
 from kschedd.framework.registry import Registry
 from kschedd.garbage_collection import collection_paused, tune_gc
 from kschedd.printing.terminal.safe import exact, safe
+from kschedd.simulation.arrivals import arrivals_of, is_list, read_input
 from kschedd.simulation.engine import EPOCH
-from kschedd.simulation.formats.reading import read_trace
-from kschedd.simulation.formats.simkube import is_simkube, read_objects
 from kschedd.simulation.inputs import read_manifests
 from kschedd.simulation.results.decisions import DecisionLog
 from kschedd.simulation.simulation import Arrivals, Simulation
 from kschedd.simulation.summary import Summary, span
-from kschedd.simulation.workloads.fill import Fill, filled
-from kschedd.simulation.workloads.fitting import GENERATORS, read_fitted
-from kschedd.simulation.workloads.gangs import in_gangs
+from kschedd.simulation.workloads.fill import Fill
 from kschedd.simulation.workloads.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -272,28 +269,21 @@ def _simulate(options: argparse.Namespace) -> int:
     if dump is not None:
         config = config_of_dump(options, config, IN_TREE | registry.catalogue(), dump)
     manifests = read_manifests(options.filename, sys.stdin.buffer)
-    fitted, changing = None, options.pods is not None and is_simkube(options.pods)
-    if changing and (options.fill is not None or options.gangs):
-        raise SimulateUsageError("--fill and --gangs require a list of pods, not a SimKube trace")
-    if options.pods is not None and options.pods.suffix in GENERATORS:
-        if options.fill is not None:
-            raise SimulateUsageError(f"--fill requires the pods of a trace, and {options.pods} is a generator")
-        fitted = read_fitted(options.pods)
-    made = () if generated is None else tuple(generated.nodes)
-    trace = read_trace(options.nodes, None if fitted or changing else options.pods)
-    trace = attrs.evolve(trace, nodes=(*trace.nodes, *made))
-    if options.gangs and (not trace.pods or options.fill is not None):
-        raise SimulateUsageError("--gangs requires the pods of a trace (--pods), and excludes --fill")
-    if fitted is not None:
-        arrivals: Arrivals = fitted.generated(trace.nodes, options.seed or 0)
-    elif changing:
-        arrivals = read_objects(options.pods, trace.nodes)
-    elif generated is not None and not trace.pods:
-        arrivals = attrs.evolve(generated, nodes=trace.nodes)
-    elif options.fill is not None:
-        arrivals = filled(trace, Fill.parse(options.fill), options.seed or 0)
-    else:
-        arrivals = in_gangs(trace, config) if options.gangs else trace
+    fill = None if options.fill is None else Fill.parse(options.fill)
+    if (fill is not None or options.gangs) and (options.pods is None or not is_list(options.pods)):
+        given = "none is given" if options.pods is None else f"{options.pods} is a generator or a SimKube trace"
+        raise SimulateUsageError(f"--fill and --gangs require a list of pods (--pods): {given}")
+    if options.gangs and fill is not None:
+        raise SimulateUsageError("--gangs and --fill exclude each other")
+    arrivals = arrivals_of(
+        read_input(options.nodes, options.pods),
+        config,
+        options.seed or 0,
+        nodes=() if generated is None else generated.nodes,
+        generated=generated,
+        fill=fill,
+        gangs=options.gangs,
+    )
     observed = Observed.of(options)
     limits = without_limits() if options.trust_plugins else nullcontext()
     with DecisionLog(options.decisions) as log, limits:

@@ -31,18 +31,15 @@ from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.attempt.ties import by_name
 from kschedd.scheduling.records import Happened
+from kschedd.simulation.arrivals import TraceInput, arrivals_of, read_input
 from kschedd.simulation.engine import EPOCH, LoggedAttempt
-from kschedd.simulation.formats.reading import read_trace
-from kschedd.simulation.formats.simkube import is_simkube, read_objects
 from kschedd.simulation.results.decisions import line
 from kschedd.simulation.results.fragmentation import TargetSet
 from kschedd.simulation.results.measures import RunMeasures
 from kschedd.simulation.simulation import Arrivals, Simulation
-from kschedd.simulation.workloads.fill import Fill, filled
-from kschedd.simulation.workloads.fitting import GENERATORS, read_fitted
-from kschedd.simulation.workloads.gangs import in_gangs
+from kschedd.simulation.workloads.fill import Fill
 from kschedd.simulation.workloads.generated import GeneratedPods, GeneratedWorkload, generated_nodes
-from kschedd.simulation.workloads.trace import ObjectTrace, Trace
+from kschedd.simulation.workloads.trace import ObjectTrace
 from kschedd.studies.plan import PlannedRun, digest, read_config, with_pods_file
 from kschedd.studies.spec import InputFile, WorkloadSpec
 
@@ -186,34 +183,30 @@ def _dump(files: Sequence[InputFile]) -> Any:
 
 def _arrivals(planned: PlannedRun, config: Config) -> Arrivals:
     cluster, workload = planned.cluster, planned.workload
-    fitted = workload.pods is not None and Path(workload.pods.path).suffix in GENERATORS
-    changing = workload.pods is not None and is_simkube(Path(workload.pods.path))
-    trace = _trace(cluster.nodes, None if fitted or changing else workload.pods)
-    nodes = trace.nodes
+    given = _input(cluster.nodes, workload.pods)
     if cluster.offering:
-        nodes = tuple(raw for raw in nodes if Node.from_raw(raw).allocatable.get(cluster.offering))
-    nodes = (*nodes, *generated_nodes(cluster.generate, cluster.shape))
-    if fitted and workload.pods is not None:
-        return read_fitted(Path(_checked(workload.pods))).generated(nodes, planned.seed)
-    if changing and workload.pods is not None:
-        return read_objects(Path(_checked(workload.pods)), tuple(nodes))
-    if workload.generate:
-        return _generated(nodes, workload, planned.seed)
-    whole = attrs.evolve(trace, nodes=tuple(nodes))
-    if workload.gangs:
-        return in_gangs(whole, config)
-    return filled(whole, Fill.parse(workload.fill), planned.seed) if workload.fill else whole
+        offering = [raw for raw in given.nodes if Node.from_raw(raw).allocatable.get(cluster.offering)]
+        given = attrs.evolve(given, nodes=tuple(offering))
+    return arrivals_of(
+        given,
+        config,
+        planned.seed,
+        nodes=generated_nodes(cluster.generate, cluster.shape),
+        generated=_generated(workload, planned.seed) if workload.generate else None,
+        fill=Fill.parse(workload.fill) if workload.fill else None,
+        gangs=workload.gangs,
+    )
 
 
-def _generated(nodes: Sequence[Any], workload: WorkloadSpec, seed: int) -> GeneratedWorkload:
+def _generated(workload: WorkloadSpec, seed: int) -> GeneratedWorkload:
     shapes = [GeneratedPods.parse("shapes", text, number) for number, text in enumerate(workload.shapes, start=1)]
-    return GeneratedWorkload(nodes, workload.generate, workload.arrival_rate, workload.lifetime_s, shapes, seed)
+    return GeneratedWorkload((), workload.generate, workload.arrival_rate, workload.lifetime_s, shapes, seed)
 
 
 @lru_cache(maxsize=8)
-def _trace(nodes: InputFile | None, pods: InputFile | None) -> Trace:
-    """Return the trace, which the runs of a worker share: manifests are not modified."""
-    return read_trace(None if nodes is None else Path(_checked(nodes)), None if pods is None else Path(_checked(pods)))
+def _input(nodes: InputFile | None, pods: InputFile | None) -> TraceInput:
+    """Return the content of both files, which the runs of a worker share: manifests are not modified."""
+    return read_input(None if nodes is None else Path(_checked(nodes)), None if pods is None else Path(_checked(pods)))
 
 
 def _checked(file: InputFile) -> str:

@@ -30,11 +30,10 @@ from kschedd.config.parsing.source import read_document
 from kschedd.config.versions.kube_versions import DEFAULT, UnknownVersionError, kube_version
 from kschedd.errors import KscheddError
 from kschedd.input_files import manifest_files
-from kschedd.simulation.formats.simkube import is_simkube
+from kschedd.simulation.arrivals import is_list
 from kschedd.simulation.results.measures import BY_RESOURCE, FIXED
 from kschedd.simulation.results.prices import Prices, prices_of
 from kschedd.simulation.workloads.fill import Fill, FillError
-from kschedd.simulation.workloads.fitting import GENERATORS
 from kschedd.simulation.workloads.generated import (
     NODE_SHAPE,
     POD_SHAPES,
@@ -267,7 +266,7 @@ class _SpecReader:
             place.wrong("pods and generate exclude each other")
         gangs = fields.get("gangs")
         files = [Path(file.path) for file in self._tables(fields.get("pods"))]
-        listed = [file for file in files if file.suffix not in GENERATORS and not is_simkube(file)]
+        listed = list(filter(is_list, files))
         if gangs is not None and gangs.value and (fields.get("fill") or not listed):
             gangs.wrong("requires pods: FILE with a list of pods, and excludes fill")
         fill = fields.get("fill")

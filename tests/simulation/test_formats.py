@@ -274,7 +274,7 @@ def test_a_generator_is_read_by_simulations_and_sweeps(tmp_path: Path, capsys: p
     assert [(row["status"], row["placed"]) for row in rows] == [("ok", 30)] * 2
     assert len({row["decisions_hash"] for row in rows}) == 2
     assert main(["simulate", *words, "--fill", "cpu=10%"]) == 2
-    assert "--fill requires the pods of a trace" in capsys.readouterr().err
+    assert "require a list of pods (--pods): " in capsys.readouterr().err
     spec["workloads"]["b"]["fill"] = "cpu=10%"
     with pytest.raises(ConfigErrors, match="requires a list of pods, not a generator"):
         sweep(spec, engine="threading")
@@ -338,7 +338,7 @@ def test_gangs_require_their_gates_and_the_pods_of_a_trace(tmp_path: Path, capsy
     assert main(["simulate", *flags, "--gangs"]) == 2
     assert "1.37 requires GenericWorkload=true" in capsys.readouterr().err
     assert main(["simulate", *flags, "--gangs", "--fill", "cpu=50%"]) == 2
-    assert "--gangs requires the pods of a trace" in capsys.readouterr().err
+    assert "--gangs and --fill exclude each other" in capsys.readouterr().err
     with pytest.raises(ConfigErrors, match="gangs: true: requires pods"):
         sweep({"clusters": {"a": {"generate": 1}}, "workloads": {"a": {"generate": 5, "gangs": True}}})
 
@@ -378,7 +378,7 @@ def test_a_simkube_trace_is_replayed_at_its_times(tmp_path: Path, capsys: pytest
     (row,) = sweep(spec)
     assert (row["status"], row["placed"]) == ("ok", 4)
     assert main(["simulate", *words, "--gangs"]) == 2
-    assert "require a list of pods, not a SimKube trace" in capsys.readouterr().err
+    assert "is a generator or a SimKube trace" in capsys.readouterr().err
     assert main(["workload", "info", str(path)]) == 2
     assert "has workloads and no list of pods" in capsys.readouterr().err
     packed = tmp_path / "run.sktrace.gz"
