@@ -1,7 +1,7 @@
 """The Binding subresource: the change that binding makes to a pod, and the conditions under which binding is rejected.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST, setPodNodeAndMetadata).
-Raises: Conflict and Invalid, with kube-apiserver's messages.
+Raises: Conflict and Invalid, with the messages of kube-apiserver.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _NOTHING: Mapping[str, Any] = {}
 
 @lru_cache(256)
 def _newborn_bound(qos: str, at: str) -> Raw:
-    """Return the status of a pod that had no status change before its binding.
+    """Return the status of a newly bound pod whose status had not changed before.
 
-    Pods without an earlier status change that are bound within the same second share one status object.
+    Pods that had no status change and are bound within the same second share one status object.
     """
     return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
 

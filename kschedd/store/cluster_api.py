@@ -1,12 +1,14 @@
-"""Interfaces of the API server. The embedded store implements them, and a client of a real cluster can, too.
+"""Interfaces of the API server.
 
-There are three interfaces. Each interface contains the previous one:
+The embedded store implements these interfaces, and a client of a real cluster can, too.
+
+There are three interfaces. Each interface extends the previous one:
 
     ClusterReader   the current objects; objects and listings are immutable values
     ClusterWriter   also the verbs of the API; passed to functions that run within one request
     ClusterApi      the same as asynchronous requests, and watches of the writes
 
-Rules for every implementation (`tests/store/test_cluster_api.py` runs against each implementation):
+Rules for every implementation (`tests/store/test_cluster_api.py` checks each of them):
 
 * Every write has a higher resourceVersion than all earlier writes. A write that changes nothing is a no-op.
 * A write with a precondition (resourceVersion or uid) that is not met fails and changes nothing. A write with a failed
@@ -15,7 +17,7 @@ Rules for every implementation (`tests/store/test_cluster_api.py` runs against e
   compacted.
 * The results of a batch are in the order of its writes. A failed write does not prevent the other writes.
 * An embedded implementation runs the function passed to `do` without any other request in between. A remote
-  implementation guarantees only that single writes are atomic. Code that needs a stronger guarantee sets a
+  implementation guarantees only that each single write is atomic. Code that needs a stronger guarantee sets a
   resourceVersion.
 
 Scheduling, binding, controllers and the methods of the socket depend only on these interfaces.
@@ -47,7 +49,7 @@ from kschedd.values import in_parts, run_steps
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Applied = Literal["created", "configured", "unchanged"]
-_PART: Final = 1_000  # objects converted into events between two pauses: about 1 ms
+_PART: Final = 1_000  # number of objects that are converted into events between two pauses, in about 1 ms
 
 
 class ClusterReader(Protocol):
@@ -68,13 +70,13 @@ class ClusterReader(Protocol):
     def node_affinities_used(self) -> tuple[int, int]: ...
 
     def shown_after(self, version: int) -> Sequence[WatchEvent]:
-        """Return the writes after that version that may be delivered to watches, oldest first.
+        """Return the writes after that version that watches may already receive, oldest first.
 
         Raises Gone if the writes have been compacted.
         """
 
     def written_after(self, version: int) -> Sequence[WatchEvent]:
-        """Return all writes after that version, including writes that may not be delivered to watches yet."""
+        """Return all writes after that version, including writes that watches may not receive yet."""
 
     @property
     def features(self) -> frozenset[str]:
@@ -82,7 +84,7 @@ class ClusterReader(Protocol):
 
     @property
     def now(self) -> float:
-        """Seconds since the epoch, by the clock that sets the timestamps of objects."""
+        """Seconds since the epoch, by the clock that sets the timestamps of the objects."""
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
 
@@ -99,7 +101,7 @@ class ClusterReader(Protocol):
         """Return all objects of a kind, sorted by namespace and name; `namespace` None means all namespaces."""
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
-        """Return the objects of a kind grouped by namespace, unsorted; `listing.in_order` sorts them in slices."""
+        """Return the objects of a kind, unsorted and grouped by namespace; `listing.in_order` sorts them in slices."""
 
     def kinds(self) -> Sequence[str]:
         """Return the kinds that have at least one object."""
@@ -108,7 +110,7 @@ class ClusterReader(Protocol):
     def count(self, kind: str) -> int: ...
 
     def owned_by(self, uid: str) -> Sequence[Object]:
-        """Return the objects with this uid in their ownerReferences, in order of creation."""
+        """Return the objects whose ownerReferences contain this UID, in order of creation."""
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """Return the pods bound to this node, including finished ones, in the order of their binding."""
@@ -118,16 +120,16 @@ class ClusterReader(Protocol):
 
 
 class ClusterWriter(ClusterReader, Protocol):
-    """The verbs. A verb that raises an ApiError has not changed anything.
+    """The verbs. A method that raises an ApiError has not changed anything.
 
-    `manager` is the field manager of a write (with "" none is recorded): see `kschedd.store.managing`.
+    `manager` is the field manager of a write; with "" no field manager is recorded.
     """
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Attribute the requests inside the context to this user; the list collects the user's warnings."""
+        """Make the requests inside the context on behalf of this user; yield the list of warnings for the user."""
 
     def warn(self, text: str) -> None:
-        """Warn the user of the current request."""
+        """Add a warning for the user of the current request."""
 
     def one_request(self) -> AbstractContextManager[None]:
         """Treat the writes inside the context as one request.
@@ -228,9 +230,10 @@ class ClusterWriter(ClusterReader, Protocol):
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod: ...
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each pod independently, all at one time. Return the error for each pod (None: bound), in the same order.
+        """Bind each pod independently, all at the same time.
 
-        An error is an ApiError, or any exception raised by an invalid pod.
+        Return an error for each pod (None: bound), in the same order. An error is an ApiError, or another exception
+        that an invalid pod caused.
         """
 
     def evict(
@@ -251,42 +254,42 @@ class ClusterWriter(ClusterReader, Protocol):
     def finalize_namespace(self, name: str) -> Object: ...
 
     def fork(self) -> "ClusterWriter":
-        """Return an independent cluster with the same objects and time, for trial writes.
+        """Return an independent cluster with the same objects and the same time, for trial writes.
 
         Any thread may use the fork.
         """
 
     def forking(self, since: int | None = None) -> "Generator[None, None, ClusterWriter]":
-        """Fork step by step; no write is allowed between the steps.
+        """Create a fork step by step; no write is allowed between the steps.
 
-        With `since`, the fork continues this cluster: its watches can begin at that version, and it generates the same
-        names and uids as this cluster.
+        With `since`, the fork continues this cluster: its watches can start at that version, and it generates the same
+        names and UIDs as this cluster.
         """
 
     def changes_since(self, version: int) -> Changes:
-        """Return the changes to the objects after this version; for a fork, the changes since the fork was made."""
+        """Return the changes to the objects after this version; for a fork, the changes since its creation."""
 
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
         """Apply a fork's changes to this cluster, step by step.
 
-        Return the resulting objects, or None if the changes are stale.
+        Return the resulting objects; None if objects in this cluster have changed in the meantime.
         """
 
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, list[Object]]:
-        """Store objects exactly as in another cluster, step by step.
+        """Store objects exactly as they are in another cluster, step by step.
 
-        Return the conflicting existing objects, which are not overwritten.
+        Return the existing objects that conflict; they are not overwritten.
         """
 
     def refuse_writes(self, refusal: ApiError) -> None:
         """Reject all writes from now on, except `reflect`."""
 
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Store objects exactly as in the mirrored cluster, step by step, and remove the objects deleted there."""
+        """Store objects exactly as in the mirrored cluster, step by step, and remove the objects that it deleted."""
 
 
 class Bell(Protocol):
-    """A notification that a watch has more events; it is closed when no more events will come."""
+    """A notification that a watch has more events; it is closed after the last event."""
 
     def ring(self) -> None: ...
     def close(self) -> None: ...
@@ -294,22 +297,22 @@ class Bell(Protocol):
 
 
 class ClusterWatch(Protocol):
-    """A position in the sequence of writes.
+    """A watch: a position in the sequence of writes.
 
     The objects that exist when the watch begins may be delivered first, as ADDED.
     """
 
     @property
     def version(self) -> int:
-        """The version to resume from: the caller has taken all writes up to this version, or they were filtered out."""
+        """The version to resume from: all writes up to this version were taken by the caller or filtered out."""
 
     @property
     def first(self) -> Sequence[WatchEvent]:
-        """The objects that existed when the watch began and that the caller has not taken yet."""
+        """The objects that existed when the watch began, without those that the caller has already taken."""
 
     @property
     def behind(self) -> bool:
-        """True if there may be events to take."""
+        """True if there may be events that the caller has not taken."""
 
     @property
     def lag(self) -> int:
@@ -336,16 +339,16 @@ class PendingAnswer(Protocol[T_co]):
 
 
 class ClusterApi(Protocol):
-    """A connection to the API server. Each user opens a separate connection and closes it at the end."""
+    """A connection to the API server. Each component opens its own connection and closes it at the end."""
 
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
         """Run a function on the cluster as one request. Returns the result of the function, or raises its error.
 
-        If persisting a write can fail, a function that only reads may be run again, unless it is marked `once`.
+        If persisting writes can fail, a function that only reads may run again, unless it is marked `once`.
         """
 
     async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> PendingAnswer[T]:
-        """Send a request as `do` does, but without waiting for its result.
+        """Send a request like `do`, but return without waiting for the result.
 
         Requests run in the order in which they are sent.
         """
@@ -379,14 +382,14 @@ class ClusterApi(Protocol):
         """Watch these kinds (None: all) after this version (None: now), optionally with the existing objects first.
 
         `bell` is notified instead of the watch's default bell. If `concerns` returns False for all events of a batch,
-        the notification may be omitted; these events are then delivered with the next batch. Raises Gone.
+        the notification may be omitted; these events are delivered with the next batch. Raises Gone.
         """
 
     async def create(self, raw: Raw) -> Object: ...
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        """Create a batch of objects in one request, with results as in `perform_each`.
+        """Create a batch of objects in one request; results are as in `perform_each`.
 
-        `restore` keeps status and uid from the manifests.
+        `restore` uses the status and the UID of each manifest.
         """
 
     async def update(self, raw: Raw, *, subresource: Subresource = "") -> Object: ...
@@ -409,7 +412,7 @@ class ClusterApi(Protocol):
         """Wait until writes are accepted or the cluster is shutting down."""
 
     async def condition(self) -> KscheddError | None:
-        """Return the reason why writes are currently not accepted, or None."""
+        """Return the reason why writes are currently rejected; None if they are accepted."""
 
     async def end_watches(self) -> None:
         """End all watches because the program is shutting down."""
@@ -418,7 +421,7 @@ class ClusterApi(Protocol):
 
 
 def perform(cluster: ClusterWriter, write: Write) -> Object:
-    """Perform one write, and raise the cluster's error if it fails."""
+    """Perform one write, and raise the cluster's error if the write fails."""
     match write:
         case Create(raw):
             return cluster.create(raw)

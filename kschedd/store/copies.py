@@ -1,6 +1,6 @@
 """Copies: fast creation of pods and nodes that differ only in their names from an earlier object of the same request.
 
-Owns the prototypes of the current batch request.
+Contains the prototypes of the current batch request.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from kschedd.store.reader import StoreReader
 
 
 class Copies:
-    """The prototypes of one batch request, and the creation of copies from them."""
+    """The prototypes of one batch request, from which copies are created."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class Copies:
         self._admission = admission
         self._pod_strategy = pod_strategy
         self._generated = generated
-        self._pods: PodPrototypes | None = None  # prototypes of pods, within a batch request
-        self._nodes: NodePrototypes | None = None  # prototypes of pods, within a batch request
+        self._pods: PodPrototypes | None = None  # prototypes of pods; None outside a batch request
+        self._nodes: NodePrototypes | None = None  # prototypes of nodes; None outside a batch request
 
     @contextmanager
     def one_request(self) -> Iterator[None]:
@@ -53,14 +53,14 @@ class Copies:
             self._pods, self._nodes = pods, nodes
 
     def forget(self, *, nodes: bool = False) -> None:
-        """Drop the prototypes of pods (and nodes), because equal manifests may now produce different objects."""
+        """Drop the prototypes of pods (and of nodes), because equal manifests may now produce different objects."""
         if self._pods is not None:
             self._pods.clear()
         if nodes and self._nodes is not None:
             self._nodes.clear()
 
     def of(self, raw: Raw) -> Object | None:
-        """Create a copy if the manifest differs only in the name from an earlier manifest of this request.
+        """Create a copy if the manifest differs from an earlier manifest of this request only in the name.
 
         Else return None.
         """
@@ -74,7 +74,7 @@ class Copies:
         return None
 
     def add(self, made: Object, raw: Raw) -> None:
-        """Store an object created from this manifest, so that the request can create copies of the object."""
+        """Store an object created from this manifest, so that the request can create copies of it."""
         most = self._store.max_object_bytes
         if isinstance(made, Pod) and self._pods is not None:
             if not self._admission.admits_each("Pod", made.namespace):

@@ -34,7 +34,7 @@ class ApiError(KscheddError):
     reason: ClassVar[str] = ""
 
     def __init_subclass__(cls, rpc_code: str = "", code: int = 0, reason: str | None = None) -> None:
-        """Set the given values; all others are inherited."""
+        """Set the given values; a subclass inherits the others."""
         super().__init_subclass__(rpc_code)
         if code:
             cls.code = code
@@ -69,7 +69,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 @attrs.define(eq=False)
 class Conflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
-    """The object is not in the state that the request assumes; the client must read it again."""
+    """The object is not in the state that the request requires; the client must read the object again."""
 
     kind: str
     name: str
@@ -93,7 +93,7 @@ class MalformedVersion(ApiError, rpc_code="invalid"):
 
 @attrs.define(eq=False)
 class PreconditionFailed(Conflict):
-    """A deletion or eviction with a uid or resourceVersion that differs from the object's."""
+    """A deletion or an eviction whose UID or resourceVersion differs from the object's."""
 
     def __str__(self) -> str:
         return f'Operation cannot be fulfilled on {_kind_with_group(self.kind)} "{self.name}": {self.why}'
@@ -104,9 +104,9 @@ _LONGEST: Final = 256 << 10  # maximum number of characters of all errors togeth
 
 
 def _listed(faults: Sequence[FieldError]) -> tuple[FieldError, ...]:
-    """Return the errors to include in the message.
+    """Return the errors that the message contains.
 
-    The list is limited, because the errors of a large object could be several times its size.
+    Their number is limited, because the errors of a large object could be several times its size.
     """
     if len(faults) <= _FEW_FAULTS:
         return tuple(faults)
@@ -183,7 +183,7 @@ class InvalidScale(Invalid):
 
 @attrs.define(eq=False)
 class DefinitionTerminating(ApiError, rpc_code="conflict", code=405, reason="MethodNotAllowed"):
-    """A new custom resource with a definition that is being deleted; `resource` is its plural name."""
+    """A new custom resource whose definition is being deleted; `resource` is the plural name of the resource."""
 
     group: str
     resource: str
@@ -213,7 +213,7 @@ class BadPatch(ApiError, rpc_code="invalid", code=400, reason="BadRequest"):
 
 @attrs.define(eq=False)
 class PatchFailed(BadPatch, code=500, reason=""):
-    """A patch that breaks the rules of its type, such as a patch without a merge key: code 500, without a reason."""
+    """A patch that violates the rules of its patch type, such as a missing merge key: code 500, without a reason."""
 
 
 @attrs.define(eq=False)
@@ -236,7 +236,7 @@ class ApplySchemaError(ApiError, rpc_code="invalid"):
 
 @attrs.define(eq=False)
 class StrictDecodingError(ApiError, rpc_code="invalid", code=400, reason="BadRequest"):
-    """An object with unknown or duplicate fields, all listed in `faults`."""
+    """An object with unknown or duplicate fields, which are all listed in `faults`."""
 
     why: str
     faults: tuple[FieldError, ...] = ()
@@ -268,7 +268,7 @@ class Mirrored(ApiError, rpc_code="forbidden", code=403, reason="Forbidden"):
 
 
 class Unadmitted(Forbidden):
-    """A request that mutating admission rejects, before a generated name is set."""
+    """A request that mutating admission rejects before a name is generated."""
 
 
 @attrs.define(eq=False)
@@ -342,7 +342,7 @@ class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
-    """A version that belongs to another history (epoch) than the store's. The client must list again."""
+    """A version from another history (epoch) than the history of the store. The client must list again."""
 
     version: int
     epoch: str
@@ -353,7 +353,7 @@ class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
-    """A version that the store has not reached, because it is from another history or invalid.
+    """A version that the store has not reached yet: it is from another history, or invalid.
 
     `awaited`: the client may retry, because kube-apiserver waits some seconds for this version.
     """

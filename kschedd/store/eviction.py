@@ -1,6 +1,6 @@
 """The Eviction subresource: checks a pod's disruption budget, and returns the budget's status after an eviction.
 
-The disruption controller (`kschedd.controllers.disruption`) computes the status; this module does not check it.
+The disruption controller (`kschedd.controllers.disruption`) computes the budget's status, which this module trusts.
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/eviction.go.
 Raises: TooManyRequests, Forbidden and MultipleBudgets, with the API server's messages.
 """
@@ -19,7 +19,7 @@ _MAX_DISRUPTED_PODS: Final = 2000  # maximum number of evictions that the disrup
 
 
 def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
-    """Return the budget that must allow this pod's eviction, or None if the eviction needs no budget.
+    """Return the budget that must allow this pod's eviction, or None if no budget concerns it.
 
     `budgets` are the budgets of the pod's namespace.
     """
@@ -34,7 +34,10 @@ def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
 
 
 def spent(budget: Object, pod: Pod, at: str) -> Raw:
-    """Return the budget's status after the pod's eviction. Raises if the budget does not allow the eviction."""
+    """Return the budget's status after the pod's eviction.
+
+    Raises an error if the budget does not allow the eviction.
+    """
     status = budget.status
     if (status.get("observedGeneration") or 0) < (budget.metadata.get("generation") or 0):
         why = f"The disruption budget {budget.name} is still being processed by the server."
@@ -61,7 +64,7 @@ def spent(budget: Object, pod: Pod, at: str) -> Raw:
 def with_disruption_allowed(status: Raw, allowed: int, observed: int, at: str, failure: str | None = None) -> list[Raw]:
     """Return the budget's conditions with DisruptionAllowed for this number of disruptions.
 
-    `failure` is the reason why the number could not be computed, or None if it could.
+    `failure` is the reason why the number could not be computed; None if it was computed.
     Source: component-helpers/apps/poddisruptionbudget/helpers.go, apimachinery meta.SetStatusCondition.
     """
     state, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")

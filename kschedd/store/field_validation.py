@@ -1,7 +1,7 @@
-"""Decoding and validation of submitted objects: wrong types, unknown fields (fieldValidation), defaults.
+"""Decoding and validation of objects in requests: wrong types, unknown fields (fieldValidation), defaults.
 
 The fields are defined by the API types, or for a custom resource by the schema of its definition. The parameter
-`definition` is the definition of a custom resource, and None for built-in kinds. Source: Kubernetes v1.34,
+`definition` is the definition of a custom resource; it is None for built-in kinds. Source: Kubernetes v1.34,
 apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder). Raises: StrictDecodingError and
 BadRequest, with the messages of kube-apiserver's decoder.
 """
@@ -59,10 +59,10 @@ def decoded(raw: dict[str, Any], rules: frozenset[str], definition: Object | Non
 def known_fields(
     raw: dict[str, Any], validation: FieldValidation, cluster: DefiningCluster
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the object without unknown fields, and the warnings; `cluster` is the cluster of the write.
+    """Return the object without unknown fields, and the warnings; `cluster` is the cluster that gets the write.
 
-    If values have a wrong type, this function does not report unknown fields as an error. Type errors take precedence,
-    and the later validation reports them.
+    If values have a wrong type, unknown fields are not reported as an error. In this case the later validation reports
+    the wrong types.
     """
     definition = definition_of(cluster, raw) if schema_for(raw) is None else None
     found = decoded(raw, cluster.features, definition)
@@ -106,8 +106,8 @@ def accepted(
 ) -> dict[str, Any]:
     """Return the manifest with defaults, after `prepare`.
 
-    Raises Undecodable, or Invalid with all errors. Errors found by `check` come last, or first for kinds where upstream
-    reports them first.
+    Raises Undecodable, or Invalid with all errors. Errors found by `check` are last, or first for the kinds in which
+    upstream reports them first.
     """
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))
@@ -124,7 +124,7 @@ _CHECKED_FIRST: Final = frozenset(("IngressClass",))
 
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with its status as it would be stored, after validating only the status. Raises Invalid."""
+    """Return the object with its status in stored form, after validating only the status. Raises Invalid."""
     done, faults = status_with_faults(kind, name, raw)
     if faults:
         raise Invalid(kind, name, tuple(faults))

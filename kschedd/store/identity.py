@@ -1,8 +1,8 @@
-"""Identity: a write cannot change which object it applies to.
+"""Identity: a write cannot change the identity of its object.
 
-An update or a patch may repeat an object's kind, apiVersion, name, namespace and uid, and may omit most of these
-values, but may not change them. In the result, all of these values are unchanged. There is one exception: an object of
-a kind with several versions keeps the version in which it was last written. Source: Kubernetes v1.34,
+An update or a patch may repeat an object's kind, apiVersion, name, namespace and UID, and may omit most of these
+values, but may not change them. The result has the old values. There is one exception: an object of a kind with several
+versions gets the version of its last write. Source: Kubernetes v1.34,
 apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
 (EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
 """
@@ -26,7 +26,7 @@ def same_object(old: Object, patched: Raw) -> dict[str, Any]:
     if meta is not None and not isinstance(meta, Mapping):
         raise Invalid(old.kind, old.name, (invalid("metadata", meta, "must be a mapping"),))
     if meta is None or api_version is None or not meta.get("name"):
-        # Without an apiVersion the API server decodes the object into its internal version, which has no name.
+        # Without an apiVersion the API server decodes the object into its internal version, which contains no name.
         why = f"the name of the object ({old.name} based on URL) was undeterminable: name must be provided"
         raise BadRequest(old.kind, old.name, why)
     if meta["name"] != old.name:
@@ -53,7 +53,7 @@ def check_path(kind: str, namespace: str, name: str, raw: Raw) -> None:
 
 
 def _api_version(old: Object, patched: Raw) -> str | None:
-    """Return the patched object's apiVersion, or None if the patch removed it.
+    """Return the apiVersion of the patched object; None if the patch removed the field.
 
     Raises an error if the kind was changed.
     """
@@ -69,7 +69,7 @@ def _api_version(old: Object, patched: Raw) -> str | None:
 
 
 def check_version(old: Object, raw: Raw) -> None:
-    """Raise BadRequest if an update contains an apiVersion that this kind does not have."""
+    """Raise BadRequest if an update contains an apiVersion that does not exist for this kind."""
     api_version = raw.get("apiVersion")
     if not api_version or reads(old, api_version):
         return
@@ -81,7 +81,7 @@ def check_version(old: Object, raw: Raw) -> None:
 
 
 def reads(old: Object, api_version: object) -> bool:
-    """Return whether this object may be written in the given apiVersion."""
+    """Return whether this object may be written in this apiVersion."""
     known = BY_NAME.get(old.kind)
     return api_version == old.raw.get("apiVersion") or (known is not None and api_version in known.api_versions)
 

@@ -1,11 +1,11 @@
 """Import of objects exactly as they are in another cluster.
 
 The objects are defaulted and validated, which does not change objects that an API server has stored. The objects are
-neither admitted nor counted against quotas. The objects keep their uid, creation time, status, generation, finalizers
-and deletion timestamps. Fields that this version does not have are dropped.
+neither admitted nor counted against quotas. The objects keep their UID, creation time, status, generation, finalizers
+and deletion timestamps. Fields that do not exist in this version are dropped.
 
-Equal pod specs are validated and stored once, and of several alike pods only one is validated. In a real cluster no two
-specs are equal, because each contains a volume with a unique name for its service account's token. Comparisons
+Equal pod specs are validated and stored once, and of several similar pods only one is validated. In a real cluster no
+two specs are equal, because each contains a volume with a unique name for its service account's token. Comparisons
 therefore ignore this name.
 """
 
@@ -45,19 +45,19 @@ class Importer:
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        # Fields of all versions are kept, because the API server of the other cluster has accepted them.
+        # Fields of all versions are kept, because the API server of the other cluster accepted them.
         off = Admission(dict.fromkeys(PLUGINS, False))
         self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=Rules.of_any_release())
         self._whole_specs: set[bytes] = set()  # packed pod specs without unknown fields
-        # Objects imported without the scratch store.
+        # Objects that were imported without the scratch store.
         self._names: set[tuple[str, str, str]] = set()  # kind, namespace and name
         self._uids: set[str] = set()
         self._unchanged: dict[tuple[Hashable, str], Object] = {}  # one object for each pair of likeness and namespace
 
     def take(self, given: Iterable[tuple[Raw, Hashable]], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:
-        """Return the accepted objects in the same order; `on_refusal` is called for each rejected one.
+        """Return the accepted objects in the same order; `on_refusal` is called for each rejected object.
 
-        Each object is given together with its likeness. Objects with equal likeness differ only in strings that no
+        Each object is passed together with its likeness. Objects with equal likeness differ only in strings that no
         validation distinguishes (None: unknown). If validation did not change an object, objects with the same likeness
         are accepted unchanged.
         """
@@ -79,7 +79,7 @@ class Importer:
         return objects
 
     def _alike(self, raw: Raw, likeness: Hashable) -> Object | None:
-        """Return the object unchanged if its likeness was accepted before, or None if it must be validated."""
+        """Return the object unchanged if its likeness was accepted before; None if the object must be validated."""
         kind, meta = raw["kind"], raw["metadata"]
         name, namespace = meta["name"], meta.get("namespace") or ""
         found = self._unchanged.get((likeness, namespace))
@@ -145,7 +145,7 @@ class Importer:
 
 
 def _packed(spec: Raw) -> bytes | None:
-    """Return bytes that are equal for equal specs, ignoring their node; None if the spec cannot be packed."""
+    """Return bytes that are equal for equal specs, ignoring the node; None if the spec cannot be packed."""
     try:
         packed: bytes = msgpack.packb({name: value for name, value in spec.items() if name != "nodeName"})
     except (OverflowError, ValueError, TypeError):
@@ -164,7 +164,7 @@ def _token_volume(spec: Any) -> str:
 
 
 def _renamed(spec: Mapping[str, Any], old: str, new: str) -> Raw:
-    """Return the spec with this volume renamed."""
+    """Return the spec with a new name for this volume."""
     changed = {**spec, "volumes": [_with_name(volume, old, new) for volume in spec["volumes"]]}
     for field in _CONTAINERS:
         containers = spec.get(field)

@@ -1,7 +1,7 @@
-"""KeptStore: commits of writes, for the verbs of `Store` and for objects from other sources.
+"""KeptStore: commits the writes of `Store`'s methods, and objects from other sources.
 
-This class commits prepared writes. KeptStore also commits the writes of a journal, the objects of a dump or of the
-mirrored cluster, and the changes of a fork.
+This class commits prepared writes. The other sources are a journal, a dump, the mirrored cluster, and the changes of a
+fork.
 """
 
 import builtins
@@ -51,12 +51,12 @@ class KeptStore(StoreReader):
     _pod_strategy: PodStrategy
     _creation: Creation
     _replacement: Replacement
-    _seeding: bool  # built-in objects are being created, for which plugins from plugin files are not called
+    _seeding: bool  # True while built-in objects are created; plugins from plugin files are not called then
 
     def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
-        """Set the limits of the admission caches.
+        """Set the size limit of the admission caches.
 
-        Each of the caches for pod specs and for specs without amounts holds `most` entries.
+        The cache for pod specs and the cache for specs without amounts each hold at most `most` entries.
         """
         self._pod_strategy.remembered.most = self._pod_strategy.remembered_without_amounts.most = most
         self._pod_strategy.remembered_with_node_affinity.most = node_affinities
@@ -90,11 +90,11 @@ class KeptStore(StoreReader):
         self._objects.roll_back(version)
 
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, builtins.list[Object]]:
-        """Store objects as they were in another cluster, each with the next version.
+        """Store objects as they are in another cluster, each with the next version.
 
-        Return the conflicting existing objects. A built-in object is replaced by the dump's object of the same name,
+        Return the existing objects that conflict. A built-in object is replaced by the dump's object of the same name,
         and any object is replaced by an object with the same uid. Any other existing object of the same name is kept
-        and returned. The generator may be paused at every yield, but no other write is allowed until it ends.
+        and returned. The generator may be paused at every yield, but no other write is allowed before it ends.
         """
         in_the_way: builtins.list[Object] = []
         for obj in objects:
@@ -109,13 +109,13 @@ class KeptStore(StoreReader):
         return in_the_way
 
     def refuse_writes(self, refusal: ApiError) -> None:
-        """Reject all writes except `reflect` with this error from now on."""
+        """Reject all later writes, except `reflect`, with this error."""
         self._objects.refusal = refusal
 
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Store objects as they are in the mirrored cluster, each with the next version; remove objects deleted there.
+        """Store objects as they are in the mirrored cluster, each with the next version; remove those it deleted.
 
-        The generator may be paused at every yield, but no other write is allowed until it ends.
+        The generator may be paused at every yield, but no other write is allowed before it ends.
         """
         refusal, self._objects.refusal = self._objects.refusal, None
         try:
@@ -136,9 +136,9 @@ class KeptStore(StoreReader):
             self._objects.refusal = refusal
 
     def take_over(self, obj: Object) -> None:
-        """Store an object with its version unchanged, completely or not at all.
+        """Store an object with its version unchanged, or raise an error and change nothing.
 
-        This method is used to fill a store at startup.
+        Used to fill a store at startup.
         """
         self._objects.place_whole(obj)
 
@@ -146,14 +146,16 @@ class KeptStore(StoreReader):
         return changes_of(version, self.log.written_after(version))
 
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
-        """Apply a fork's changes, object by object. Return the resulting objects, or None if the changes are stale.
+        """Apply a fork's changes, object by object.
 
-        The generator may be paused at every yield, but no other write is allowed until it ends.
+        Return the resulting objects; None if objects in this cluster have changed in the meantime.
+
+        The generator may be paused at every yield, but no other write is allowed before it ends.
         """
         if not self.log.oldest <= changes.since <= self.version or changes.stale(self.log.written_after(changes.since)):
             return None
         if not (yield from unchanged(changes, self._objects.find)):
-            return None  # the state on which the fork was based was rolled back
+            return None  # the writes on which the fork was based have been rolled back
         adopted: dict[Key, Object] = {}
         for key, (old, new) in changes.objects.items():
             if new is None:
@@ -161,7 +163,7 @@ class KeptStore(StoreReader):
                 self._remove(old)
             else:
                 version = self.log.version + 1
-                # Objects created in the fork have the fork's uids; here they get other uids.
+                # An object created in the fork has a UID of the fork, and gets a new UID here.
                 uid = new.uid if old is not None and old.uid == new.uid else self._generated.uid(new.kind)
                 raw = {**new.raw, "metadata": {**new.metadata, "resourceVersion": str(version)}}
                 if new.kind == "Job" and uid != new.uid:
@@ -175,7 +177,7 @@ class KeptStore(StoreReader):
         return adopted
 
     def _charge(self, charges: Iterable[Charge]) -> None:
-        """Write the new usage of the quotas. Charging quotas is the last step that can make the whole write fail."""
+        """Write the new usage of the quotas. This is the last step that can make the whole write fail."""
         for quota, used in charges:
             self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
 
@@ -241,13 +243,16 @@ class KeptStore(StoreReader):
                 return old
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return retyped(old, {**wanted, "metadata": meta})
-        if "selfLink" in wanted["metadata"]:  # not stored, so this field appears only in dry-run results
+        if "selfLink" in wanted["metadata"]:  # not stored: only dry-run results contain this field
             wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
         noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
         return self._write_or_remove(old, wanted, noted)
 
     def _write_or_remove(self, old: Object, wanted: dict[str, Any], noted: str = "") -> Object:
-        """Write `wanted` unless nothing changes. Remove the object if this change completes its deletion."""
+        """Write `wanted` unless it equals the existing object.
+
+        Remove the object if this change completes its deletion.
+        """
         if finished(old.kind, wanted):
             gone = self._remove(old)
             meta = {**wanted["metadata"], "resourceVersion": str(gone.resource_version)}
@@ -283,7 +288,7 @@ class KeptStore(StoreReader):
             self._write_or_remove(there, custom.without_cleanup(there.raw))
 
     def _accept_freed_names(self) -> None:
-        """Let other definitions have the names of a deleted definition."""
+        """Let the names of a deleted definition be accepted for other definitions."""
         for definition in tuple(self.list(custom.DEFINITION)):
             named = with_names(self, definition.raw)
             if named["status"] != definition.raw.get("status"):
@@ -304,7 +309,7 @@ class KeptStore(StoreReader):
 
 
 def _equal(old: Object, wanted: Raw) -> bool:
-    """Return whether `wanted` equals the existing object, apart from its version."""
+    """Return whether `wanted` equals the existing object, ignoring the version."""
     meta = {**wanted["metadata"], "resourceVersion": old.metadata.get("resourceVersion")}
     return meta == old.metadata and _but_metadata(wanted) == _but_metadata(old.raw)
 

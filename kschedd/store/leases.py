@@ -1,8 +1,8 @@
 """Leases that components of this program renew: their renewTime is computed when they are read.
 
 Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
-annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime, and readers
-get the latest renewal. A renewal is not a write: it has no resourceVersion and no event.
+annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime; readers see
+the latest renewal. A renewal is not a write: it has no resourceVersion and no event.
 """
 
 from collections.abc import Sequence
@@ -17,13 +17,13 @@ RENEWED_EVERY: Final = "kschedd.io/renewed-every-seconds"
 
 
 def interval_s(lease: Object) -> int | None:
-    """Return the seconds between two renewals; None if the Lease is not renewed by this program."""
+    """Return the seconds between two renewals; None if this program does not renew the Lease."""
     text = (lease.metadata.get("annotations") or {}).get(RENEWED_EVERY)
     return (whole_number(text) or None) if isinstance(text, str) else None
 
 
 def renewed(lease: Object, now: float) -> Object:
-    """Return the Lease as of `now` (seconds since the epoch)."""
+    """Return the Lease in its state at `now` (seconds since the epoch)."""
     every = interval_s(lease)
     since = lease.spec.get("renewTime") if every is not None else None
     if every is None or not since:
@@ -38,7 +38,7 @@ def renewed(lease: Object, now: float) -> Object:
 
 
 class Renewed(Sequence[Object]):
-    """Leases as of `now`, each computed when it is read."""
+    """Leases in their state at `now`, each computed when it is read."""
 
     def __init__(self, leases: Sequence[Object], now: float) -> None:
         self._leases = leases

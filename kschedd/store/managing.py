@@ -1,8 +1,9 @@
-"""managedFields in the store: managers of writes, schemas of objects, and the result of a server-side apply.
+"""managedFields in the store: field managers of writes, schemas of objects, and the result of a server-side apply.
 
-A write with a manager is recorded; other writes leave the entries unchanged. The entries are in the object's metadata.
-For created pods, and for statuses written by parts of the daemon (`Component`), the entries are stored as notes without
-fields (see `kschedd.managed_fields.noted`). Raises: BadPatch, ApplyConflict, ApplySchemaError.
+A write with a field manager is recorded; other writes leave the entries unchanged. The entries are part of the object's
+metadata. For created pods, and for statuses written by parts of the daemon (`Component`), the entries are stored as
+notes without the list of fields (see `kschedd.managed_fields.noted`). Raises: BadPatch, ApplyConflict,
+ApplySchemaError.
 """
 
 from collections.abc import Mapping
@@ -30,9 +31,9 @@ MANAGED: Final = "managedFields"
 
 
 class Component(str):
-    """The name of a part of the daemon as a manager.
+    """The name of a part of the daemon as a field manager.
 
-    Status writes of a Component are stored as notes, and resolved when the entries are read.
+    Status writes of a Component are stored as notes, which are expanded when a client reads the entries.
     """
 
     __slots__ = ()
@@ -40,7 +41,7 @@ class Component(str):
 
 @attrs.frozen
 class Managing:
-    """The manager of a write ("": not recorded), and the entries if they were computed already."""
+    """The field manager of a write ("": not recorded), and the entries if they were already computed."""
 
     manager: str = ""
     entries: list[Any] | None = None
@@ -55,7 +56,7 @@ def field_write(
 ) -> FieldWrite:
     """Return the FieldWrite for a write of this object.
 
-    `definition` is the definition of a custom resource; `stored` is the kind's name in the store.
+    `definition` is the definition of a custom resource; `stored` is the store's name for the kind.
     """
     api_version = str(raw.get("apiVersion") or "v1")
     kind = str(raw.get("kind") or "")
@@ -77,7 +78,7 @@ def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
     """Return a new object with its defaults, without the fields set by the strategy of its kind.
 
     Kube-apiserver decodes a DaemonSet into a type with the template generation as a field, and encodes the field as an
-    annotation. The annotation then belongs to the writer.
+    annotation. The annotation is then owned by the field manager of the write.
     """
     if defaulted.get("kind") == "DaemonSet" and defaulted.get("apiVersion") == "apps/v1":
         meta = defaulted.get("metadata") or {}
@@ -101,8 +102,8 @@ def entries_of_new(new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
 def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node_name: str) -> list[Any]:
     """Return the entries of a new pod.
 
-    The entries are a note, unless an apply has computed them or admission has changed more of the spec than a note can
-    express. If admission has changed more, `stated_spec` is the spec before admission.
+    The entries are a note, unless an apply has computed them or admission has changed the spec in ways that a note
+    cannot express. In the latter case, `stated_spec` is the spec before admission.
     """
     if managing.entries is not None:
         return managing.entries
@@ -121,7 +122,7 @@ def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node
 
 
 def with_resolved_entries(raw: Raw) -> Raw:
-    """Return the object with its entries resolved, for clients that request them."""
+    """Return the object with its notes expanded to entries, for clients that request managedFields."""
     if not (raw.get("metadata") or {}).get(MANAGED):
         return raw
     schema = schema_for(dict(raw))
@@ -129,7 +130,7 @@ def with_resolved_entries(raw: Raw) -> Raw:
 
 
 def without_entries(raw: Raw) -> Raw:
-    """Return the object without its entries, for clients that do not request them."""
+    """Return the object without its entries, for clients that do not request managedFields."""
     meta = raw.get("metadata")
     if not meta or MANAGED not in meta:
         return raw
@@ -137,7 +138,10 @@ def without_entries(raw: Raw) -> Raw:
 
 
 def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
-    """Return the entries after an update; `new` may contain its own entries. An object without entries gets none."""
+    """Return the entries after an update; `new` may contain its own entries.
+
+    An object without entries remains without entries.
+    """
     if not old.metadata.get(MANAGED) and not (new.get("metadata") or {}).get(MANAGED):
         return []
     try:
@@ -152,7 +156,7 @@ def _whole(old: Object, write: FieldWrite) -> Raw:
 
 
 def noted_after(old: Object, manager: str, at: str) -> list[Any]:
-    """Return the entries after a part of the daemon wrote the status."""
+    """Return the entries after a part of the daemon has written the status."""
     entries = old.metadata.get(MANAGED)
     return with_note(entries, str(manager), old.raw["apiVersion"], at, "status") if entries else []
 
@@ -166,7 +170,7 @@ def with_entries(raw: Mapping[str, Any], entries: list[Any]) -> dict[str, Any]:
 
 
 def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with the old entries if only the timestamps of the entries would change."""
+    """Return the object with its old entries if the new entries differ only in their timestamps."""
     before, after = old.metadata.get(MANAGED), wanted["metadata"].get(MANAGED)
     known = (with_resolved_entries(old.raw).get("metadata") or {}).get(MANAGED)
     if before is after or without_times(known) != without_times(after):
@@ -182,7 +186,7 @@ def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: bool) -> dict[str, Any]:
-    """Return the object, with its entries, after its manager applied this configuration."""
+    """Return the object, with its entries, after its field manager applied this configuration."""
     live = None if old is None else _whole(old, write)
     try:
         made, entries = after_applying(live, config, write, force=force)

@@ -5,8 +5,8 @@ strategic merge patch is applied to a map, which is converted to the Go type of 
 the map names. Errors are reported for the field `patch`, and quote the decoded value: the whole patched object, or the
 strategic patch.
 
-JSON patches and merge patches do not parse parts that they do not need. Therefore, in the quoted object, only the
-visited maps are sorted; all other maps keep the order of their types.
+JSON patches and merge patches do not parse parts that they do not need. In the quoted object, therefore, only the
+visited maps are sorted; the fields of all other maps are in the order of their types.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go (jsonPatcher, strategicPatchObject),
 apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazyNode).
@@ -50,8 +50,8 @@ def decode_patched(
     """Return the patched object without unknown fields, and the warnings. Raises Invalid.
 
     `whole` is `live` after the patch; `duplicates` are the paths of fields that occur twice in the patch. Fields of
-    newer versions that `live` already has are kept, whichever `rules` are enabled. Fields of `live` that a custom
-    resource's `definition` no longer contains cause no warning.
+    newer versions that `live` already has are kept, even if `rules` does not enable them. Fields of `live` that a
+    custom resource's `definition` no longer contains cause no warning.
     """
     if decoded(dict(live), rules, definition).faults:
         rules, definition = ALL_RULES, None
@@ -116,7 +116,7 @@ def _refused(shown: str, why: str) -> Invalid:
 
 
 def _kind_fault(live: Raw, whole: Raw) -> str:
-    """Return why the patched object cannot be decoded as the live object's kind, or "" if it can be decoded."""
+    """Return the reason why the patched object cannot be decoded as the live object's kind; "" if it can be decoded."""
     for field in ("apiVersion", "kind"):
         value = whole.get(field)
         if value is not None and not isinstance(value, str):
@@ -137,7 +137,7 @@ def _kind_fault(live: Raw, whole: Raw) -> str:
 
 
 def quoted_document(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, Any]:
-    """Return the object after a JSON patch or merge patch, with its fields in the order that upstream prints."""
+    """Return the object after a JSON or merge patch, with its fields in the order in which upstream prints them."""
     ordered = in_go_order(dict(live), schema_for(dict(live)))
     if patch_type == "merge":
         found: dict[str, Any] = _as_merged(merge_patch(ordered, patch), ordered, patch)
@@ -149,7 +149,7 @@ def quoted_document(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, A
 
 
 def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
-    """Return a merge patch's result with the visited maps sorted: merged maps and new maps."""
+    """Return the result of a merge patch with the visited maps sorted, which are the merged maps and the new maps."""
     if not isinstance(live, Mapping):
         return sorted_keys(merged)
     if not isinstance(patch, Mapping):
@@ -161,7 +161,7 @@ def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
 
 
 def _sorted_where(value: Any, seen: set[int]) -> Any:
-    """Return the value after sorting the maps in it that have their ids in `seen`."""
+    """Return the value with the fields of its maps sorted, if the id of the map is in `seen`."""
     if isinstance(value, dict):
         names = sorted(value) if id(value) in seen else value
         return {name: _sorted_where(value[name], seen) for name in names}

@@ -3,7 +3,8 @@
 StoreReader implements `ClusterReader` for the embedded store: its objects, the event log, the clock for the timestamps
 of objects, and the rules of the emulated kube-apiserver version. Reading changes nothing.
 
-StoreReader owns the clock and the rules; the objects and the log belong to `StoredObjects`, to which `Store` writes.
+StoreReader contains the clock and the rules; the objects and the log belong to `StoredObjects`, to which `Store`
+writes.
 """
 
 import builtins
@@ -45,7 +46,7 @@ class StoreReader:
         self.service_range = service_range
 
     def stand_for(self, rules: Rules) -> None:
-        """Emulate kube-apiserver of the Kubernetes version with these rules."""
+        """Emulate the kube-apiserver of the Kubernetes version with these rules."""
         self.rules = rules
         self.features = rules.features
 
@@ -85,11 +86,11 @@ class StoreReader:
         return self._as_read(kind, found)
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
-        """Return the current objects of a kind by namespace, unsorted; `listing.in_order` sorts them."""
+        """Return the present objects of a kind by namespace, unsorted; `listing.in_order` sorts them."""
         return [self._as_read(kind, [*space.values()]) for space in self._objects.spaces(kind, namespace) if space]
 
     def _as_read(self, kind: str, found: builtins.list[Object]) -> Sequence[Object]:
-        """Return objects in the form for readers: Leases renewed by this program with their latest renewal."""
+        """Return objects in the form for readers: Leases that this program renews have their latest renewal."""
         return Renewed(found, self._now()) if kind == LEASE else found
 
     def names(self, kind: str, namespace: str) -> Container[str]:
@@ -97,7 +98,7 @@ class StoreReader:
         return self._objects.space(kind, namespace)
 
     def present_in(self, kind: str, namespace: str) -> bool:
-        """Return whether objects of a kind exist, or have existed, in a namespace; this is called for each new pod."""
+        """Return whether objects of a kind exist, or have existed, in a namespace. This is called for each new pod."""
         return self._objects.present_in(kind, namespace)
 
     def kinds(self) -> Sequence[str]:
@@ -114,7 +115,7 @@ class StoreReader:
         return self._objects.count(kind)
 
     def owned_by(self, uid: str) -> Sequence[Object]:
-        """Return the objects with this uid in their ownerReferences, in order of creation."""
+        """Return the objects whose ownerReferences contain this UID, in order of creation."""
         return self._objects.owned_by(uid)
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
@@ -126,7 +127,7 @@ class StoreReader:
         return self._objects.in_namespace(namespace)
 
     def has_uid(self, uid: str) -> bool:
-        """Return whether an object has this uid already. Uids are unique, so no other object may get this uid."""
+        """Return whether an object has this UID already. UIDs are unique, so no other object may get this UID."""
         return self._objects.has_uid(uid)
 
     # --- the event log ------------------------------------------------------------------------------------------------
@@ -142,19 +143,19 @@ class StoreReader:
         return self.log.used
 
     def watch(self, kinds: Iterable[str] | None = None, since_version: int | None = None) -> Cursor:
-        """Watch the writes after `since_version` (None: from now on).
+        """Watch the writes after `since_version` (None: after the last write).
 
         Raises Gone if these writes have been compacted.
         """
         return self.log.watch(kinds, self.log.shown if since_version is None else since_version)
 
     def shown_after(self, version: int) -> builtins.list[WatchEvent]:
-        """Return the writes after that version that may be delivered to watches, oldest first.
+        """Return the writes after that version that watches may already receive, oldest first.
 
         Raises Gone if these writes have been compacted.
         """
         return self.log.after(version)
 
     def written_after(self, version: int) -> builtins.list[WatchEvent]:
-        """Return all writes after that version, including writes that may not be delivered to watches yet."""
+        """Return all writes after that version, including writes that watches may not receive yet."""
         return self.log.written_after(version)

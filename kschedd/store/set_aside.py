@@ -1,12 +1,12 @@
-"""Objects set aside at startup: objects that cannot be restored, and objects that the user excludes (`--leave-out`).
+"""Objects set aside at startup: objects that cannot be restored, and objects that the user excluded (`--leave-out`).
 
 An intact journal may contain an object that cannot be restored, because another kschedd version with other rules wrote
-it, or because it triggers a bug. The cluster then starts without the object, instead of failing at every start.
-The object's data stays in the journal for the next start. The data is also written to a file next to the journal, where
-it can be inspected, corrected and applied again. (If a new object of that name is created meanwhile, the file is the
-only copy.)
+it, or because it triggers a bug. The cluster then starts without the object; otherwise every start would fail. The
+object's data stays in the journal, so the next start can try again. The data is also written to a file next to the
+journal, where it can be inspected, corrected and applied again. (If a new object of that name is created meanwhile, the
+file is the only copy.)
 
-The object's dependents are not deleted: they stay, as in a partly loaded cluster.
+The object's dependents are not deleted; a partly loaded cluster also has dependents without owners.
 """
 
 import json
@@ -32,7 +32,7 @@ _LONGEST_NAME: Final = 180
 
 @attrs.define(eq=False)
 class LeaveOutError(KscheddError):
-    """A value of `--leave-out`, or an argument of `journal remove`, that does not name an object."""
+    """An invalid value of `--leave-out`, or an invalid argument of `journal remove`: it names no object."""
 
     text: str
     flag: str
@@ -84,7 +84,7 @@ def take_over(
         if not why:
             try:
                 place(read(row.ref.kind, row.packed))
-            except Exception as fault:  # an error caused by this object, which is set aside and reported
+            except Exception as fault:  # this object caused the error; it is set aside and reported
                 why = str(fault) if isinstance(fault, KscheddError) else fault_text(fault)
         if why:
             aside.append(SetAside(row.ref, why, None if folder is None else keep_copy(row, folder)))

@@ -1,10 +1,10 @@
-"""The embedded API server: the verbs that write objects of the cluster.
+"""The embedded API server: the methods that write objects of the cluster.
 
-Every write gets the next resourceVersion and adds one event to the log. Readers get immutable typed objects. A write
-that changes nothing is a no-op without a version and an event, so two writers cannot trigger each other forever. Pods
-take a fast path (`pod_strategy`): equal specs are validated only once and stored only once.
+Every write gets the next resourceVersion and adds one event to the log. Readers get immutable objects of the kinds'
+types. A write that changes nothing is a no-op without a version and an event, so two clients cannot trigger each other
+forever. Pods take a fast path (`pod_strategy`): equal specs are validated only once and stored only once.
 
-A verb finds its object, prepares the new object, and commits it. The following parts are involved:
+A method finds its object, prepares the new object, and commits the new object. The following parts are involved:
 
     RequestAdmission   the request's user, and admission
     Creation           from a manifest to a new object
@@ -15,8 +15,8 @@ A verb finds its object, prepares the new object, and commits it. The following 
     KeptStore          commits, and writes from a journal, a dump or a fork
     StoreReader        read access: the part of `ClusterReader` in the store
 
-The store does no I/O and never waits; its owner (an actor, a simulation, a what-if fork) calls it. Time comes from
-`now` (seconds since the epoch) and randomness from `seed`: equal calls give equal uids and names. Raises only the
+The store does no I/O and never waits; its caller is an actor, a simulation or a what-if fork. Time comes from `now`
+(seconds since the epoch) and randomness from `seed`: the same calls give the same UIDs and names. Raises only the
 errors in `kschedd.store.errors`.
 """
 
@@ -82,15 +82,15 @@ from kschedd.store.set_aside import SetAside
 from kschedd.store.writes import Bind
 from kschedd.values import run_steps
 
-MAX_OBJECT_BYTES: Final = 1536 * 1024  # etcd's --max-request-bytes
+MAX_OBJECT_BYTES: Final = 1536 * 1024  # the default of etcd's --max-request-bytes
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
 _SCOPES: Final = frozenset(("Namespace", "LimitRange"))
 
 
 class Store(KeptStore):
-    """The store with all verbs. A new store contains the built-in objects, unless `objects` are given.
+    """The store with all its methods. A new store contains the built-in objects, unless `objects` are given.
 
-    `events` are the log events after `version`; the objects already include their effects.
+    `events` are the log events after `version`; their effects are already part of the objects.
     """
 
     def __init__(
@@ -114,8 +114,8 @@ class Store(KeptStore):
         self._pod_strategy = PodStrategy(self.admission, self, lambda: self.features)
         self._creation = Creation(self, self._admission, self._pod_strategy, self._generated)
         self._replacement = Replacement(self, self._admission, self._pod_strategy)
-        self.set_aside: Sequence[SetAside] = ()  # objects not restored at startup
-        self._seeding = False  # built-in objects are being created, for which plugins from plugin files are not called
+        self.set_aside: Sequence[SetAside] = ()  # objects that were not restored at startup
+        self._seeding = False  # True while built-in objects are created; plugins from plugin files are not called then
         self._copies = Copies(self, stored, self._admission, self._pod_strategy, self._generated)
         if objects is None:
             self.seed_defaults()
@@ -141,11 +141,11 @@ class Store(KeptStore):
     # --- users --------------------------------------------------------------------------------------------------------
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Attribute the requests inside the context to this user; the list collects the user's warnings."""
+        """Make the requests inside the context on behalf of this user; yield the list of the user's warnings."""
         return self._admission.on_behalf_of(user)
 
     def warn(self, text: str) -> None:
-        """Warn the user of the current request. A warning with the same text is added only once."""
+        """Add a warning for the user of the current request. A warning with the same text is added only once."""
         self._admission.warn(text)
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -161,9 +161,9 @@ class Store(KeptStore):
     ) -> Object:
         """Create an object.
 
-        `restore` keeps status, uid and creation time from the manifest (used for dumps). The kind of a client's object
-        (`as_client`) must be served. The object's fields belong to the field manager `manager` (with "", to no
-        manager).
+        `restore` uses the status, UID and creation time in the manifest (for dumps). An object from a client
+        (`as_client`) must have a kind that is served. The object's fields are recorded for the field manager `manager`;
+        with "" they are not recorded.
         """
         copied = None if dry_run or restore or manager else self._copies.of(raw)
         if copied is not None:
@@ -200,8 +200,8 @@ class Store(KeptStore):
     ) -> Object:
         """Replace an object. A resourceVersion in `raw` must be the current one, otherwise Conflict is raised.
 
-        For some kinds a client (`as_client`) must give a resourceVersion. The status stays unchanged, unless
-        `with_status` is set (used in the role of a kubelet or a cloud provider).
+        For some kinds a client (`as_client`) must give a resourceVersion. The status stays unchanged unless
+        `with_status` is set, which is for callers that replace a kubelet or a cloud provider.
         """
         kind, meta = self._creation.identified(raw)
         if not meta["name"]:
@@ -250,8 +250,8 @@ class Store(KeptStore):
     ) -> tuple[Object, tuple[str, ...]]:
         """Apply a client's patch. Return the object and the warnings for the client.
 
-        `duplicates` are the paths of fields that occur twice in the patch. Rejected requests add warnings, too (see
-        `warn`).
+        `duplicates` are the paths of fields that occur twice in the patch. The warnings of rejected requests are added
+        as well (see `warn`).
         """
         old = self._objects.get(kind, namespace, name)
         live = with_resolved_entries(old.raw)
@@ -287,11 +287,11 @@ class Store(KeptStore):
         subresource: updates.Subresource = "",
         dry_run: bool = False,
     ) -> tuple[Object, Applied]:
-        """Apply like `kubectl apply --server-side`: set the manager's fields, and remove fields no longer applied.
+        """Apply like `kubectl apply --server-side`: set the manager's fields; remove fields that it no longer applies.
 
-        Fields that other managers also own are not removed. Raises ApplyConflict if fields of other managers would
-        change and `force` is not set. `api_version` is the version of the request, or "" for the version of the
-        configuration.
+        Fields that other field managers also own are not removed. Raises ApplyConflict if fields of other field
+        managers would change and `force` is not set. `api_version` is the version of the request, or "" for the version
+        of the configuration.
         """
         old = self._objects.find(kind, namespace, name)
         named = {"kind": config.get("kind"), "apiVersion": api_version or config.get("apiVersion")}
@@ -325,7 +325,7 @@ class Store(KeptStore):
 
         With `annotated`, the object gets kubectl's last-applied annotation, which a later apply needs in order to
         remove fields. The manifest of a Node also sets its status, because no real kubelet reports the status here.
-        With `restore`, every manifest sets the status, whatever its kind.
+        With `restore`, the manifest of every kind sets the status.
         """
         kind, meta = self._creation.identified(raw, served=as_client)
         old = self._objects.find(kind, meta.get("namespace") or "", meta["name"])
@@ -379,7 +379,7 @@ class Store(KeptStore):
         if left is not None:
             return self._write(old, left)
         if isinstance(old, Pod):
-            # Pods are deleted gracefully even without a grace period: watchers first get the pod as deleting.
+            # Pods are deleted gracefully even without a grace period: watchers first receive the pod as deleting.
             if not old.deleting:
                 return self._end(old)
             old = self._write(old, marked(old, self._now()))
@@ -399,7 +399,7 @@ class Store(KeptStore):
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod:
         """Bind a pod to a node: the Binding subresource.
 
-        As in kube-apiserver, the existence of the node is not checked.
+        The existence of the node is not checked, as in kube-apiserver.
         """
         return self._bind(namespace, name, node_name, uid, stamp(self._now()))
 
@@ -427,8 +427,7 @@ class Store(KeptStore):
     ) -> Pod:
         """Evict a pod: delete it if its disruption budget allows the eviction. Return its last state.
 
-        As in kube-apiserver, the preconditions are checked with the deletion, after the budget has been checked and
-        charged.
+        The preconditions are checked with the deletion, after the budget was checked and charged, as in kube-apiserver.
         """
         pod = self.get("Pod", namespace, name)
         assert isinstance(pod, Pod)
@@ -447,9 +446,11 @@ class Store(KeptStore):
         return gone
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each pod independently, all at one time. Return the error for each pod (None: bound), in the same order.
+        """Bind each pod independently, all at the same time.
 
-        An error is an ApiError, or any exception raised by an invalid pod.
+        Return an error or None (the pod was bound) for each pod, in the same order.
+
+        An error is an ApiError, or another exception that an invalid pod caused.
         """
         at = stamp(self._now())
         failures: builtins.list[Exception | None] = []
@@ -459,22 +460,22 @@ class Store(KeptStore):
                 failures.append(None)
             except ApiError as refusal:
                 failures.append(without_traceback(refusal))
-            except Exception as fault:  # an error caused by this pod; the other pods are bound
+            except Exception as fault:  # this pod caused the error; the other pods are bound
                 failures.append(fault)
         return failures
 
     # --- forks --------------------------------------------------------------------------------------------------------
 
     def fork(self) -> "Store":
-        """Return an independent store with the same objects and time; see `kschedd.store.trial`."""
+        """Return an independent store with the same objects and the same time."""
         return run_steps(self.forking())
 
     def forking(self, since: int | None = None) -> Generator[None, None, "Store"]:
-        """Fork step by step: return an independent store with the same objects and time.
+        """Fork step by step: return an independent store with the same objects and the same time.
 
         No write is allowed between the steps. With `since`, the fork continues this store: its log contains the events
-        after that version, and it generates the same names and uids as this store. Raises Gone if the log does not
-        reach back that far.
+        after that version, and it generates the same names and UIDs as this store. Raises Gone if the log does not
+        contain all these events.
         """
         if since is not None and since < self.log.oldest:
             raise Gone(since, self.log.oldest)
@@ -497,7 +498,7 @@ class Store(KeptStore):
         return twin
 
     def _changed(self, kind: str) -> None:
-        """Drop cached results that may be invalid after a change of an object other than a pod."""
+        """Drop cached results that the change of an object other than a pod may have made invalid."""
         self._copies.forget()
         if kind in _CLASSES:
             self._pod_strategy.forget()

@@ -1,7 +1,7 @@
 """Requests that run on a fork of the store, before their changes are applied to the store.
 
-Validating a large object takes half a second, and an atomic request may contain ten thousand small ones. Neither kind
-of request may block other requests. A long request runs on a fork (`Store.fork`: the same immutable objects) in a
+Validating a large object takes half a second, and an atomic request may contain ten thousand small objects. Neither
+kind of request may block other requests. A long request runs on a fork (`Store.fork`: the same immutable objects) in a
 thread. `changes_of` collects the changes, and `Store.adopt` applies them to the store, which is cheap. If an object on
 which the request depends has changed in the meantime, the request is retried on a new fork.
 
@@ -31,14 +31,14 @@ READ_BY_THEIR_OWN: Final = frozenset(("Service",))
 
 @attrs.frozen(eq=False)
 class Changes:
-    """Changes of a store's objects: the states of each object before (None: missing) and after (None: deleted)."""
+    """The changes of a store's objects: the states of each object before (None: missing) and after (None: deleted)."""
 
-    since: int  # version of the store before the changes
+    since: int  # the store's version before the changes
     objects: Mapping[Key, tuple[Object | None, Object | None]]
     loaded: Set[Key] = frozenset()  # objects from a dump
 
     def stale(self, events: Iterable[WatchEvent]) -> bool:
-        """Return whether these writes by other requests may have affected the result."""
+        """Return whether these writes by other requests may have affected the result of the request."""
         read = READ_BY_THEIR_OWN.intersection(kind for kind, _, _ in self.objects)
         return any(
             event.new.kind not in UNREAD or event.new.kind in read or key_of(event.new) in self.objects
@@ -47,7 +47,7 @@ class Changes:
 
 
 def unchanged(changes: Changes, find: Callable[[str, str, str], Object | None]) -> Generator[None, None, bool]:
-    """Return, step by step, whether all these objects are still the same as before the changes."""
+    """Return, step by step, whether all these objects are still in their state before the changes."""
     for number, (key, (old, _)) in enumerate(changes.objects.items(), 1):
         if find(*key) is not old:
             return False
@@ -61,7 +61,7 @@ def key_of(obj: Object) -> Key:
 
 
 def changes_of(since: int, events: Iterable[WatchEvent]) -> Changes:
-    """Return the changes in a fork's events, merged per object."""
+    """Return the changes in a fork's events, merged for each object."""
     objects: dict[Key, tuple[Object | None, Object | None]] = {}
     loaded: set[Key] = set()
     for event in events:

@@ -1,6 +1,6 @@
-"""Writes as values: requests that a controller returns and that are executed later.
+"""Writes as values: a controller returns them, and they are executed later.
 
-The same values can be sent to a real API server, so a controller's rules do not depend on the kind of cluster.
+The same values can be sent to a real API server, so the rules of a controller do not depend on the kind of cluster.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ class Create:
 
 @attrs.frozen(eq=False)
 class Update:
-    """Replace the object; a resourceVersion in the object must still be the current one."""
+    """Replace the object; a resourceVersion in the object must be the current one."""
 
     raw: Raw
     subresource: Subresource = ""
@@ -34,16 +34,16 @@ _CONFLICT = 409
 
 
 def is_sent_again(code: int, why: str, *, conflicts: bool = False) -> bool:
-    """Return whether a request with this response code (0: no response) is retried."""
+    """Return whether a request is retried after a response with this code (0: no response)."""
     failed = code in _FAILED or (conflicts and code == _CONFLICT)
     return failed or (not code and "connection refused" in why.lower())
 
 
 @fast_frozen
 class Bind:
-    """Bind the pod to the node if the pod still has the uid `uid` (with "", any uid).
+    """Bind the pod to the node if the pod still has the UID `uid` (with "", any UID).
 
-    `tries` is the maximum number of attempts with a real API server that fails or does not respond.
+    `tries` is the maximum number of attempts with a real API server, if a request fails or gets no response.
     """
 
     namespace: str
@@ -55,11 +55,11 @@ class Bind:
 
 @attrs.frozen(eq=False)
 class Patch:
-    """An RFC 7386 merge patch; a resourceVersion or uid in its metadata is a precondition.
+    """An RFC 7386 merge patch; a resourceVersion or UID in its metadata is a precondition.
 
-    In a real cluster other programs also write the object. `seen` is the object from which the patch was made, so that
-    list items added meanwhile by other writers are kept. With `guarded`, the patch is applied only if the object is
-    still `seen`.
+    In a real cluster other programs also write the object. `seen` is the object from which the patch was computed, so
+    that list items added later by other writers are kept. With `guarded`, the patch is applied only if the object still
+    equals `seen`.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class Delete:
 
 @fast_frozen
 class Evict:
-    """Evict the pod if its disruption budget allows this and the pod still has the uid `uid` (with "", any uid)."""
+    """Evict the pod if its disruption budget allows this and the pod still has the UID `uid` (with "", any UID)."""
 
     namespace: str
     name: str
@@ -102,7 +102,7 @@ _STATUS_OF = ("Pod", "PodGroup.scheduling.k8s.io")
 
 
 def tries_of(write: Write) -> int:
-    """Return the maximum number of attempts for a scheduler's write to a real API server."""
+    """Return the maximum number of attempts for a write of the scheduler to a real API server."""
     match write:
         case Bind():
             return write.tries
@@ -112,7 +112,7 @@ def tries_of(write: Write) -> int:
 
 
 def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly: bool = False) -> Patch:
-    """Return a patch for this object only (not for a later object of the name); `exactly`: only for this version."""
+    """Return a patch for this object only, not for a later object with its name; `exactly`: for this version only."""
     meta: dict[str, Any] = {"uid": obj.uid}
     if exactly:
         meta["resourceVersion"] = str(obj.resource_version)
@@ -127,7 +127,7 @@ def status_of(obj: Object, status: Raw, *, guarded: bool = False) -> Patch:
 
 
 def status_write(obj: Object, status: Mapping[str, Any], always: Collection[str] = ()) -> list[Write]:
-    """Return the patch that gives the object this status, if it differs; fields in `always` are given even if 0.
+    """Return the patch that sets this status if it differs; fields in `always` are included even if 0.
 
     Other counts of 0 are omitted, as in the API's types with `omitempty`. Fields that are missing in `status` are left
     unchanged.

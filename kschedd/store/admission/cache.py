@@ -1,8 +1,8 @@
 """A bounded cache of admission outcomes that evicts entries which were not used recently.
 
-The cache has two generations. An entry that is looked up or added goes into the younger generation. When the younger
-generation is full, it replaces the older generation, which is dropped. Most lookups therefore move nothing. Entries in
-use stay, and entries used only once are evicted soon.
+The cache has two generations. A lookup or an addition puts the entry into the younger generation. When the younger
+generation is full, it replaces the older generation, which is dropped. Most lookups therefore move no entry. Entries in
+use remain in the cache, and entries used only once are evicted soon.
 """
 
 from collections.abc import Hashable
@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 @attrs.define(eq=False)
 class AdmissionCache(Generic[K, V]):
-    """A cache of at most `most` entries (2 or more); `most_kept` is its largest size so far."""
+    """A cache of at most `most` entries (2 or more); `most_kept` is the largest number of entries so far."""
 
     most: int
     most_kept: int = attrs.field(default=0, init=False)

@@ -9,13 +9,13 @@ The chain runs in this order:
     validate_whole    the plugins from plugin files may reject the write
     charges           the object is counted against the quotas of its namespace
 
-A built-in plugin is pure: its result depends only on the request, the object and the cluster objects it reads. The
-result for a pod may therefore be cached per spec until a class changes, and per `scope`, which means the parts of the
-pod's namespace that the plugins read. Most namespaces have no parts that the plugins read. The store itself enforces
-NamespaceLifecycle (the namespace must exist).
+A built-in plugin is a pure function: its result depends only on the request, the object and the cluster objects that it
+reads. The result for a pod may therefore be cached per spec and per `scope` (the parts of the pod's namespace that the
+plugins read) until a PriorityClass or RuntimeClass changes. Most namespaces contain nothing that the plugins read. The
+store itself enforces NamespaceLifecycle (the namespace must exist).
 
 Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, default state).
-Raises: Forbidden and AdmissionError, with the upstream plugin's message.
+Raises: Forbidden and AdmissionError, with the message of the upstream plugin.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -50,26 +50,27 @@ _CLAIM: Final = frozenset(("PersistentVolumeClaim",))
 
 @attrs.frozen
 class AdmissionPlugin:
-    """A plugin's functions, and the kinds for which they are called."""
+    """The functions of a plugin, and the kinds of objects for which they are called."""
 
     on: bool  # enabled by default
     kinds: Collection[str] = ()
     admit: Admit | None = None
     validate: Validate | None = None
     scope: Scope | None = None
-    validated_kinds: Collection[str] = ()  # if different from `kinds`
+    validated_kinds: Collection[str] = ()  # the kinds that are validated, if different from `kinds`
     authorize: Authorize | None = None
 
 
 @attrs.frozen
 class ValidatingPlugin:
-    """A plugin from a plugin file; it takes the place of kube-apiserver's ValidatingAdmissionPolicy and webhooks.
+    """A plugin from a plugin file; it replaces kube-apiserver's ValidatingAdmissionPolicy and webhooks.
 
     The plugin receives the whole object, including its name. The result for a pod is therefore not cached for other
     pods with an equal spec.
     """
 
-    validate: Callable[[Attributes, Raw | None, Raw | None], None]  # of the (new, old) object; raises ApiError
+    # called with the new and old object; may raise ApiError
+    validate: Callable[[Attributes, Raw | None, Raw | None], None]
     kinds: Collection[str] = ()  # empty: all kinds
     on: bool = True  # enabled by default
 
@@ -89,7 +90,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
         validated_kinds=frozenset(("Pod", "PersistentVolumeClaim")),
     ),
     "NodeRestriction": AdmissionPlugin(False, noderestriction.KINDS, authorize=noderestriction.authorize),
-    # Off by default, because kschedd's nodes are ready as soon as they are created, unlike kube-apiserver's.
+    # Off by default, unlike in kube-apiserver, because kschedd's nodes are ready as soon as they are created.
     "TaintNodesByCondition": AdmissionPlugin(False, frozenset(("Node",)), nodetaint.admit),
     "PodSecurity": AdmissionPlugin(
         True,
@@ -205,16 +206,16 @@ class Admission:
         return raw if isinstance(raw, dict) else dict(raw)
 
     def depends_on_user(self, kind: str) -> bool:
-        """Return whether a plugin's decision about objects of this kind depends on the user."""
+        """Return whether the decision of some plugin about objects of this kind depends on the user."""
         return kind in self._authorize
 
     def authorize(self, attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
-        """Raise if the user may not make this request."""
+        """Raise an error if the user may not make this request."""
         for plugin in self._authorize.get(attributes.kind, ()):
             plugin(attributes, raw, old, classes)
 
     def validate(self, attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> Sequence[str]:
-        """Raise if a plugin rejects the (valid) object; return the warnings otherwise."""
+        """Raise an error if a plugin rejects the object, which is valid; otherwise return the warnings."""
         plugins = self._validate.get(attributes.kind, ())
         return [warning for plugin in plugins for warning in plugin(attributes, raw, old, classes) or ()]
 
@@ -225,7 +226,7 @@ class Admission:
                 plugin.validate(attributes, new, old)
 
     def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
-        """Return the parts of a namespace on which the results for its pods depend, or None if there are none."""
+        """Return the parts of a namespace on which the results for its pods depend; None without such parts."""
         found = None
         for place, scope in enumerate(self._scopes):
             if seen := scope(namespace, classes):

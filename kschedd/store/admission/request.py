@@ -1,11 +1,11 @@
 """RequestAdmission: admission of the current request on behalf of its user, and the warnings for that user.
 
 This class lies between the store, which serves one request after another, and the plugin chain (`Admission`), which
-keeps no state per request. RequestAdmission passes the request's user and the cluster to the chain, and collects the
+stores no state per request. RequestAdmission passes the request's user and the cluster to the chain, and collects the
 chain's warnings for the user.
 
-Owns the user and the warnings of the current request.
-Raises: ApiError, with the message of the plugin that rejects the request.
+Contains the user and the warnings of the current request.
+Raises: ApiError with the message of the plugin that rejects the request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,12 +25,12 @@ class RequestAdmission:
     def __init__(self, chain: Admission, cluster: Classes) -> None:
         self.chain = chain
         self._cluster = cluster
-        self.user: UserInfo | None = None  # user of the request; None: the cluster itself
+        self.user: UserInfo | None = None  # user who makes the request; None: the cluster itself
         self._warnings: list[str] = []
 
     @contextmanager
     def on_behalf_of(self, user: UserInfo) -> Iterator[list[str]]:
-        """Attribute the requests inside the context to this user; the yielded list collects the user's warnings."""
+        """Make the requests inside the context on behalf of this user; yield the list of warnings for the user."""
         before = self.user, self._warnings
         self.user, self._warnings = user, []
         try:
@@ -39,21 +39,21 @@ class RequestAdmission:
             self.user, self._warnings = before
 
     def warn(self, text: str) -> None:
-        """Warn the user of the current request. A warning with the same text is added only once."""
+        """Add a warning for the user of the current request. A warning with the same text is added only once."""
         if self.user is not None and text not in self._warnings:
             self._warnings.append(text)
 
     def depends_on_user(self, kind: str) -> bool:
-        """Return whether a plugin's decision about objects of this kind depends on the request's user."""
+        """Return whether the decision of some plugin about objects of this kind depends on the request's user."""
         return self.user is not None and self.chain.depends_on_user(kind)
 
     def authorize(self, attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
-        """Raise if the user may not make this request."""
+        """Raise an error if the user may not make this request."""
         if self.depends_on_user(attributes.kind):
             self.chain.authorize(attrs.evolve(attributes, user=self.user), new, old, self._cluster)
 
     def admits_each(self, kind: str, namespace: str) -> bool:
-        """Return whether each object of a kind in a namespace needs its own admission, without cached results."""
+        """Return whether each object of a kind in a namespace needs an admission of its own, without cached results."""
         return bool(self.depends_on_user(kind) or self.chain.others or self._cluster.present_in(QUOTA, namespace))
 
     def check_namespace(self, kind: str, namespace: str, name: str) -> None:
@@ -72,7 +72,7 @@ class RequestAdmission:
         return self.chain.admit(attributes, raw, self._cluster)
 
     def validate(self, attributes: Attributes, raw: Raw, old: Raw | None) -> None:
-        """Raise if a plugin rejects the (valid) object; add the plugins' warnings for the user."""
+        """Raise an error if a plugin rejects the object, which is valid; otherwise store the plugins' warnings."""
         for warning in self.chain.validate(attributes, raw, old, self._cluster):
             self.warn(warning)
 

@@ -24,7 +24,7 @@ def scope(namespace: str, classes: Classes) -> Hashable:
 
 
 def _limits(namespace: str, classes: Classes) -> Iterator[list[Raw]]:
-    """Yield the limits of each LimitRange in the namespace."""
+    """Yield the limits in each LimitRange of the namespace."""
     for found in classes.list("LimitRange", namespace):
         yield found.spec.get("limits") or []
 
@@ -162,7 +162,7 @@ def _ratio_fault(about: str, name: str, ratio: Any, request: Any, limit: Any) ->
 
 
 def _reader(*quantities: Any) -> Any:
-    """Return a function that reads all of these quantities, in thousandths if they fit, otherwise in whole units."""
+    """Return a function that reads these quantities: in thousandths if they fit, otherwise in whole units."""
     return milli_value if all(value(each) <= _LARGEST_IN_MILLIS for each in quantities) else value
 
 

@@ -1,9 +1,10 @@
 """NodeRestriction: a kubelet (user `system:node:NAME`, group `system:nodes`) may change only its own Node and pods.
 
-A kubelet may create only mirrors of static pods. The mirror pods must be owned by the kubelet's Node and must not refer
-to other objects. A kubelet may set only those labels of its Node that are reserved for kubelets. A kubelet may not
-change the taints of an existing Node. Source: Kubernetes v1.34, plugin/pkg/admission/noderestriction/admission.go;
-k8s.io/kubelet/pkg/apis/well_known_labels.go. Raises: Forbidden, NotFound.
+A kubelet may create only mirror pods, which represent static pods. The kubelet's Node must own each mirror pod, and the
+pod must not refer to other objects. Of the labels reserved for the system, a kubelet may set only those that are
+reserved for kubelets on its Node. A kubelet may not change the taints of an existing Node. Source: Kubernetes v1.34,
+plugin/pkg/admission/noderestriction/admission.go; k8s.io/kubelet/pkg/apis/well_known_labels.go. Raises: Forbidden,
+NotFound.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +39,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def authorize(attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
-    """Reject a request that this node may not make. `raw` is the new object, or None for a deletion."""
+    """Reject a request that this node may not make. `raw` is the new object; None for a deletion."""
     user = attributes.user
     if user is None or GROUP not in user.groups:
         return
@@ -109,7 +110,7 @@ _REFERENCES: Final = (
 
 
 def _referenced(spec: Raw) -> set[str]:
-    """Return those of these kinds to which a pod refers."""
+    """Return the objects of these kinds to which a pod refers."""
     found = {"secret"} if spec.get("imagePullSecrets") else set()
     for source in _sources(spec):
         found |= source.keys()
@@ -131,7 +132,7 @@ def _sources(spec: Raw) -> Iterator[Raw]:
 
 
 def _refers(source: Raw) -> bool:
-    """Return whether a volume's source names a Secret, as CephFS and CSI sources do."""
+    """Return whether a volume source refers to a Secret, as sources for CephFS and CSI do."""
     return any(name in source for name in ("secretRef", "nodePublishSecretRef")) or "secretName" in source
 
 
@@ -200,7 +201,7 @@ def _claim(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Class
 
 
 def _fixed(claim: Raw) -> Any:
-    """Return the parts of a claim that a node may not change."""
+    """Return the parts of a claim that a kubelet may not change."""
     own = ("capacity", "conditions", "allocatedResources", "allocatedResourceStatuses")
     status = {name: value for name, value in (claim.get("status") or {}).items() if name not in own}
     meta = {name: value for name, value in _meta(claim).items() if name not in ("resourceVersion", "managedFields")}

@@ -22,13 +22,13 @@ SYSTEM_CLASSES: Final[Mapping[str, int]] = {
 
 
 def default_priority_class(classes: Classes) -> Object | None:
-    """Return the class marked globalDefault; if several are marked, the class with the lowest value."""
+    """Return the PriorityClass marked globalDefault; if several are marked, the one with the lowest value."""
     marked = [c for c in classes.list("PriorityClass") if c.raw.get("globalDefault")]
     return min(marked, key=lambda c: (c.raw.get("value") or 0, c.name), default=None)
 
 
 def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Set priority, class name and preemptionPolicy from the PriorityClass; reject a pod with other values."""
+    """Set priority, class name and preemptionPolicy from the PriorityClass; reject a pod that has other values."""
     if not attributes.creates:
         return raw
     if attributes.kind == POD_GROUP:
@@ -63,7 +63,7 @@ def _with_priority(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def _priority(attributes: Attributes, spec: Raw, classes: Classes) -> tuple[str, int, str]:
-    """Return the name of a spec's PriorityClass, its value and its preemptionPolicy. Raises Forbidden."""
+    """Return the name, the value and the preemptionPolicy of a spec's PriorityClass. Raises Forbidden."""
     class_name = spec.get("priorityClassName") or ""
     if class_name:
         found = classes.find("PriorityClass", "", class_name)

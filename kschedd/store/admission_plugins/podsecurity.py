@@ -1,10 +1,10 @@
 """PodSecurity: a namespace's labels select the Pod Security Standards for its pods.
 
-`pod-security.kubernetes.io/enforce` rejects pods that violate the level. `warn` adds warnings for pods that violate the
-level, and for workloads with pod templates that violate it. A namespace without a label is privileged: everything is
-allowed. `audit` has no effect because there is no audit log. Source: Kubernetes v1.34,
-staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go. Raises: Forbidden; Invalid if a
-namespace's label names an unknown level.
+`pod-security.kubernetes.io/enforce` rejects pods that violate the level. `warn` returns warnings for pods that violate
+the level, and for workloads whose pod template violates it. In a namespace without these labels the level is
+privileged, which allows everything. `audit` has no effect, because kschedd has no audit log. Source: Kubernetes v1.34,
+staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go. Raises: Forbidden; Invalid
+if a namespace's label contains an unknown level.
 """
 
 import re
@@ -34,7 +34,7 @@ _SKIPPED: Final = frozenset(("binding", "eviction", "log", "status"))
 
 @attrs.frozen
 class PolicyLevel:
-    """A level of the standards as defined by one Kubernetes version."""
+    """A level of the Pod Security Standards as defined by one Kubernetes version."""
 
     level: Level = "privileged"
     minor: Minor = LATEST
@@ -49,9 +49,10 @@ class PolicyLevel:
 
 @attrs.frozen
 class Policy:
-    """The policy in a namespace's labels.
+    """The Pod Security levels that a namespace's labels select.
 
-    An `enforce` label that cannot be parsed means restricted; a `warn` label that cannot be parsed means no warnings.
+    An `enforce` label that cannot be parsed means the level restricted; a `warn` label that cannot be parsed produces
+    no warnings.
     """
 
     enforce: PolicyLevel
@@ -134,7 +135,7 @@ def _details(wrong: Sequence[Finding]) -> str:
 
 
 def _significant(raw: Raw, old: Raw) -> bool:
-    """Return whether an update changes fields that the standards check: images, or added containers."""
+    """Return whether an update changes fields that the Pod Security Standards check: images, or added containers."""
 
     def seen(pod: Raw) -> list[Any]:
         fields = ("containers", "initContainers", "ephemeralContainers")
@@ -161,7 +162,7 @@ def _namespace(attributes: Attributes, raw: Raw, old: Raw | None, classes: Class
 
 
 def _existing(namespace: str, enforced: PolicyLevel, classes: Classes) -> Sequence[str]:
-    """Return warnings about existing pods that violate the newly enforced level."""
+    """Return warnings about existing pods that violate the newly enforced level of their namespace."""
     pods = classes.list("Pod", namespace)
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}

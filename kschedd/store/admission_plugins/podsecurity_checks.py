@@ -1,8 +1,8 @@
 """The Pod Security Standards: the checks of the levels baseline and restricted.
 
-Each check applies from a minor version on, and returns a reason with a detail. A stricter check of `restricted`
-replaces the check of `baseline` that it covers. AppArmor profiles are read from fields only, not from annotations.
-Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/policy.
+Each check applies from a minor version of Kubernetes on, and returns a reason with a detail. A stricter check of
+`restricted` replaces the check of `baseline` that it covers. AppArmor profiles are read from fields only, not from
+annotations. Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/policy.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ def _quoted(names: Collection[str]) -> str:
 
 
 def _named(one: str, many: str, names: Collection[str]) -> str:
-    """Return the names with their noun: `container "a"`, `containers "a", "b"`."""
+    """Return the names with the noun in front of them: `container "a"`, `containers "a", "b"`."""
     return f"{one if len(names) == 1 else many} {_quoted(names)}"
 
 
@@ -99,7 +99,7 @@ _DEFAULT_CAPABILITIES: Final = frozenset(
 
 
 def _added(spec: Raw, allowed: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the containers that add forbidden capabilities, and those capabilities."""
+    """Return the containers that add forbidden capabilities, and these capabilities."""
     names, capabilities = [], set()
     for name, _, context in _containers(spec):
         if more := set(_dig(context, "capabilities", "add") or ()) - set(allowed):

@@ -16,7 +16,7 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def plus(one: Any, other: Any) -> str:
-    """Return the sum in the notation of `one`, or in the notation of `other` if `one` is 0."""
+    """Return the sum in the format of `one`, or in the format of `other` if `one` is 0."""
     return format_nanos(nanos(one) + nanos(other), style(one) if nanos(one) else style(other))
 
 
@@ -36,7 +36,7 @@ def _stated(holder: Raw, part: Part) -> Mapping[str, Any]:
 
 
 def pod_total(spec: Raw, part: Part, *, overhead: bool = False) -> ResourceList:
-    """Return a pod's total requests or limits: containers, sidecars, init containers, pod level and overhead."""
+    """Return a pod's total requests or limits, including sidecars, init containers, pod-level values and overhead."""
     total: ResourceList = {}
     for container in spec.get("containers") or ():
         add(total, _stated(container, part))

@@ -1,4 +1,4 @@
-"""Usage of an object under a ResourceQuota, and the quota scopes that match it.
+"""Usage of a ResourceQuota by an object, and the quota scopes that match the object.
 
 Source: Kubernetes v1.34, pkg/quota/v1/evaluator/core (pods.go, services.go, persistent_volume_claims.go,
 resource_claims.go) and staging/src/k8s.io/apiserver/pkg/quota/v1/generic.
@@ -39,7 +39,7 @@ def handles(kind: str, operation: str, subresource: str) -> bool:
 
 
 def matching(kind: str, names: Iterable[str]) -> set[str]:
-    """Return those of the given resource names under which objects of this kind are counted."""
+    """Return the resource names of the quota under which objects of this kind are counted."""
     return {name for name in names if _counts(kind, name)}
 
 
@@ -60,10 +60,10 @@ def _counts(kind: str, name: str) -> bool:
 
 
 def charged_until(pod: Raw) -> float:
-    """Return the time until which a pod counts with all its resources; afterwards only the object itself counts.
+    """Return the time until which a quota counts all resources of a pod; later it counts only the object itself.
 
-    For a pod that is being deleted, this time is one more grace period after the end of its grace period. For all other
-    pods it is infinite.
+    For a pod that is being deleted, this time is one additional grace period after the end of its grace period. For all
+    other pods the time is infinite.
     """
     meta = pod.get("metadata") or {}
     grace_s = meta.get("deletionGracePeriodSeconds")
@@ -73,7 +73,7 @@ def charged_until(pod: Raw) -> float:
 
 
 def usage(kind: str, raw: Raw, *, overdue: bool = False) -> ResourceList:
-    """Return the usage of the object; an `overdue` pod (see `charged_until`) counts only as an object."""
+    """Return the quota usage of the object; an `overdue` pod (see `charged_until`) counts only as an object."""
     spec = raw.get("spec") or {}
     counted: ResourceList = {f"count/{resource_of(kind)}": "1"}
     match kind:
@@ -165,7 +165,7 @@ def _states_its_own(spec: Raw) -> bool:
 def in_scope(kind: str, raw: Raw, quota: Raw) -> bool:
     """Return whether the object matches all scopes of a quota's spec.
 
-    Only pods have scopes, except the scope VolumeAttributesClass, which claims have as well.
+    Only pods have scopes, except that PersistentVolumeClaims have the scope VolumeAttributesClass.
     """
     selectors = [{"scopeName": scope, "operator": "Exists"} for scope in quota.get("scopes") or ()]
     selectors += (quota.get("scopeSelector") or {}).get("matchExpressions") or []

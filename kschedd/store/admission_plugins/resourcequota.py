@@ -1,4 +1,4 @@
-"""ResourceQuota: a request must fit into the quotas of its namespace, and is counted there.
+"""ResourceQuota: a request must fit into the quotas of its namespace, and is added to their usage.
 
 Source: Kubernetes v1.34, staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
 """
@@ -50,7 +50,7 @@ def _counts(attributes: Attributes, raw: Raw, quota: Object) -> bool:
 
 
 def _less(wanted: ResourceList, before: Mapping[str, Any]) -> ResourceList:
-    """Return the increase over the previous usage, which is never below 0."""
+    """Return the increase over the previous usage; 0 for a decrease."""
     return {
         name: format_nanos(max(0, nanos(quantity) - nanos(before.get(name, 0))), style(quantity))
         for name, quantity in wanted.items()

@@ -1,4 +1,4 @@
-"""RuntimeClass: adds the overhead, node selector and tolerations of a class to the pods that name the class.
+"""RuntimeClass: adds the overhead, node selector and tolerations of the RuntimeClass to the pods that refer to it.
 
 Source: Kubernetes v1.34, plugin/pkg/admission/runtimeclass/admission.go.
 """
@@ -23,7 +23,7 @@ def _class_of(attributes: Attributes, spec: Raw, classes: Classes) -> Object | N
 
 
 def _check_name(name: str) -> None:
-    """Raise if the class's name is not valid in a request path, because upstream looks up the class by path."""
+    """Raise an error if the class name is not valid in a request path, because upstream reads the class by path."""
     if wrong := path_segment(name):
         raise AdmissionError(f'invalid resource name "{name}": [{" ".join(wrong)}]')
 
@@ -63,7 +63,7 @@ def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def validate(attributes: Attributes, raw: Raw, old: Raw | None, classes: Classes) -> None:
-    """Reject a pod with an overhead that differs from the overhead of its class."""
+    """Reject a pod with an overhead that differs from the overhead of its RuntimeClass."""
     if not attributes.creates or "overhead" not in raw["spec"]:
         return
     if not _overhead_of(_class_of(attributes, raw["spec"], classes)):

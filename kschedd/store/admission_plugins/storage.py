@@ -28,7 +28,7 @@ _NO_RESIZE: Final = (
 
 
 def class_of(claim: Raw) -> Any:
-    """Return the claim's class, or None if the claim does not set a class."""
+    """Return the class of the claim, or None if the claim does not set a class."""
     annotations = (claim.get("metadata") or {}).get("annotations") or {}
     return annotations.get(CLASS_ANNOTATION, (claim.get("spec") or {}).get("storageClassName"))
 
@@ -39,9 +39,9 @@ def _is_default(found: Object) -> bool:
 
 
 def set_default(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Implement DefaultStorageClass: set the class marked as default.
+    """Implement DefaultStorageClass: set the StorageClass that is marked as default.
 
-    If several classes are marked, take the youngest, then the first by name.
+    If several classes are marked, use the youngest; among equally old classes the first by name.
     """
     if not attributes.creates or class_of(raw) is not None:
         return raw
@@ -53,7 +53,7 @@ def set_default(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
 
 
 def protect(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Implement StorageObjectInUseProtection: add a finalizer, which a controller removes once the object is unused."""
+    """Implement StorageObjectInUseProtection: add a finalizer, which a controller removes when the object is unused."""
     finalizer = _FINALIZERS[attributes.kind]
     meta = raw["metadata"]
     present = meta.get("finalizers") or []

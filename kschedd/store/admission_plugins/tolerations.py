@@ -35,7 +35,8 @@ class _Covered:
     """
 
     def __init__(self) -> None:
-        self._longest: dict[_Place, tuple[float, Raw, float]] = {}  # longest time, its toleration, next longest
+        # the longest time, the toleration with that time, and the next longest time
+        self._longest: dict[_Place, tuple[float, Raw, float]] = {}
 
     def add(self, wide: Raw) -> None:
         value = None if wide.get("operator") == "Exists" else wide.get("value") or ""
@@ -64,7 +65,7 @@ class _Covered:
 
 
 def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
-    """Return both lists in order, without tolerations covered by another; of equal tolerations the first stays."""
+    """Return both lists in order, without tolerations that another one covers; of equal ones the first remains."""
     later, left = _Covered(), []
     for toleration in (*reversed(second), *reversed(first)):
         if not later.has(toleration):

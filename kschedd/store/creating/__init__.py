@@ -1,1 +1,1 @@
-"""Creation of objects from manifests, and replacement of existing ones."""
+"""Creation of objects from manifests, and replacement of existing objects."""

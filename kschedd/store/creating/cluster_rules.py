@@ -1,8 +1,8 @@
 """Validation rules that depend on other objects of the cluster.
 
-Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and the rules of custom
-resources (`custom`), read other objects as well: the namespace of a claim for devices, the addresses of other Services,
-the schema of a manager's fields. The rules apply to new objects and to replaced objects. Raises: Invalid, RangeFull,
+Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and the rules for custom
+resources (`custom`), also read other objects: the namespace of a resource claim, the addresses of other Services, the
+schema of a field manager's fields. The rules apply to new objects and to replaced objects. Raises: Invalid, RangeFull,
 TooLarge.
 """
 
@@ -26,7 +26,7 @@ from kschedd.store.reader import StoreReader
 
 
 def managing_write(cluster: StoreReader, manager: str, raw: Raw, subresource: str, stored: str = "") -> FieldWrite:
-    """Return the `managing.field_write` of an object, which may be a custom resource, at the current time."""
+    """Return the `managing.field_write` for an object at the current time; the object may be a custom resource."""
     definition = None if raw.get("kind") in BY_NAME else custom.definition_of(cluster, raw)
     return field_write(manager, raw, definition, subresource, stamp(cluster.now), stored)
 
@@ -39,7 +39,7 @@ _WITH_EXPRESSIONS: Final = frozenset(
 def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
     """Return errors for expressions that do not compile, and for admin access that the namespace does not allow."""
     if kind in _WITH_EXPRESSIONS:
-        from kschedd.store.creating import expressions  # imports CEL, so only when an expression is checked
+        from kschedd.store.creating import expressions  # imports CEL: only when an expression is checked
 
         of_policy = kind == "ValidatingAdmissionPolicy"
         return (expressions.policy_faults if of_policy else expressions.webhook_faults)(raw), []
@@ -60,7 +60,7 @@ def _namespace_labels(cluster: StoreReader, raw: Raw) -> Mapping[str, str]:
 
 
 def with_addresses(cluster: StoreReader, service: dict[str, Any], old: Object | None, dry_run: bool) -> dict[str, Any]:
-    """Return a Service with its cluster IP and node ports. Raises Invalid if a requested value is not available.
+    """Return a Service with a cluster IP and node ports. Raises Invalid if a requested value is not available.
 
     A Service with invalid ports or addresses gets no allocation and is rejected.
     """

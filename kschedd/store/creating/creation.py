@@ -1,9 +1,9 @@
 """Creation: the steps that turn a manifest into a new object.
 
-The steps are: determine kind, namespace and name (generated if needed), set defaults, run admission, validate, set the
-fields that only the server sets (uid, creation time, resourceVersion, generation), and record the manager of the
-fields. A pod takes the fast path of `pod_strategy`. The store itself checks that the namespace accepts new objects and
-that the name is free.
+The steps are: determine kind, namespace and name (generated if needed); set defaults; run admission; validate; set the
+fields that only the server sets (UID, creation time, resourceVersion, generation); record the field manager. A pod
+takes the fast path of `pod_strategy`. The store itself checks that the namespace accepts new objects and that the name
+is not in use.
 
 Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/create.go (BeforeCreate), registry/generic/registry
 (Store.Create).
@@ -49,11 +49,12 @@ from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, new_
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
-_LARGE_SPEC: Final = 16 << 10  # bytes; for larger specs the managed fields are resolved immediately, not by each reader
+# bytes; the managed fields of larger specs are resolved immediately, and those of smaller specs by each reader
+_LARGE_SPEC: Final = 16 << 10
 
 
 class Creation:
-    """Creation of objects for one cluster."""
+    """The creation of objects in one cluster."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class Creation:
         self._generated = generated
 
     def identified(self, raw: Raw, *, served: bool = False) -> tuple[str, dict[str, Any]]:
-        """Return the kind, and the metadata with the name and namespace of the stored object.
+        """Return the kind of the object, and the metadata with the name and the namespace under which it is stored.
 
         With `served`, the manifest's version must be served; otherwise NoMatch is raised.
         """
@@ -86,7 +87,8 @@ class Creation:
         meta = {
             field: value
             for field, value in given.items()
-            if value or (value is not None and value != {} and value != [])  # most are truthy: cheapest test first
+            # the test order is for speed: most values are truthy
+            if value or (value is not None and value != {} and value != [])
         }
         if known.namespaced:
             meta["namespace"] = meta.get("namespace") or "default"
@@ -185,7 +187,7 @@ class Creation:
             whole = with_own_labels(whole)
         custom.check_definition(kind, whole)
         self._admission.validate(attributes, whole, None)
-        if kind != "Job":  # a Job's selector contains its uid
+        if kind != "Job":  # the selector of a Job contains its UID
             meta = dict(whole["metadata"])
             self._born(kind, meta, restore)
             whole["metadata"] = meta
@@ -199,9 +201,9 @@ class Creation:
         return typed(kind, stored)
 
     def _requested(self, spec: Raw) -> Raw:
-        """Return the spec of a signing request with the user who makes the request instead of the user in the manifest.
+        """Return the spec of a CertificateSigningRequest with the requesting user, whatever user the manifest contains.
 
-        A request of the cluster itself has no user.
+        For a request of the cluster itself the spec contains no user.
         """
         attributes = {
             field: value for field, value in spec.items() if field not in ("username", "uid", "groups", "extra")
@@ -212,7 +214,7 @@ class Creation:
         return {**attributes, "username": user.name, **({"groups": list(user.groups)} if user.groups else {})}
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
-        """Complete the metadata of a new object in place (the caller owns it)."""
+        """Complete the metadata of a new object in place; the mapping belongs to the caller."""
         cluster = self._cluster
         if not (restore and meta.get("uid")) or cluster.has_uid(meta["uid"]):
             meta["uid"] = self._generated.uid(kind)

@@ -16,9 +16,9 @@ Raw = dict[str, Any]
 
 
 def with_selector(job: Raw) -> Raw:
-    """Return a new Job with generated selector and pod labels; unchanged if manualSelector is set.
+    """Return a new Job with generated selector and pod labels, or the unchanged Job if manualSelector is set.
 
-    The Job must have its uid. Existing labels of the template are kept; validation rejects wrong labels.
+    The Job must already have its UID. Existing labels of the template are kept; validation rejects wrong labels.
     """
     spec = job.get("spec") or {}
     if spec.get("manualSelector"):
@@ -34,7 +34,7 @@ def with_selector(job: Raw) -> Raw:
 
 
 def with_uid(job: Raw, uid: str) -> Raw:
-    """Return the Job with another uid, also in the labels and the selector that were generated from the old uid."""
+    """Return the Job with another UID, also in the labels and the selector that were generated from the old UID."""
     old, spec = job["metadata"]["uid"], job["spec"]
     template, selector = spec.get("template") or {}, spec.get("selector") or {}
     changed = {**spec, "template": {**template, "metadata": _named(template.get("metadata") or {}, "labels", old, uid)}}
@@ -44,7 +44,7 @@ def with_uid(job: Raw, uid: str) -> Raw:
 
 
 def _named(part: Raw, field: str, old: str, new: str) -> Raw:
-    """Return the part of a Job with the new uid in its labels; `field` is the field that contains the labels."""
+    """Return a part of a Job with the new UID in its labels; `field` is the field that contains the labels."""
     labels = part.get(field)
     if not labels:
         return part
@@ -52,7 +52,7 @@ def _named(part: Raw, field: str, old: str, new: str) -> Raw:
 
 
 def without_selector(job: Raw) -> Raw:
-    """Return a Job without generated selector and labels; unchanged if manualSelector is set."""
+    """Return a Job without generated selector and labels, or the unchanged Job if manualSelector is set."""
     spec = job.get("spec") or {}
     if spec.get("manualSelector"):
         return job
@@ -69,7 +69,7 @@ def _stated(meta: Raw) -> Raw:
 
 
 def with_own_labels(job: Raw) -> Raw:
-    """Return the Job with its pod template's labels if the Job has no labels."""
+    """Return the Job with the labels of its pod template if the Job has no labels."""
     labels = ((job["spec"].get("template") or {}).get("metadata") or {}).get("labels")
     if not labels:
         return job

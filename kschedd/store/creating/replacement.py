@@ -1,9 +1,10 @@
 """Replacement: the steps that turn an existing object and a request into the updated object.
 
-Updates, patches and applies all end here, with the existing object and the requested object, or for a subresource the
-requested part. The requested object is defaulted, admitted and validated. The requested object keeps the fields that
-only the server may set. Finally, the changed fields are recorded for their manager. A status is checked alone, because
-updates of pod statuses are by far the most frequent writes and do not affect the other parts of the pod.
+All updates, patches and applies use this code. Their input is the existing object and the requested object, or the
+requested part for a subresource. The requested object gets its defaults, passes admission, and is validated. Fields
+that only the server may set keep their old values. Finally, the changed fields are recorded for their field manager. A
+write to the status checks only the status, because updates of pod statuses are by far the most frequent writes and do
+not affect the other parts of the pod.
 
 Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
 (Store.Update).
@@ -44,7 +45,7 @@ from kschedd.store.prototypes.pod_strategy import PodStrategy, packed
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
-_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # upstream ignores their metadata except the uid
+_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # upstream ignores the metadata except the UID
 
 
 class Replacement:
@@ -58,13 +59,13 @@ class Replacement:
     def checked(
         self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
-        """Return the object to store, and the requested object with defaults but without changes by admission.
+        """Return the object to store, and the requested object with defaults but without the changes of admission.
 
         With `with_status`, the status is replaced, too.
         """
         if subresource == "status" and isinstance(old, Pod):
             mistyped = [] if raw.get("metadata") == old.metadata else check_meta_schema(raw.get("metadata"))
-            if not isinstance(raw.get("status") or _NOTHING, Mapping):  # fields of a mapping are checked later
+            if not isinstance(raw.get("status") or _NOTHING, Mapping):  # the fields of a mapping are checked later
                 mistyped = [*mistyped, *check_status_schema(old.kind, raw["status"])]
         elif old.kind in BY_NAME:
             mistyped = check_schema(dict(raw))
@@ -93,7 +94,7 @@ class Replacement:
     ) -> dict[str, Any]:
         """Return the object with its managed fields after this write.
 
-        The entries stay unchanged if the write has no manager or is a component's status update.
+        The managed fields stay unchanged if the write has no field manager or is a component's status update.
         """
         before = old.metadata.get(MANAGED)
         if not managing.manager or (isinstance(managing.manager, Component) and subresource == "status"):

@@ -1,7 +1,7 @@
 """Cluster IPs and node ports of Services, allocated when a Service is created or changed.
 
-The lowest free value is allocated, so that equal requests get equal values. The first part of each range is reserved
-for Services that state their value, such as the cluster's DNS. The reserved part is used for other Services only when
+The lowest free value is allocated, so that repeated runs get the same values. The first part of each range is reserved
+for Services that specify their value, such as the cluster's DNS. The reserved part is used for other Services only when
 the rest of the range is exhausted. Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator,
 portallocator (calculateRangeOffset); kube-apiserver's --service-node-port-range.
 """
@@ -28,8 +28,8 @@ _LEAST_RESERVED: Final = 16
 def allocate(service: Raw, others: Iterable[Object], network: str, dry_run: bool) -> Raw:
     """Return the Service with all missing addresses and ports allocated; `others` are all other Services.
 
-    Raises Invalid for a value that is in use or outside the range. In a dry run, kube-apiserver does not check ports
-    that the Service states.
+    Raises Invalid for a value that is in use or outside the range. In a dry run, kube-apiserver does not check the
+    ports that the Service specifies.
     """
     spec = dict(service["spec"])
     name = service["metadata"].get("name") or ""
@@ -59,8 +59,8 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
     if dry_run:  # upstream does not allocate a value
         spec["clusterIP"], spec["clusterIPs"] = str(network[0]), [str(network[0])]
         return
-    usable = range(2, network.num_addresses - 1)  # excludes the network, API server and broadcast addresses
-    numbers = {_number(address) for address in used}  # creating an address object is slower than a cached lookup
+    usable = range(2, network.num_addresses - 1)  # without the addresses of the network, the API server, and broadcasts
+    numbers = {_number(address) for address in used}  # cached, because creating an address object is slower
     version, first = network.version, int(network.network_address)
     for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
         if (version, first + offset) not in numbers:
@@ -81,7 +81,7 @@ def _number(address: str) -> tuple[int, int]:
 
 
 def _reserved(size: int, step: int, most: int) -> int:
-    """Return the number of values at the start of the range that are reserved for Services that state a value."""
+    """Return the number of values at the start of the range that are reserved for Services that specify a value."""
     return 0 if size <= _LEAST_RESERVED else min(max(size // step, _LEAST_RESERVED), most)
 
 

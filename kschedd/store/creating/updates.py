@@ -1,8 +1,8 @@
-"""Updates: the parts of an object that a request may change, and those that the store keeps.
+"""Updates: the parts of an object that a request may change, and the parts that the store leaves unchanged.
 
-A plain update does not change the status. A status update changes nothing else. The caller never changes the metadata
-that the server sets (uid, creation, deletion). `kschedd.registry.validation_update` defines which other fields are
-immutable. Source: Kubernetes v1.34, the strategies in pkg/registry.
+A plain update does not change the status. A status update changes nothing else. A client cannot change the metadata
+that the server sets (UID, creation time, deletion time). `kschedd.registry.validation_update` defines which other
+fields are immutable. Source: Kubernetes v1.34, the strategies in pkg/registry.
 """
 
 from collections.abc import Mapping
@@ -121,10 +121,10 @@ def _with_resources(then: Raw, now: Raw) -> Raw:
 def update_faults(
     old: Object, before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]
 ) -> list[FieldError]:
-    """Return errors for changed immutable fields.
+    """Return the errors for changes of immutable fields.
 
-    `before` is the old object, decoded in the same way as the new one; `features` are the enabled features. Raises
-    Invalid with a single error if upstream reports only this error, whatever else is wrong.
+    `before` is the old object, decoded like the new object; `features` are the enabled features. Raises Invalid with a
+    single error if upstream reports only this error and no others.
     """
     if old.kind != "Pod":
         return validate_update(before, new)
@@ -147,7 +147,7 @@ def update_faults(
 
 
 def _exclusive_faults(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
-    """Return the errors that make a pod's subresource unavailable; upstream reports no other errors with them."""
+    """Return the errors because of which a pod's subresource is unavailable; upstream reports no others with them."""
     if subresource == "resize":
         return refuse_resize(before, new, features)
     if subresource == "ephemeralcontainers" and MIRROR in (before["metadata"].get("annotations") or {}):
@@ -158,7 +158,7 @@ def _exclusive_faults(before: Raw, new: Raw, subresource: Subresource, features:
 def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[FieldError]:
     """Return the errors in a pod's annotations.
 
-    The annotations are checked against the spec and, except for a resize, against the old annotations.
+    The annotations are checked against the spec and, except in a resize, against the old annotations.
     """
     old, annotations = (raw["metadata"].get("annotations") or {} for raw in (before, new))
     path, found, changes = "metadata.annotations", list[FieldError](), list[FieldError]()
@@ -166,4 +166,4 @@ def _annotation_faults(before: Raw, new: Raw, subresource: Subresource) -> list[
     if subresource == "resize":
         return found
     validate_annotation_changes(old, annotations, path, changes)
-    return [*found, *changes, *found]  # upstream checks the found errors twice
+    return [*found, *changes, *found]  # upstream reports these errors twice

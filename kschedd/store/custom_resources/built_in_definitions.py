@@ -1,8 +1,9 @@
-"""Definitions of built-in kinds that exist only in some Kubernetes versions, and that are served like custom resources.
+"""Definitions of built-in kinds that exist only in some Kubernetes versions; they are served like custom resources.
 
-A Kubernetes version without the kind's feature does not serve the kind at all. In the other versions, its objects are
-checked, stored, printed and served like custom resources. The schema defines the types of the fields; a schema
-violation has the message for custom resources. The kind's own module validates values, with kube-apiserver's messages.
+A Kubernetes version without the kind's feature does not serve the kind. In the other versions, objects of the kind are
+checked, stored, printed and served like custom resources. The schema defines the types of the fields; an error about
+the schema has the message for custom resources. The module of the kind validates values, with kube-apiserver's
+messages.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,7 +50,7 @@ def definition(
 ) -> Object:
     """Return the definition of a kind in one version of its group.
 
-    `also` lists further versions that use the same schema.
+    `also` lists additional versions with the same schema.
     """
     group, _, name = api_version.partition("/")
     version = {

@@ -1,8 +1,8 @@
 """Accepted names of a CustomResourceDefinition: the names that no other definition of its group uses.
 
-The kind is served once all its names have been accepted (`Established`). The kind stays served even if other names
-conflict later. A definition that is not established waits until the conflicting definition is deleted. Source:
-Kubernetes v1.34, apiextensions-apiserver/pkg/controller/status/naming_controller.go, establish.
+The kind is served as soon as all its names have been accepted (condition `Established`). The kind stays served even if
+other names conflict later. A definition that is not established waits until the conflicting definition is deleted.
+Source: Kubernetes v1.34, apiextensions-apiserver/pkg/controller/status/naming_controller.go, establish.
 """
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from typing import Any, Final
 from kschedd.api.conditions import condition, is_true, with_condition
 from kschedd.api.objects import Object, Raw
 
-# Each name, with the reason if another definition uses it. Most of these names are names of the resource; the names in
-# `_KINDS` are names of its objects.
+# Each name, with the reason for a conflict with another definition. Most of these names are names of the resource; the
+# names in `_KINDS` are names of objects.
 _REASONS: Final = {
     "plural": "PluralConflict",
     "singular": "SingularConflict",
@@ -36,7 +36,7 @@ def with_accepted_names(definition: Raw, others: Iterable[Object], now: str) -> 
     requested, accepted = spec.get("names") or {}, dict(status.get("acceptedNames") or {})
     words, kinds = _taken(definition, others)
     shorts = requested.get("shortNames") or []
-    conflict = ("", "")  # upstream reports the last conflict only
+    conflict = ("", "")  # upstream reports only the last conflict
     for field, reason in _REASONS.items():
         name, taken = requested.get(field) or "", kinds if field in _KINDS else words
         if field == "shortNames":

@@ -1,4 +1,4 @@
-"""DeviceTaintRule of resource.k8s.io/v1, which is served in versions with the feature `device_taint_rules`.
+"""The kind DeviceTaintRule of resource.k8s.io/v1, which is served in versions with the feature `device_taint_rules`.
 
 Source: Kubernetes v1.37, api/resource/v1/types.go.
 """

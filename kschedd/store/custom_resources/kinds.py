@@ -1,8 +1,8 @@
 """Custom resources: kinds defined by CustomResourceDefinitions, and errors for kinds that are not served.
 
-A custom object is accepted if a CustomResourceDefinition serves its version. The definition also sets the scope and the
-names of the kind. The definition's structural schema defines the fields, their types and their defaults. Raises:
-NoMatch, Invalid, Forbidden.
+A custom object is accepted if a CustomResourceDefinition serves the version in its manifest. The definition also sets
+the scope and the names of the kind. The definition's structural schema defines the fields, their types and their
+defaults. Raises: NoMatch, Invalid, Forbidden.
 """
 
 import difflib
@@ -26,7 +26,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class DefiningCluster(Protocol):
-    """The part of a cluster that is needed to find the kinds defined in the cluster."""
+    """The part of a cluster that is needed to find the kinds that it defines."""
 
     @property
     def features(self) -> frozenset[str]: ...
@@ -67,7 +67,7 @@ def _selectable(versions: Iterable[Raw]) -> Iterator[str]:
 
 
 def version_of(definition: Object, api_version: str) -> Raw:
-    """Return the entry for this version in a definition, which is empty if the version is missing."""
+    """Return the entry of a definition for this version; an empty entry if the version is missing."""
     for version in definition.spec.get("versions") or ():
         if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
             found: Raw = version
@@ -82,7 +82,7 @@ def schema_of(version: Raw) -> Raw | None:
 
 
 def has_status(version: Raw) -> bool:
-    """Return whether this version has a status subresource, so that only `/status` changes the status."""
+    """Return whether this version has a status subresource, so that only writes to `/status` change the status."""
     return (version.get("subresources") or {}).get("status") is not None
 
 
@@ -131,7 +131,7 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
 def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
     """Return a custom object with defaults and without unknown fields, according to its schema. Raises Invalid.
 
-    `old` is the previous object, for rules about changes.
+    `old` is the previous object, for rules about transitions.
     """
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)
@@ -141,7 +141,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
         faults = spec_faults(definition, made, None if old is None else old.raw)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
-    if schema is not None and not faults:  # rules may assume that a value is otherwise valid
+    if schema is not None and not faults:  # rules may assume that the value matches the schema
         faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
     if faults:
         kind = str(raw.get("kind") or "")
@@ -200,7 +200,7 @@ def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
 def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
     """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
-    If the kind has a status subresource, only a write to this subresource changes the status.
+    If the kind has a status subresource, only a write to this subresource changes the status; all other writes keep it.
     """
     definition = definition_of(cluster, raw)
     if definition is None:

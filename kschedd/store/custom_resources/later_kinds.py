@@ -1,4 +1,4 @@
-"""Kinds of 1.36 and 1.37 that kschedd only stores and serves: admission policies, certificates, migrations.
+"""Kinds of Kubernetes 1.36 and 1.37 that kschedd only stores and serves: admission policies, certificates, migrations.
 
 Source: Kubernetes v1.37, api/admissionregistration/v1, api/certificates/v1 and api/storagemigration/v1 (types.go).
 """

@@ -110,7 +110,7 @@ def rule_kind(definition: Object | None) -> RuleKind | None:
 
 
 def spec_faults(definition: Object, raw: Raw, old: Raw | None = None) -> list[FieldError]:
-    """Return the errors in the spec of an object of one of these kinds, and nothing for any other kind.
+    """Return the errors in the spec of an object of these kinds; empty for any other kind.
 
     `old` is the previous object.
     """

@@ -1,7 +1,7 @@
 """The scale subresource of custom resources: the definition sets the field paths of replicas and selector.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/registry/customresource (validator.go, etcd.go).
-Raises: ScaleUnreadable, NoScale.
+Raises: ScaleUnreadable; NoScale.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class ScaleUnreadable(KscheddError):
 
 @attrs.define(eq=False)
 class NoScale(KscheddError, rpc_code="invalid"):
-    """An object of a kind that cannot be scaled."""
+    """The kind of the object cannot be scaled."""
 
     kind: str
 
@@ -42,7 +42,7 @@ class NoScale(KscheddError, rpc_code="invalid"):
 
 @attrs.frozen
 class ScalePaths:
-    """The field paths of a scale, such as `.spec.replicas`; `selector` is empty if there is no selector."""
+    """The field paths of a scale, such as `.spec.replicas`; `selector` is empty without a selector."""
 
     replicas: str = ".spec.replicas"
     status_replicas: str = ".status.replicas"
@@ -50,7 +50,7 @@ class ScalePaths:
 
 
 def scale_paths(version: Raw) -> ScalePaths | None:
-    """Return the scale paths in a definition's version (see `version_of`), or None if it has no scale."""
+    """Return the scale paths in a version of a definition (from `version_of`); None if the version has no scale."""
     scale = (version.get("subresources") or {}).get("scale")
     if scale is None:
         return None
@@ -64,7 +64,7 @@ def steps_of(path: str) -> list[str]:
 
 
 def integer_at(raw: Raw, path: str) -> int | None:
-    """Return the integer at the path, or None if it is absent. Raises ScaleUnreadable."""
+    """Return the integer at the path; None if it is absent. Raises ScaleUnreadable."""
     found, value = _value_at(raw, path)
     if not found:
         return None
@@ -74,7 +74,7 @@ def integer_at(raw: Raw, path: str) -> int | None:
 
 
 def text_at(raw: Raw, path: str) -> str:
-    """Return the text at the path, or "" if the text or the path is empty or absent. Raises ScaleUnreadable."""
+    """Return the text at the path; "" if the path is empty or the text is absent or empty. Raises ScaleUnreadable."""
     found, value = _value_at(raw, path) if path else (False, None)
     if not found:
         return ""
@@ -92,7 +92,7 @@ def with_integer(path: str, value: int) -> dict[str, Any]:
 
 
 def scale_faults(paths: ScalePaths, raw: Raw, *, spec: bool) -> list[FieldError]:
-    """Return the errors in the scale of an object; `spec` also checks the replicas, which a status does not have."""
+    """Return the errors in the scale of an object; `spec`: also check the replicas, which a status does not have."""
     numbers = [paths.replicas, paths.status_replicas] if spec else [paths.status_replicas]
     faults = [fault for path in numbers for fault in _number_faults(raw, path)]
     try:

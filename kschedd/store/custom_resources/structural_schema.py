@@ -87,7 +87,7 @@ def _structural(schema: Any, path: str, level: str, depth: int) -> Iterator[Fiel
 
 
 def _value_only(schema: Any, path: str, mixed: bool, depth: int) -> Iterator[FieldError]:
-    """Yield errors for fields that allOf, anyOf, oneOf and not may not contain, since these only restrict values."""
+    """Yield errors for fields that allOf, anyOf, oneOf and not must not contain, because these only restrict values."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return
     for field in _VALUE_ONLY:
@@ -114,7 +114,7 @@ def _found(pattern: str, value: str) -> bool:
 
 
 def _bad_pattern(pattern: str) -> str:
-    from kschedd.devices.cel.regex import PatternError, search  # imports RE2 when the first pattern is used
+    from kschedd.devices.cel.regex import PatternError, search  # imports RE2 on first use of a pattern
 
     try:
         search(pattern, "")
@@ -127,7 +127,7 @@ def _bad_pattern(pattern: str) -> str:
 
 
 def pruned(schema: Raw, value: Any, unknown: list[str] | None = None) -> Any:
-    """Return an object without fields that are missing in the schema; append their paths to `unknown`."""
+    """Return an object without the fields that the schema does not contain; append their paths to `unknown`."""
     return _pruned(schema, value, "", [] if unknown is None else unknown, root=True)
 
 

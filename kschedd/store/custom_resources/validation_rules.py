@@ -1,9 +1,10 @@
 """Validation rules of custom resources: CEL rules of a schema (`x-kubernetes-validations`) about `self` and `oldSelf`.
 
-A rule belongs to one node of the schema and is evaluated for each value at that node. A rule that uses `oldSelf`
-applies to changes. A rule about a change is evaluated only if the value existed before. Fields and map keys can be
-matched with their old values, but list items only if the list has keys. Rules are compiled when their definition is
-written. A rule that does not compile is rejected at that time, so that no stored rule is silently ineffective.
+A rule belongs to one node of the schema and is evaluated for each value at that node. A rule that uses `oldSelf` is a
+rule about a transition. A transition rule is evaluated only if the value existed before. The old value of a field or a
+map key is always found, but the old value of a list item only if the list has keys. Rules are compiled when their
+CustomResourceDefinition is written. A rule that does not compile is rejected then, so that no stored rule is without
+effect.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go);
 apiserver/pkg/cel/escaping.go. Unsupported: `optionalOldSelf`, `messageExpression`, and libraries other
@@ -155,7 +156,7 @@ def _by_keys(schema: Raw, old: Any) -> dict[tuple[str, ...], Any]:
 
 
 def _key_of(item: Any, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the key values that identify an item of a list."""
+    """Return the values of the key fields that identify an item of a list."""
     return tuple(repr(item.get(key)) for key in keys) if isinstance(item, Mapping) else (repr(item),)
 
 

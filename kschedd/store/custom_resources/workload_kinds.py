@@ -1,12 +1,12 @@
-"""Workload and PodGroup of scheduling.k8s.io, which are served in versions with one of the features `groups_of_...`.
+"""The kinds Workload and PodGroup of scheduling.k8s.io, served in versions with one of the features `groups_of_...`.
 
 These kinds are built into kube-apiserver, behind the gate GenericWorkload: v1alpha2 in 1.36; v1beta1 (the storage
 version) and v1alpha3 since 1.37. In kschedd each kind is a definition (`built_in_definitions`).
 `registry.workloads.pod_groups` and `pod_groups_v1beta1` validate the values; in v1beta1 they also check immutable
 fields.
 
-Fields behind disabled gates are omitted: a group's topology constraints, claims, preemption policy and parent, and in
-v1alpha2 also its disruption mode and priority.
+Fields that belong to disabled feature gates are omitted: a group's topology constraints, claims, preemption policy and
+parent, and in v1alpha2 also its disruption mode and priority.
 
 Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go;
 Kubernetes v1.37, api/scheduling/v1beta1/types.go; registry/scheduling/podgroup/strategy.go.

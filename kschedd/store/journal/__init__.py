@@ -1,1 +1,1 @@
-"""The journal, which persists every write, and code for reading, repairing and compacting the journal."""
+"""The journal, which persists every write, and the code for reading, repairing and compacting it."""

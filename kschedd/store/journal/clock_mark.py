@@ -1,7 +1,8 @@
 """The cluster's time in a file beside the journal, so that a virtual clock continues from this time after a restart.
 
-The file is one line of fixed length, overwritten in place. The file survives any end of the process. After a crash of
-the machine the file may contain an older time. A file that cannot be read or parsed is ignored.
+The file is one line of fixed length, overwritten in place. The time in the file is correct after any end of the
+process. After a crash of the machine the file may contain an older time. A file that cannot be read or parsed is
+ignored.
 """
 
 import os
@@ -19,14 +20,14 @@ _LENGTH: Final = 32
 
 
 class ClockMark:
-    """The clock file in this state directory. Must be closed."""
+    """The clock file in a state directory. Must be closed."""
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / FILE
         self._file: int | None = None
 
     def read(self) -> float | None:
-        """Return the recorded time in seconds since the epoch, or None if no time is recorded."""
+        """Return the recorded time in seconds since the epoch; None if no time is recorded."""
         try:
             with open(self._path, encoding="ascii", opener=_open_without_waiting) as file:
                 kept = float(file.read(_LENGTH))

@@ -1,9 +1,9 @@
 """Incremental compaction of the journal: events are merged into the snapshot, and free pages are released.
 
-Each step is one short transaction, so that a write waits for at most one step. The journal's owner decides how large a
-step is, and when it runs.
+Each step is one short transaction, so that a write waits for at most one step. The caller of the journal decides how
+large a step is, and when it runs.
 
-The journal calls these functions inside its own transaction or pragma. Raises sqlite3's errors, which the journal
+The journal calls these functions inside a transaction, or inside a pragma. Raises sqlite3's errors, which the journal
 converts.
 """
 

@@ -1,6 +1,6 @@
-"""The disk interface of the journal: a narrow Protocol, and its implementation on the operating system and SQLite.
+"""Disk interface of the journal: a small Protocol, and its implementation with the operating system and SQLite.
 
-All file operations of the journal go through a `Disk`. Tests replace the `Disk` by one that fails, loses unflushed
+All file operations of the journal go through a `Disk`. Tests replace the `Disk` with one that fails, loses unflushed
 data, or ends the process between two calls. All calls block. File operations raise OSError, and operations of a
 `Database` raise sqlite3.Error.
 """
@@ -34,14 +34,14 @@ class Database(Protocol):
 
 @attrs.frozen
 class FileStatus:
-    inode: tuple[int, int]  # device and inode number, which differ if another file is at the same path
+    inode: tuple[int, int]  # device and inode number, which change if another file replaces the file at its path
     size: int  # bytes
     is_regular: bool
 
 
 class Disk(Protocol):
     def connect(self, path: Path, /) -> Database:
-        """Open the database; a missing file is created."""
+        """Open the database, or create the file if it is missing."""
 
     def status(self, path: Path, /) -> FileStatus | None:
         """Return the status of the file, or None if it does not exist."""
@@ -64,7 +64,7 @@ class Disk(Protocol):
     def fdatasync(self, descriptor: int, /) -> None: ...
 
     def flush(self, path: Path, /) -> None:
-        """Flush the file and its directory entry to disk, whichever process wrote them."""
+        """Flush the file and its directory entry to disk, even if another process wrote them."""
 
     def read(self, path: Path, /) -> bytes: ...
     def copy(self, source: Path, target: Path, /) -> None: ...
@@ -77,10 +77,10 @@ class Disk(Protocol):
 
 class RealDisk:
     def connect(self, path: Path) -> Database:
-        # SQLite gives its other files the mode of the database file.
+        # SQLite gives its additional files the mode of the database file.
         os.close(self.open(path))
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        # Invalid UTF-8 is detected by the row's checksum, so decoding it must not raise.
+        # The row's checksum detects invalid UTF-8, so decoding must not raise an error.
         db.text_factory = lambda text: text.decode("utf-8", "replace")
         return cast(Database, db)
 

@@ -1,7 +1,7 @@
 """The files of a journal: permissions, required files, and detection of replaced or truncated files while open.
 
-The files are `journal.db`, next to it SQLite's `-wal` and `-shm`, and kschedd's own `-head`. All files are readable
-only by their owner, whatever the mode of the directory and the umask are.
+The files are `journal.db`, SQLite's files `-wal` and `-shm` next to it, and kschedd's file `-head`. All files are
+readable only by their owner, whatever the mode of the directory and the umask.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
     """Open the database with mode 0600; a missing file is created. Raises JournalError."""
     for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
         if (found := disk.status(file)) is not None and not found.is_regular:
-            # SQLite would still open the journal, and fail at the first write.
+            # SQLite would open the journal nevertheless, and fail at the first write.
             raise JournalError(str(path), f"cannot be opened: {file.name} is not a regular file; remove it")
     try:
         for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
@@ -34,10 +34,9 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
 
 
 def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
-    """Flush SQLite's write-ahead log, to which a killed process may have written without a flush.
+    """Flush SQLite's write-ahead log, because a killed process may have written to it without a flush.
 
-    Data read from the log is served to clients, so the data must survive a power failure as if this process had written
-    it. Raises JournalError.
+    Clients get data that was read from the log, so the data must survive a power failure. Raises JournalError.
     """
     written = beside(path, "-wal")
     try:
@@ -50,7 +49,7 @@ def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
 
 
 def reject_remains(path: Path, disk: Disk = REAL_DISK) -> None:
-    """Raise JournalError if companion files exist without the journal: the state is damaged, not new."""
+    """Raise JournalError if companion files exist without the journal: the state is damaged, not a new cluster."""
     there = disk.status(path)
     if there is not None and there.size:
         return
@@ -66,7 +65,7 @@ def reject_remains(path: Path, disk: Disk = REAL_DISK) -> None:
 
 
 class OpenFiles:
-    """The files of an open journal, with their inodes and sizes. Create this object once all files exist."""
+    """The files of an open journal, with their inodes and sizes. Create an instance only after all files exist."""
 
     def __init__(self, path: Path, disk: Disk) -> None:
         self._path = path
@@ -87,7 +86,7 @@ class OpenFiles:
         return None
 
     def note_sizes(self) -> JournalError | None:
-        """Record the current sizes as correct. Call this method after an operation that may shrink files.
+        """Record the current sizes of the files as correct. Call this method after an operation that may shrink files.
 
         Returns an error if a file was replaced after it was opened.
         """

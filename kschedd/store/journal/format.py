@@ -1,15 +1,15 @@
 """The journal's format: tables, checksums, and the errors of an unusable journal.
 
-The table `objects` is the snapshot, which is the cluster at the base version. The table `events` contains every later
-write, in order. The table `meta` contains the format number and one record, the State, with the snapshot's version, row
-count and checksum.
+The table `objects` is the snapshot: the objects of the cluster at the snapshot's version. The table `events` contains
+every later write, in order. The table `meta` contains the format number and one record, the State, with the snapshot's
+version, row count and checksum.
 
 Three checksums detect changed, lost and added rows:
 - `sum` of a row: CRC-32 of the kind, namespace, name and object. Compaction copies an event's `sum` into the snapshot,
-  so the `sum` is always the one computed at the write.
+  so the `sum` was always computed at the time of the write.
 - `chain` of an event: CRC-32 of the event's version, type and `sum`, and of the previous chain. A missing or foreign
-  event breaks the chain, which begins at the State.
-- `total` in the State: the total of all `sum` values in the snapshot, with their count. A missing or foreign row
+  event breaks the chain, whose first link is in the State.
+- `total` in the State: the total of all `sum` values in the snapshot, with their number. A missing or foreign row
   changes the total.
 """
 
@@ -47,7 +47,7 @@ _SHORT_READ: Final = 10 | 2 << 8
 
 @attrs.define(eq=False)
 class JournalError(KscheddError, rpc_code="journal"):
-    """A journal that cannot be used, permanently or at the moment."""
+    """A journal that cannot be used, either permanently or temporarily."""
 
     file: str
     why: str
@@ -58,7 +58,7 @@ class JournalError(KscheddError, rpc_code="journal"):
 
 @attrs.define(eq=False)
 class JournalDamaged(JournalError):
-    """A journal with content that differs from the written content.
+    """A journal whose content differs from the written content.
 
     If `good_version` is set, the journal is intact up to that version.
     """
@@ -105,7 +105,7 @@ class Event:
 
 @attrs.frozen
 class State:
-    """The State record in `meta`: the snapshot's version, the chain up to it, its row count and checksum total.
+    """The State record in `meta`: the snapshot's version, its row count and checksum total, and the chain up to it.
 
     `epoch` identifies the history; the same version in another epoch may be a different write.
     """

@@ -1,22 +1,22 @@
 """The head of the journal: a small file, next to the journal, that records the last commit.
 
 SQLite ends its write-ahead log at the first damaged frame. If the end of the log was truncated or damaged, acknowledged
-writes are lost without any error. Each commit is therefore also recorded in the head: version, chain, epoch. A journal
-that ends before its head, or that has another chain at the head's version, has lost writes.
+writes are lost without an error. Each commit is therefore also recorded in the head: version, chain, epoch. A journal
+has lost writes if it ends before its head, or if its chain at the head's version differs from the head's chain.
 
-The record is written after the commit and before the write is acknowledged. The record is written alternately to one of
-two slots, so that a torn write leaves the other slot intact. Each slot contains the record twice, each time with a
-checksum, so that one damaged byte does not hide the record. `write` writes the record to the page cache, which survives
-`kill -9`. `sync` flushes the record to disk at most once a second, at no measurable cost, and soon after the last of a
-series of writes. After a power failure the head may therefore be one second old. The head is never ahead of the
-journal, which is flushed first.
+The record is written after the commit and before the write is acknowledged. Records are written alternately to two
+slots, so that a torn write leaves one slot intact. Each slot contains the record twice, each time with a checksum, so
+that one damaged byte does not hide the record. `write` writes the record to the page cache, which survives `kill -9`.
+`sync` flushes the record to disk at most once a second, at no measurable cost, and soon after the last of a series of
+writes. After a power failure the head may therefore be one second old. The head is never ahead of the journal, which is
+flushed first.
 
 If both copies in a slot are damaged, the lost record may have been older or newer than the record in the other slot.
-The newer of two records covers one more batch, which is one transaction. If the journal continues after the version in
-the intact slot, the journal contains that batch. If the journal ends there, it cannot be determined whether a further
-batch existed.
+The newer of the two records covers one more batch of writes, which is one transaction. If the journal continues after
+the version in the intact slot, the journal contains that batch. If the journal ends at that version, it cannot be
+determined whether a further batch existed.
 
-Owns the descriptor of the file until `close`. Raises: JournalError.
+Contains the descriptor of the file until `close`. Raises: JournalError.
 """
 
 import struct
@@ -40,7 +40,7 @@ _PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes afte
 
 @attrs.frozen
 class Head:
-    """The last commit: a journal that lacks a version up to this one has lost writes."""
+    """The last commit; a journal without some version up to this one has lost writes."""
 
     version: int
     chain: int
@@ -143,7 +143,7 @@ class HeadFile:
         self.flushed = True
 
     def probe(self) -> None:
-        """Raise JournalError if free space is short, which is checked by writing `_PROBE_BYTES` to a temporary file."""
+        """Raise JournalError if the disk is nearly full; to test this, write `_PROBE_BYTES` to a temporary file."""
         scratch = self._path.with_name(self._path.name + "-probe")
         try:
             self._disk.unlink(scratch)

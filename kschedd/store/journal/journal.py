@@ -1,7 +1,7 @@
 """The journal: a cluster's writes on disk, from which the store is restored.
 
-`JournalWriter` persists the writes. This module converts objects to bytes, and verified bytes (`journal_reading`) to
-objects. `journal_salvage` recovers a damaged journal.
+`JournalWriter` persists the writes. This module converts objects to bytes, and verified bytes (from `journal.reading`)
+to objects. `journal.salvage` recovers a damaged journal.
 """
 
 import time
@@ -37,7 +37,7 @@ def packed(event: WatchEvent) -> PackedWrite:
 
 
 class Journal(JournalWriter):
-    """One journal file, with conversion of its rows from and to objects. See JournalWriter."""
+    """A journal file, with the conversion of objects to rows and of rows to objects. See JournalWriter."""
 
     def append(self, events: Sequence[WatchEvent]) -> None:
         """Write a batch of events; the batch is on disk when this method returns."""
@@ -71,12 +71,12 @@ class Journal(JournalWriter):
         leave_out: Collection[ObjectRef] = (),
         progress: Progress | None = None,
     ) -> Store | None:
-        """Return the restored store, or None if nothing was written yet.
+        """Return the restored store, or None if the journal is empty.
 
-        Watches of the store can resume from the snapshot's version, or from `history` versions ago if that version is
-        later. Objects that cannot be read, or that are in `leave_out`, are listed in `Store.set_aside`; watches can
-        then resume only from the last version. `progress` is called from time to time with the number of rows read and
-        the total number. Raises JournalDamaged; `journal_salvage` can then recover the intact part.
+        Watches can resume from the snapshot's version, or from the version `history` writes ago if that version is
+        later. `Store.set_aside` lists the objects that cannot be read and those in `leave_out`; with such objects,
+        watches can resume only from the last version. `progress` is called repeatedly with the number of rows read and
+        the total number of rows. Raises JournalDamaged; `journal.salvage` can then recover the intact part.
         """
         reading = self.reading(progress)
         reading.check()
@@ -91,7 +91,7 @@ class Journal(JournalWriter):
                 store.replay(events)
             except JournalError:
                 raise
-            except Exception as fault:  # some object caused the fault; placing each object separately finds it
+            except Exception as fault:  # some object caused the error; adding each object separately finds it
                 log.warning("object_unreadable", why=str(fault))
             else:
                 return store

@@ -1,8 +1,7 @@
 """Operations on a journal that no daemon is using: verify, repair, compact, export, and remove objects.
 
-Each operation takes a state directory or the file of a journal, and fails while a daemon uses the state directory.
-`verified` works on a copy, because opening a journal moves pages between its files, and a damaged journal should remain
-unchanged.
+Each operation requires a state directory or the file of a journal, and fails while a daemon uses the state directory.
+`verified` works on a copy, because opening a journal changes its files, and a damaged journal should remain unchanged.
 """
 
 import shutil
@@ -37,7 +36,7 @@ Progress = Callable[[int, int], None]  # done, total
 class Verified:
     """The content of a journal.
 
-    `damage` describes the damage, if any; `unreadable` lists objects that cannot be parsed.
+    `damage` describes the damage; `unreadable` lists the objects that cannot be parsed.
     """
 
     file: str
@@ -70,7 +69,7 @@ class Verified:
 
 @contextmanager
 def found_journal(path: Path) -> Iterator[Path]:
-    """Find the journal's file, and lock it against other processes inside the context. Raises JournalError."""
+    """Find the journal's file, and lock it against other processes while the context is open. Raises JournalError."""
     file = path / JOURNAL if path.is_dir() else path
     with ExitStack() as opened:
         if (file.parent / "lock").exists():
@@ -114,9 +113,11 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
 
 
 def repaired(path: Path, report: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
-    """Move a damaged journal aside and put its intact part in its place. Return messages about the lost content.
+    """Move a damaged journal aside, and write its intact part to a new journal in its place.
 
-    Returns nothing if the journal is intact. `report` is called with each message before any file is replaced.
+    Return messages about the lost content.
+
+    The result is empty if the journal is intact. `report` is called with each message before a file is replaced.
     """
     with found_journal(path) as file:
         opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, report=report)
@@ -147,7 +148,7 @@ def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
 def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
     """Remove these objects from a journal and compact it. Return the paths of the objects' copies beside the journal.
 
-    Compaction also drops the earlier writes of these objects. Raises JournalError if an object does not exist.
+    Compaction also deletes the earlier writes of these objects. Raises JournalError if an object does not exist.
     """
     with found_journal(path) as file:
         journal = Journal(file)
@@ -213,9 +214,10 @@ def _read(path: Path) -> Iterator[Journal]:
 
 @contextmanager
 def copied(file: Path) -> Iterator[Path]:
-    """Yield a copy that exists only inside the context.
+    """Yield a copy of the journal that exists only while the context is open.
 
-    The copy is made beside the journal, or in the directory for temporary files if space is short. Raises JournalError.
+    The copy is in the directory of the journal, or in the directory for temporary files if there is not enough space.
+    Raises JournalError.
     """
     with ExitStack() as opened:
         try:

@@ -1,10 +1,12 @@
-"""The process that writes a daemon's journal as long as its parent process lives. `main` is its entry point.
+"""The process that writes a daemon's journal and runs as long as the daemon, its parent process.
+
+`main` is its entry point.
 
 A thread of the daemon would be slower: it would repeatedly wait for the interpreter lock while the event loop works,
 and each write would take two to three times as long.
 
-The process receives commands over a pipe and answers them in order. `kschedd.actors.objects.durable_log` is the other
-end. Each message consists of its length in eight bytes, followed by a MessagePack array:
+The process receives commands over a pipe and answers them in order. `kschedd.actors.objects.durable_log` contains the
+daemon's end of the pipe. Each message consists of its length in eight bytes, followed by a MessagePack array:
 
     ["open", path, epoch]        the first; the journal must exist and have this epoch
     ["write", [PackedWrite, …], true if more of this batch follows]
@@ -15,7 +17,7 @@ end. Each message consists of its length in eight bytes, followed by a MessagePa
 
 A partial batch gets no answer. Signals that end a daemon do not end this process. The process ends when the pipe is
 closed, after its current command. Until then the process holds the inherited lock of the state directory. A daemon that
-starts after its predecessor was killed therefore finds everything that the old journal process still writes.
+starts after its predecessor was killed therefore finds everything that the old journal process still wrote.
 """
 
 import os
@@ -41,14 +43,14 @@ def framed(message: Any) -> bytes:
 
 
 def main(descriptor: int) -> None:
-    """Serve the pipe with this descriptor until the pipe is closed."""
+    """Execute the commands from the pipe with this descriptor until the pipe is closed."""
     for number in _OURS:
         signal.signal(number, signal.SIG_IGN)
     with (
         socket.socket(fileno=descriptor) as pipe,
         pipe.makefile("rb") as orders,
         closing(_Writing()) as writing,
-        suppress(BrokenPipeError, ConnectionResetError),  # the daemon has exited, so no answer is needed
+        suppress(BrokenPipeError, ConnectionResetError),  # the daemon has exited, so the answer is not needed
     ):
         while (order := _read(orders)) is not None:
             answer = writing.answer(order)
@@ -115,7 +117,7 @@ class _Writing:
             batch, self._batch = self._batch, []
             self._journal.write(batch)
             return True, None
-        self._batch = []  # discard an incomplete batch
+        self._batch = []  # an incomplete batch is discarded
         return True, getattr(self._journal, name)(*about)
 
     def close(self) -> None:

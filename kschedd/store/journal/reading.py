@@ -40,7 +40,7 @@ class Reading:
     _done: int = attrs.field(default=0, init=False)
 
     def check(self) -> None:
-        """Check SQLite's own structures, since later writes to a corrupt file could overwrite pages in use."""
+        """Check SQLite's own structures, because later writes to a corrupt file could overwrite pages in use."""
         with ours(self._file, "cannot be read"):
             found = self._db.execute("PRAGMA quick_check(1)").fetchone()
         if found is None or found[0] != "ok":
@@ -110,10 +110,10 @@ class Reading:
 
 @attrs.define(eq=False)
 class _Merged:
-    """Writes to merge into the snapshot: the last write of each object, as an unparsed row."""
+    """Writes to merge into the snapshot: the last write of each object, as a row with an unparsed object."""
 
     _changed: dict[_Key, bytes] = attrs.field(factory=dict)  # in the order in which the rows were added
-    _deleted: set[_Key] = attrs.field(factory=set)  # deleted by any of the writes
+    _deleted: set[_Key] = attrs.field(factory=set)  # keys of objects that one of the writes deleted
 
     def add(self, event: Event) -> None:
         if event.type == DELETED:
@@ -140,10 +140,10 @@ _NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
 
 
 def json_fault(packed: bytes, raw: Any) -> str:
-    """Return why the value unpacked from these bytes is not JSON, or "" if it is JSON.
+    """Return the reason why the value unpacked from these bytes is not JSON; "" if it is JSON.
 
-    Development versions of kschedd stored values that are not JSON. Every client that lists the kind would get an error
-    from a value that is not JSON.
+    Development versions of kschedd stored such values. With such a value, every client that lists the kind would get an
+    error.
     """
     if _NOT_JSON.search(packed) is None:
         return ""

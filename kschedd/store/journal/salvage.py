@@ -1,10 +1,10 @@
 """Recovery of a damaged journal (`--drop-damaged`), with a report of the lost content.
 
-Every intact row of the snapshot is kept, and all events up to the first damaged one, because later events may depend on
+All intact rows of the snapshot are kept, and all events up to the first damaged one, because later events may depend on
 the damaged event. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
 
-The recovered history has a new epoch, and its versions begin at a round number above every version that clients may
-have received. A client that resumes a watch from an old version therefore gets 410 Gone and never gets wrong events.
+The recovered history has a new epoch; its versions begin at a round number above every version that a client may have
+received. A client that resumes a watch from an old version therefore gets 410 Gone, and never gets wrong events.
 """
 
 import sqlite3
@@ -44,7 +44,7 @@ Key = tuple[str, str, str]
 
 @attrs.define
 class Salvaged:
-    """The recovered objects, and messages about what is lost."""
+    """The recovered objects, and messages about the lost content."""
 
     objects: dict[Key, Object] = attrs.field(factory=dict)
     version: int = 0  # version of the recovered snapshot in the new epoch
@@ -53,7 +53,10 @@ class Salvaged:
 
 @attrs.frozen
 class Opened:
-    """A journal and its store. `lost` contains messages about dropped content, and is empty if nothing was dropped."""
+    """An open journal and its store.
+
+    `lost`: messages about dropped content; empty if nothing was dropped.
+    """
 
     journal: Journal
     store: Store | None
@@ -74,10 +77,11 @@ def open_journal(
 ) -> Opened:
     """Open a journal and restore its store.
 
-    With `drop_damaged` a damaged journal is recovered. `report` is called with each message about lost content before
-    any file is replaced. If the process is killed after that, the next start finds no damage and has nothing to report.
+    With `drop_damaged`, a damaged journal is recovered instead of rejected. `report` is called with each message about
+    lost content before any file is replaced. If the process is killed after the replacement, the next start finds no
+    damage and has nothing to report.
 
-    Raises JournalError; with `drop_damaged`, a damaged journal raises it only if nothing can be recovered.
+    Raises JournalError; with `drop_damaged`, damage is an error only if nothing can be recovered.
     """
     try:
         journal = Journal(path, disk=disk)
@@ -188,7 +192,8 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
         return end
     if end > version:
         found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
-    # If only one slot of the head is intact, the other slot may have recorded one more batch, which is the last one.
+    # If only one slot of the head is intact, the damaged slot may have recorded one more batch, which would be the last
+    # one.
     if head is None or (not head.is_last and highest <= known_end):
         found.lost.append(f"writes after version {max(end, version)} may be lost as well")
     return end
@@ -200,10 +205,12 @@ def _highest(db: Database) -> int:
 
 
 def _put_in_place(path: Path, store: Store, disk: Disk) -> Path:
-    """Replace the damaged journal by a new one with the state of this store. Return the damaged journal's new path.
+    """Replace the damaged journal with a new journal that has the state of this store.
 
-    A journal exists at every moment. If the process dies in between, there is either still the damaged journal, or the
-    new journal with a head of another epoch. Running the same command again recovers from both cases.
+    Return the damaged journal's new path.
+
+    A journal exists at every moment. If the process dies in between, the directory contains either the damaged journal,
+    or the new journal with a head of another epoch. Running the same command again recovers from both cases.
     """
     number = 1
     while disk.status(aside := beside(path, f".damaged-{number}")) is not None:

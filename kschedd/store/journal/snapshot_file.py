@@ -1,11 +1,11 @@
-"""A snapshot of a cluster in one file: every object at one version, with its uid and resourceVersion.
+"""A snapshot of a cluster in one file: every object at one version, with its UID and resourceVersion.
 
 The file is gzip. The file contains a MessagePack map (format, version, number of objects), each object packed, and the
 CRC-32 of these parts. A truncated or changed file, or a file in a newer format, is rejected. The file is written under
 a temporary name and then renamed, so that a file with its final name is always complete.
 
 A restored cluster has a new epoch, and its versions begin at a round number above the versions in the snapshot. A
-client that resumes from a version after the snapshot gets 410 Gone, and never gets another cluster's changes.
+client that resumes from a version after the snapshot gets 410 Gone, and never gets changes of another cluster.
 """
 
 import gzip
@@ -123,9 +123,9 @@ def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tup
 
 
 def restore_snapshot(file: Path, state_dir: Path) -> Store:
-    """Create a state directory from a snapshot. Return the store that a daemon will load from the directory.
+    """Create a state directory from a snapshot. Return the store that a daemon would load from the directory.
 
-    Raises SnapshotError, StateDirError, JournalError. An existing journal is left unchanged and raises an error.
+    Raises SnapshotError, StateDirError, JournalError. If a journal exists, it is left unchanged and an error is raised.
     """
     snapshot = read_snapshot(file)
     version = (snapshot.version // EPOCH_STEP + 1) * EPOCH_STEP

@@ -1,8 +1,8 @@
 """The state directory of a daemon, and its lock: only the process that holds the lock may use the journal there.
 
-The lock is the file `lock`, which is never removed. The lock is released when all processes that hold it have ended, in
-whatever way. The processes that hold the lock are the daemon and the process that writes its journal. The journal
-process may outlive a killed daemon until the current write is complete.
+The lock is the file `lock`, which is never removed. The lock is released when all processes that hold it have ended,
+even if they were killed. The processes that hold the lock are the daemon and the process that writes its journal. The
+journal process may outlive a killed daemon until the current write is complete.
 """
 
 import errno
@@ -24,7 +24,7 @@ _AGAIN_S: Final = 0.02
 
 @attrs.define(eq=False)
 class StateDirError(KscheddError, rpc_code="conflict"):
-    """A state directory that cannot be used."""
+    """The state directory cannot be used."""
 
     path: str
     why: str
@@ -34,7 +34,7 @@ class StateDirError(KscheddError, rpc_code="conflict"):
 
 
 class StateDirInUse(StateDirError):
-    """A state directory that another process has locked."""
+    """Another process has locked the state directory."""
 
 
 @attrs.frozen
@@ -80,7 +80,7 @@ def _take(lock: int, where: Path) -> None:
 def _open_lock(path: Path) -> int:
     """Open the lock file.
 
-    The lock file may be opened read-only, so that a journal on a read-only file system can be read.
+    Opens the lock file read-only if necessary, so that a journal on a read-only file system can be read.
     """
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

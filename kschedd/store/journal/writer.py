@@ -2,15 +2,15 @@
 
 A batch is one transaction, which is on disk when `write` returns (WAL with synchronous=FULL). All writes of the batch
 share one fsync. `compact_some` moves some of the oldest events into the snapshot, also in one transaction. If the
-process dies, the file contains the state before or after the move, never a state in between. `journal_format` defines
-the tables and their checksums, `journal_head` the record of the last commit.
+process dies, the file contains the state before or after the whole move. `format` defines the tables and their
+checksums, `head` the record of the last commit.
 
-A failed `write` counts as not written. Further writes are rejected until `repair` has checked that the disk works, and
-has removed the remains of the failed batch from the file. After `repair`, the journal is at its `version` again. A
-write also fails if the journal's files were deleted, replaced or truncated while they were open.
+A batch whose `write` failed counts as not written. Further writes are rejected until `repair` has checked that the disk
+works, and has removed the remains of the failed batch from the file. After `repair`, the journal is at its `version`
+again. A write also fails if the journal's files were deleted, replaced or truncated while they were open.
 
-The writer handles only bytes, no objects, because the process that writes a daemon's journal (`journal_process`) has
-only bytes. It is not thread-safe. The writer has one owner, which may call it from a worker thread, one call at a time,
+The writer handles bytes instead of objects, because the process that writes a daemon's journal (`process`) receives
+only bytes. It is not thread-safe. The writer has one user, which may call it from a worker thread, one call at a time,
 and must close it. Raises: JournalError, never sqlite3's exceptions.
 """
 
@@ -37,9 +37,10 @@ from kschedd.store.journal.format import (
 )
 from kschedd.store.journal.head import Head, HeadFile, head_path, read_head
 
-_FEW_ROWS: Final = 100  # maximum number of events per statement; SQLite caches one prepared statement for each number
-_LOG: Final = 1000  # WAL pages after which SQLite checkpoints; SQLite's default
-_SHORT_LOG: Final = 200  # WAL pages after which SQLite checkpoints during compaction
+# maximum number of events per statement; SQLite caches one prepared statement for each number of events
+_FEW_ROWS: Final = 100
+_LOG: Final = 1000  # WAL pages after which SQLite makes a checkpoint; SQLite's default
+_SHORT_LOG: Final = 200  # WAL pages after which SQLite makes a checkpoint during compaction
 PackedWrite = tuple[int, int, str, str, str, bytes]  # version, type code, kind, namespace, name, object
 _Row = tuple[int, int, str, str, str, bytes, int, int]  # a PackedWrite with its checksum and chain
 
@@ -56,24 +57,25 @@ class JournalWriter:
         try:
             new = self._open()
             self._head = HeadFile(head_path(self._path), disk)
-            if new:  # before the first commit: every journal with a write has a head
+            if new:  # no commit yet: every journal with a write has a head
                 self._head.write(Head(self._version, self._chain, self._state.epoch))
                 self._head.sync()
         except BaseException:
             self._db.close()
             raise
         self._files = OpenFiles(self._path, disk)
-        self._failure: JournalError | None = None  # error of the last write, until repaired
+        self._failure: JournalError | None = None  # the error of the last write; None after a repair
 
     def _open(self) -> bool:
         """Open or create the tables.
 
-        Return whether the head must still be written, because no record was ever written.
+        Return whether the head must still be written, because it has no record yet.
         """
         written = self._disk.status(head_path(self._path)) is not None
         with ours(self._file, "cannot be opened"):
             if not written:
-                self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # takes effect only before any table exists
+                # takes effect only before the first table is created
+                self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             if not written:
@@ -99,12 +101,13 @@ class JournalWriter:
         """Return whether the head must still be written.
 
         Raises JournalDamaged in three cases: the journal ends before the version in its head; it has another chain at
-        that version; or it may have continued after that version, because the damaged slot of the head may have
-        contained a later record.
+        that version; or writes after that version may be lost, because the damaged slot of the head may have contained
+        a later record.
         """
         found = read_head(head_path(self._path), self._disk)
         if found is None:
-            # The process may have been killed after it created the files and before it first wrote the head.
+            # The process may have been killed after it created the files and before it wrote the head for the first
+            # time.
             there = self._disk.status(head_path(self._path))
             begun = there is not None and there.size == 0
             if self._version or (written and not begun):
@@ -188,14 +191,14 @@ class JournalWriter:
     def repair(self, version: int | None = None) -> None:
         """Repair the journal after a failed write: check that its files exist and are writable; remove later events.
 
-        Events after `version` are removed; the default is the writer's own last version. The caller passes an
-        earlier version if a process wrote the last events without acknowledging them.
+        Events after `version` are removed; the default is the writer's own last version. The caller passes an earlier
+        version if a process wrote the last events but did not acknowledge them.
         """
         if version is not None and version != self._version:
             self._go_back(version)
         with self._checked():
             self._head.probe()
-            # The head is written first, because the failed write may have written it, and it must never be ahead of the
+            # The head is written first, because the failed write may have updated it, and it must never be ahead of the
             # journal.
             self._head.write(Head(self._version, self._chain, self._state.epoch))
             self._head.sync()
@@ -214,7 +217,7 @@ class JournalWriter:
     def compact_some(self, events: int) -> bool:
         """Move up to `events` of the oldest events into the snapshot, without an fsync.
 
-        Return whether any events are left to move.
+        Return whether there are more free pages to release.
         """
         with self._checked(), self._unsynced(), self._transaction():
             state, moved = move_events(self._db, self._state, min(self._state.base + events, self._version))
@@ -223,12 +226,12 @@ class JournalWriter:
         return self._tail > 0
 
     def shrink_some(self, pages: int) -> bool:
-        """Release up to `pages` free pages to the file system. Return whether any events are left to move."""
+        """Release up to `pages` free pages to the file system. Return whether there are more free pages to release."""
         with self._checked(), self._unsynced(), ours(self._file, "cannot be written"):
             return vacuum(self._db, pages)
 
     def compact(self) -> None:
-        """Compact and shrink completely, in one blocking call; for callers that serve no requests meanwhile."""
+        """Compact and shrink completely, in one blocking call; for callers that serve no requests at the same time."""
         while self.compact_some(1000):
             pass
         while self.shrink_some(1000):
@@ -263,8 +266,8 @@ class JournalWriter:
     def _insert(self, rows: Sequence[_Row]) -> None:
         """Insert events in one transaction, or a small number of events in a single statement.
 
-        Each statement releases the interpreter lock. A thread that must reacquire the lock waits for the event loop, up
-        to the switch interval each time.
+        Each statement releases the interpreter lock. A thread that has released the lock waits each time until the
+        event loop releases it, at most for the switch interval.
         """
         whole = ours(self._file, "cannot be written") if len(rows) <= _FEW_ROWS else self._transaction()
         with whole:
@@ -283,7 +286,7 @@ class JournalWriter:
 
     @contextmanager
     def _checked(self) -> Iterator[None]:
-        """Check before a write that the files are complete, and after the write that the files were not replaced."""
+        """Check before a write that the files are complete, and after the write that no file was replaced."""
         if (fault := self._files.fault()) is not None:
             raise fault
         try:
@@ -296,9 +299,9 @@ class JournalWriter:
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        """Relax durability for transactions that only change the representation (compaction): losing one is harmless.
+        """Relax durability for compaction transactions: they only change the representation, so losing one is harmless.
 
-        Compaction transactions write many scattered pages, so checkpoints are smaller and more frequent.
+        Compaction transactions write many scattered pages; checkpoints are therefore smaller and more frequent.
         """
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"PRAGMA wal_autocheckpoint={_SHORT_LOG}")

@@ -1,1 +1,1 @@
-"""The stored objects by kind and name, their indexes, and the log of changes."""
+"""The stored objects by kind and name, their indexes, and the event log."""

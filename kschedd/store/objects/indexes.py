@@ -1,4 +1,4 @@
-"""Indexes of pods by node and of dependents by owner uid, updated with every write; entries in insertion order."""
+"""Indexes of pods by node and of dependents by owner UID, updated at every write; entries in insertion order."""
 
 from collections.abc import Generator, Iterable, Sequence
 from typing import Final, TypeVar

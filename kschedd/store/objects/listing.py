@@ -1,8 +1,8 @@
-"""Sorted lists of objects, built in slices from the objects that exist at one moment.
+"""Sorted lists of objects, built in slices from the objects that exist at one point in time.
 
-`Store.present` returns a copy of the references. Objects never change, so sorting and selecting can take place later,
-while the store serves other requests. Lists of up to `_RUN` names are sorted in one step; longer lists are merged from
-sorted runs of that length.
+`Store.present` returns a copy of the references. Objects never change, so sorting and selecting can happen later, while
+the store serves other requests. Lists of up to `_RUN` names are sorted in one step; longer lists are merged from sorted
+runs of that length.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from kschedd.api.selecting.selectors import LabelSelector
 
 _NAME: Final = attrgetter("name")
 _RUN: Final = 5_000
-_LOOKED_AT: Final = 250  # number of objects matched or merged before yielding to other tasks
+_LOOKED_AT: Final = 250  # number of objects that are matched or merged before other tasks run
 _TESTS: Final = 8_000  # maximum number of label and field tests per slice
 
 

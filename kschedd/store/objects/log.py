@@ -1,12 +1,12 @@
 """The event log: all object changes in order, stored once and shared by all watchers.
 
 Each write has the next version, so an event's index in the log is its version minus the version of the oldest event
-kept. A watcher is a position in this list, so an event has no cost per watcher until the watcher takes it.
+kept. A watcher is a position in this list, so an event costs nothing per watcher until the watcher takes it.
 
-At least the last `history` events are kept. Beyond these, events that an open cursor has not taken are kept, up to
-`patience` events. A cursor that is further behind, or a watch from an older version, gets 410 Gone. If a journal makes
-the events durable, cursors get only the durable events, up to the version `shown`. The Store owns the log; a cursor
-ends when it is closed or garbage-collected.
+At least the last `history` events are kept. Older events that an open cursor has not taken are also kept, up to
+`patience` events in total. A cursor that is further behind, or a watch from an older version, gets 410 Gone. If a
+journal persists the events, cursors get only the persisted events, up to the version `shown`. The store contains the
+log; a cursor ends when it is closed or garbage-collected.
 """
 
 import weakref
@@ -26,10 +26,9 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 @fast_frozen(eq=False)
 class WatchEvent:
-    """One change. `old` is None for ADDED; for DELETED, `new` is the last state, with the version of the deletion.
+    """One change. `old` is None for ADDED; for DELETED, `new` is the last state with the version of the deletion.
 
-    `loaded` marks an object that was not just written here, because it comes from a dump or existed when the watch
-    began.
+    `loaded` marks an object that was not written by a request: it comes from a dump, or existed when the watch began.
     """
 
     type: EventType
@@ -52,12 +51,12 @@ class Cursor:
 
     @property
     def version(self) -> int:
-        """Version up to which every event was taken or has a kind that is not watched."""
+        """Version up to which every event was taken or belongs to a kind that is not watched."""
         return self._next - 1
 
     @property
     def behind(self) -> bool:
-        """True if the log has events since the last take, which may be of kinds that are not watched."""
+        """True if the log has events since the last take; they may belong to kinds that are not watched."""
         return self._next <= self._log.shown
 
     @property
@@ -88,17 +87,17 @@ class EventLog:
         """Create a log of these events; the first event has version `version` + 1."""
         self._events: list[WatchEvent] = list(events)
         self._first = version + 1  # version of _events[0], or of the next event
-        self.version = version + len(self._events)  # of the latest event; a field, since every write reads it
+        self.version = version + len(self._events)  # version of the latest event; stored, because every write reads it
         self._history = history
         self._patience = max(patience, history)
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         self._shown: int | None = None
-        self._most = 0  # largest number of events at the time of a drop
+        self._most = 0  # the largest number of events before a drop
 
     def keep(self, history: int) -> None:
-        """Keep at least `history` events from now on."""
+        """Keep at least the last `history` events."""
         self._history, self._patience = history, max(self._patience, history)
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
@@ -119,7 +118,7 @@ class EventLog:
         self._shown = version
 
     def show_all(self) -> None:
-        """From now on, give cursors every event as soon as it is appended."""
+        """Give cursors every event immediately after it was appended."""
         self._shown = None
 
     @property
@@ -151,7 +150,7 @@ class EventLog:
         return self._events[start : end if limit is None else min(end, start + limit)]
 
     def written_after(self, version: int) -> list[WatchEvent]:
-        """Return all events after this version, including events that cursors may not get yet.
+        """Return all events after this version, including events that cursors do not get yet.
 
         Raises Gone if the events were dropped.
         """
@@ -173,7 +172,7 @@ class EventLog:
         self._cursors.discard(cursor)
 
     def _trim(self) -> None:
-        """Drop events beyond `history` that no cursor needs, in small steps, because freeing objects takes long."""
+        """Drop old events that no cursor needs, in small steps, because freeing objects takes long."""
         keep = self._history
         for cursor in self._cursors:
             keep = max(keep, self.version - cursor.version)

@@ -1,12 +1,12 @@
 """StoredObjects: all objects by kind, namespace and name, with their indexes and the event log.
 
-This class is for the store what etcd and the watch cache are for kube-apiserver. `commit` and its three fast paths for
-pods are the only ways to write. Each of these methods places an object, updates the indexes (pods by node, dependents
-by owner, uids) and appends an event to the log. This class checks no rules: the caller has checked them, and has set
-the next resourceVersion of the log.
+This class serves the store as etcd and the watch cache serve kube-apiserver. Only `commit` and its three fast paths for
+pods write. Each of these methods stores an object, updates the indexes (pods by node, dependents by owner, UIDs) and
+appends an event to the log. This class checks no rules: its callers check the rules, and set the log's next
+resourceVersion in the object.
 
-Owns the objects, the indexes and the log. Objects are immutable values. A space (the objects of a kind in a namespace,
-by name) may be read, but the caller must not keep a reference to the space.
+Contains the objects, the indexes and the log. Objects are immutable values. A space (the objects of a kind in a
+namespace, by name) may be read, but its reader must not store a reference to it.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -36,8 +36,9 @@ class StoredObjects:
         self._changed = changed
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
-        self._uids: set[str] | None = None  # uids of all objects, built when the first object with its own uid is added
-        self.refusal: ApiError | None = None  # error for all writes, if this store is read-only
+        # UIDs of all objects; built when the first object that has its own UID is added
+        self._uids: set[str] | None = None
+        self.refusal: ApiError | None = None  # error for every write, if this store is read-only
 
     def copying(self, other: "StoredObjects") -> Generator[None, None, None]:
         """Copy the objects of another instance into this new one, step by step. The log is not copied."""
@@ -49,7 +50,7 @@ class StoredObjects:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Return the object as last written, on which the next write is based, or None."""
+        """Return the object as last written, on which the next write is based; None if there is no such object."""
         try:
             return self._by_kind[kind][namespace][name]
         except KeyError:
@@ -87,7 +88,7 @@ class StoredObjects:
         return sum(len(space) for space in (self._by_kind.get(kind) or {}).values())
 
     def owned_by(self, uid: str) -> Sequence[Object]:
-        """Return the objects with this uid in their ownerReferences, in order of creation."""
+        """Return the objects whose ownerReferences contain this UID, in order of creation."""
         return [self._by_kind[k][ns][n] for k, ns, n in self._indexes.dependents(uid)]
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
@@ -100,7 +101,7 @@ class StoredObjects:
         return [obj for kind in sorted(self._by_kind) for obj in self._by_kind[kind].get(namespace, {}).values()]
 
     def has_uid(self, uid: str) -> bool:
-        """Return whether an object has this uid."""
+        """Return whether an object has this UID."""
         if self._uids is None:
             self._uids = {
                 obj.uid for spaces in self._by_kind.values() for space in spaces.values() for obj in space.values()
@@ -112,7 +113,7 @@ class StoredObjects:
     def commit(self, event_type: EventType, old: Object | None, new: Object, *, loaded: bool = False) -> None:
         """Commit one write: `new` replaces `old`, or is the last state of a deleted object.
 
-        Raises `refusal` if this attribute is set.
+        Raises `refusal` if this attribute is not None.
         `loaded` is true if `new` comes from a dump (`WatchEvent`).
         """
         if self.refusal is not None:
@@ -151,7 +152,7 @@ class StoredObjects:
         self.log.append(WatchEvent(DELETED, going, gone, gone.resource_version))
 
     def place(self, old: Object | None, new: Object | None) -> None:
-        """Put `new` in the place of `old` without an event, to fill a store at startup."""
+        """Replace `old` by `new` without an event, to fill a store at startup."""
         obj = new if new is not None else old
         assert obj is not None, "there is nothing to place"
         try:
@@ -172,7 +173,7 @@ class StoredObjects:
             self._changed(obj.kind)
 
     def place_whole(self, obj: Object) -> None:
-        """Add a new object to all indexes, or to none if the object is invalid."""
+        """Add a new object to all indexes, or to no index if the object is invalid."""
         try:
             self.place(None, obj)
         except Exception:
@@ -186,7 +187,7 @@ class StoredObjects:
         self.log.truncate(version)
 
     def forget_uids(self) -> None:
-        """Drop the set of uids until the next object with its own uid is added."""
+        """Drop the set of UIDs until the next object that has its own UID is added."""
         self._uids = None
 
 
@@ -194,7 +195,7 @@ def typed(kind: str, raw: Raw) -> Object:
     """Return the typed object for a stored manifest; `kind` is the kind's name in the store."""
     if kind in BY_NAME:
         return parse(raw)
-    # A custom resource may have the name of a built-in kind, so it is identified by kind and group.
+    # A custom resource may have the name of a built-in kind, so kind and group together identify the type.
     return attrs.evolve(Object.from_raw(raw), kind=kind)
 
 

@@ -15,7 +15,7 @@ _NOT_APPLIED = ("resourceVersion", "uid", "creationTimestamp", "generation", "ma
 
 
 def _noted(raw: Raw) -> dict[str, Any]:
-    """Return the manifest with a copy of its text in kubectl's last-applied annotation.
+    """Return the manifest with its own text in kubectl's last-applied annotation.
 
     A manifest that cannot be annotated is returned unchanged; validation rejects it later.
     """

@@ -1,12 +1,12 @@
-"""JSON patches (RFC 6902): add, remove, replace, move, copy and test, with the API server's leniencies.
+"""JSON patches (RFC 6902): add, remove, replace, move, copy and test, with the extensions of the API server.
 
 Beyond the RFC, the API server's library accepts negative indices and indices such as `01`, lets `replace` set a map
 member that does not exist, and considers a missing member equal to null. So does this module. For a failed operation
-kube-apiserver only reports a bad request; kschedd's message adds which operation failed, and why.
+kube-apiserver reports only a bad request; kschedd's message also contains the operation and the reason.
 
-The input is not modified. The nesting limit of manifests also applies to values, so that every stored object can be
-read, printed and stored again. The total size of all copies in a patch is limited in bytes, as in kube-apiserver, and
-in number of values. Each copy is measured before it is made. `move` copies nothing.
+The input document is not modified. The nesting limit of manifests also applies to values, so that every stored object
+can be read, printed and stored again. The total size of all copies in a patch is limited in bytes, as in
+kube-apiserver, and in number of values. Each copy is measured before it is created. `move` copies nothing.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go; github.com/evanphx/json-patch v4. Raises: BadPatch.
 """
@@ -24,8 +24,8 @@ from kschedd.store.errors import BadPatch
 
 MOST_OPERATIONS: Final = 10_000
 MOST_COPIED: Final = 3 << 20  # bytes of JSON: the total of all copies in a patch
-MOST_COPIED_VALUES: Final = 100_000  # number of values; an empty list is two bytes of JSON, but needs far more memory
-_SHIFTED: Final = 6  # shifting 2 ** 6 list items for an insertion costs as much as copying one value
+MOST_COPIED_VALUES: Final = 100_000  # number of values; an empty list is two bytes of JSON but needs far more memory
+_SHIFTED: Final = 6  # shifting 2 ** 6 list items costs as much as copying one value
 REJECTED: Final = "the server rejected our request due to an error in our request"
 _MEMBERS: Final = ("op", "path", "from", "value")
 _CONTAINERS: Final = (dict, list, tuple)
@@ -38,10 +38,10 @@ class _Failed(Exception):
 
 @attrs.define(eq=False)
 class _Budget:
-    """The work that the operations of one patch may still cause, apart from reading the patch.
+    """The work that the operations of one patch may still cause, without the work of reading the patch.
 
-    `deepest` is an upper bound of the nesting depth of the document. While this bound proves that a moved value stays
-    within DEEPEST levels, the value need not be measured.
+    `deepest` is an upper bound of the nesting depth of the document. A moved value is measured only if this bound does
+    not prove that the value stays within DEEPEST levels.
     """
 
     deepest: int
@@ -72,7 +72,7 @@ class _Budget:
         return _copy(value)
 
     def shift(self, items: int) -> None:
-        """Charge for shifting the items that follow an inserted or removed list item."""
+        """Add the cost of shifting the items that follow an inserted or removed list item."""
         self._spend(items >> _SHIFTED)
 
     def _measure(self, path: str, value: Any) -> None:
@@ -166,7 +166,7 @@ def _text(operation: Mapping[str, Any], member: str) -> str:
 
 
 def _place(whole: list[Any], seen: list[dict[str, Any]], path: str) -> tuple[Any, str]:
-    """Return the map or list that contains the path's last step, and that step."""
+    """Return the map or list that contains the last step of the path, and this step."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
     if len(steps) < 2:
         raise _Failed('the path must begin with "/" and name a member')
@@ -258,7 +258,7 @@ def _maps_of(value: Any) -> Iterator[dict[str, Any]]:
 def _measured(value: Any, levels: int | None, most: int | None) -> tuple[int, int]:
     """Return the number of values in `value`, including `value` itself, and the number of levels of its maps and lists.
 
-    The count stops once it exceeds `most`. Raises _Failed if there are more than `levels` levels.
+    The count stops when it exceeds `most`. Raises _Failed if there are more than `levels` levels.
     """
     count, height = 1, 0
     level = [value] if isinstance(value, _CONTAINERS) else []

@@ -69,7 +69,7 @@ def patched(
         )
     merged_by_keys = strategic_merge(live, patch, schema)
     if merged_by_keys:
-        # Upstream converts to the object's own type, whatever apiVersion and kind the patch contains or removes.
+        # Upstream converts the patch to the type of the object, whatever apiVersion and kind the patch sets or removes.
         for field in ("apiVersion", "kind"):
             if isinstance(merged_by_keys.get(field) or "", str):
                 merged_by_keys[field] = live[field]
@@ -101,7 +101,7 @@ def read_configuration(text: str, validation: FieldValidation = "Warn") -> tuple
 
 
 def yaml_error(text: str) -> str:
-    """Return Go's error message for a YAML syntax error; "" if there is none."""
+    """Return Go's error message for a YAML syntax error; "" without an error."""
     try:
         composed(text)
     except yaml.MarkedYAMLError as error:
@@ -122,7 +122,7 @@ _LONGEST_MANAGER: Final = 128  # bytes
 
 
 def check_patch_options(manager: str, force: bool | None, *, applied: bool) -> None:
-    """Raise InvalidOptions if an apply has no manager or a patch has a forbidden option."""
+    """Raise InvalidOptions if an apply has no field manager or a patch has a forbidden option."""
     if faults := patch_faults(manager, force, applied=applied):
         raise InvalidOptions("PatchOptions", "", tuple(faults))
 

@@ -7,7 +7,7 @@ replace` replaces the list by the other items of the patch. `$deleteFromPrimitiv
 merged list of scalars, `$setElementOrder/FIELD` sets the order of a merged list, and `$retainKeys` lists the fields of
 a map to keep.
 
-Patched items have the order of the patch (or of `$setElementOrder`). Items that only the live list has keep their
+Patched items are in the order of the patch, or of `$setElementOrder`. Items that exist only in the live list keep their
 order. A live item stays before a patched item if it preceded that item in the live list.
 
 The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
@@ -70,7 +70,7 @@ def _merge_map(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
 
 
 def _put(merged: dict[str, Any], name: str, value: Any) -> None:
-    """Set a value that cannot be merged, without its nulls and without maps that contain a directive."""
+    """Set a value that cannot be merged, without nulls and without maps that contain a directive."""
     kept = _plain(value)
     if kept is None:
         merged.pop(name, None)
@@ -199,9 +199,10 @@ def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[li
 def _without_repeats(items: list[Any]) -> list[Any]:
     """Return each value once.
 
-    Overwrite each duplicate with the list's last value, which changes the order, as kube-apiserver does.
+    Replace each duplicate by the list's last value, which changes the order, as kube-apiserver does.
     """
-    places: dict[Any, list[int]] = {}  # value -> heap of its positions, which may contain stale positions after `last`
+    # heap of the positions of each value; after `last` it may contain stale positions
+    places: dict[Any, list[int]] = {}
     for at, item in enumerate(items):
         places.setdefault(item, []).append(at)
     last = len(items) - 1
@@ -238,7 +239,7 @@ def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], m
 
 
 def _first_places(keys: Iterable[Any]) -> dict[Hashable, int]:
-    """Return the first position of each key."""
+    """Return the first position of each key in the list."""
     places: dict[Hashable, int] = {}
     for at, key in enumerate(keys):
         places.setdefault(_hashable(key), at)

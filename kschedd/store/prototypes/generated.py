@@ -1,8 +1,8 @@
-"""Generated: uids of new objects, and names of objects that have only a generateName.
+"""Generated values: UIDs of new objects, and names of objects that have only a generateName.
 
-The values are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated.
-Events and Leases have a separate random sequence, and dry runs another, so that they do not change the names of other
-objects.
+The values are random, but the same for the same seed, store version and sequence of calls, so that a run can be
+repeated. Events and Leases use a second random sequence, and dry runs a third, so that they do not change the names of
+other objects.
 
 Owns the sequences. Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
 """
@@ -23,20 +23,20 @@ class Generated:
         self.begin_at(version)
 
     def begin_at(self, version: int) -> None:
-        """Restart the sequences as in a store that begins with this version."""
+        """Restart the sequences as in a store that starts with this version."""
         self._random = random.Random(f"{self.seed}/{version}")
         self._aside = random.Random(f"{self.seed}/{version}/aside")
         self._tried = random.Random(f"{self.seed}/{version}/tried")
 
     def go_on_as(self, other: "Generated") -> None:
-        """Continue with the same values as another instance."""
+        """Continue with the same values that another instance would return."""
         self._random.setstate(other._random.getstate())
         self._aside.setstate(other._aside.getstate())
         self._tried.setstate(other._tried.getstate())
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Draw from a third sequence inside the context, for a dry run: the other two sequences stay unchanged."""
+        """Use a third sequence while the context is open, for a dry run: the other two sequences stay unchanged."""
         kept = self._random, self._aside
         self._random = self._aside = self._tried
         try:
@@ -45,8 +45,8 @@ class Generated:
             self._random, self._aside = kept
 
     def uid(self, kind: str) -> str:
-        """Return the uid of a new object of this kind."""
-        # Converting bytes takes half as long as formatting an integer.
+        """Return the UID of a new object of this kind."""
+        # Formatting the bytes takes half as long as formatting the integer.
         bits = self._random_of(kind).getrandbits(128).to_bytes(16, "big").hex()
         return f"{bits[:8]}-{bits[8:12]}-4{bits[13:16]}-a{bits[17:20]}-{bits[20:]}"
 

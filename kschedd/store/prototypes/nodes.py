@@ -1,12 +1,12 @@
-"""NodePrototype: a node created in a request, from which later nodes of the same request are copied.
+"""NodePrototype: a node created in a request, which later nodes of the same request are copied from.
 
 The nodes of a trace, or of a generated cluster, have few distinct shapes, and the manifests of one shape share one spec
-and one status. Kube-apiserver's rules use a node's name and label values in only one way: they must be valid. A
-manifest that differs from an earlier manifest only in its name and labels therefore creates a copy of the earlier node,
-with its own name, labels, uid, creation time and resourceVersion. Defaulting, admission and validation need not run
-again.
+and one status. Kube-apiserver only requires that a node's name and label values are valid; no other rule depends on
+them. A manifest that differs from an earlier manifest only in its name and labels therefore creates a copy of the
+earlier node, with its own name, labels, UID, creation time and resourceVersion. Defaulting, admission and validation
+are not repeated.
 
-This object owns only the prototypes, and lives as long as the request. See `pod_prototype` for pods.
+This object contains only the prototypes, and exists as long as the request. Prototypes of pods are in `pods`.
 """
 
 from typing import Any, Final
@@ -29,12 +29,12 @@ class NodePrototype:
     _raw: Raw  # manifest from which the node was created
 
     def may_be_larger(self, max_bytes: int) -> bool:
-        """Return whether a copy with any valid name and labels fits into the size limit."""
+        """Return whether a copy with any valid name and valid labels fits into the size limit."""
         own = _LONGEST_NAME + _LONGEST_VALUE * len(self.node.labels)
         return len(packed("Node", self.node.name, self.node.raw)) + own <= max_bytes
 
     def has_copy(self, raw: Raw) -> bool:
-        """Return whether this manifest creates a copy of this node, provided that the name is not in use."""
+        """Return whether this manifest creates a copy of this node if the name is not in use."""
         known = self._raw
         if list(raw) != list(known) or any(raw[part] is not known[part] for part in raw if part != "metadata"):
             return False
@@ -72,10 +72,11 @@ class NodePrototype:
 class NodePrototypes:
     """The node prototypes of one request. The manifests of the request must not change while it runs."""
 
-    _by_status: dict[int, NodePrototype] = attrs.field(factory=dict)  # by the identity of the manifest's status
+    # prototypes by the identity of the manifest's status
+    _by_status: dict[int, NodePrototype] = attrs.field(factory=dict)
 
     def of(self, raw: Raw) -> NodePrototype | None:
-        """Return the prototype from which that manifest's node can be copied, if any."""
+        """Return the prototype from which the node of that manifest can be copied; None without one."""
         found = self._by_status.get(id(raw.get("status")))
         return found if found is not None and found.has_copy(raw) else None
 
@@ -87,5 +88,5 @@ class NodePrototypes:
             self._by_status[id(raw.get("status"))] = prototype
 
     def clear(self) -> None:
-        """Drop all prototypes because the rules have changed."""
+        """Drop all prototypes, because the rules have changed."""
         self._by_status.clear()

@@ -1,10 +1,10 @@
 """Pod creation and update: defaulting, validation, admission and interning, cached per spec.
 
 A cluster has many pods with few distinct specs. The result for a spec depends only on the spec, the pod's labels, the
-keys of its annotations, its ownerReferences and finalizers, and the classes of the cluster. The result is cached under
-the packed bytes of the pod's part of these inputs. The cache is cleared when a PriorityClass or RuntimeClass changes.
-The pod's name is checked each time. A cached result takes about 10 KB, including data derived later from its spec. If
-every pod has its own labels or spec, the cache fills up to its limit.
+keys of its annotations, its ownerReferences and finalizers, and the PriorityClasses and RuntimeClasses of the cluster.
+The cache key is the packed bytes of the parts of the pod among these inputs. The cache is cleared when a PriorityClass
+or RuntimeClass changes. The pod's name is checked each time. A cached result takes about 10 KB, including data derived
+later from its spec. If every pod has its own labels or spec, the cache fills up to its limit.
 
 Specs that differ only in amounts and weights have equal specs without amounts (`spec_without_amounts`). If a spec is
 not in the cache, its spec without amounts is looked up in a second cache.
@@ -71,7 +71,7 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _IN_ORDER: Final = ["key", "operator", "values"]  # fields that keep their order
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 8192
-MOST_NODE_AFFINITIES: Final = 8192  # maximum for all specs together; each DaemonSet has one per node
+MOST_NODE_AFFINITIES: Final = 8192  # maximum for all specs together; a DaemonSet has one affinity for each node
 _REMEMBERED_NODE_AFFINITIES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
@@ -91,12 +91,12 @@ GATED: Final = {
 
 @fast_frozen(eq=False)
 class InternedPod:
-    """The admitted parts that are shared by pods with equal spec and metadata (labels, owners, finalizers)."""
+    """The admitted parts that pods with equal spec and metadata (labels, owners, finalizers) share."""
 
     spec: PodSpec
     labels: Mapping[str, str]
     meta: Mapping[str, Any]  # labels, owners and finalizers as stored, if any
-    _status: Mapping[str, Any]  # initial status of a pod with these parts, without the time of its condition
+    _status: Mapping[str, Any]  # initial status of a pod with these parts; the time of its condition is missing
     size: int  # bytes of the spec
     annotations: Mapping[str, str] = _NOTHING  # added by admission
     warnings: Sequence[str] = ()  # from admission
@@ -144,11 +144,11 @@ class PodStrategy:
         self._classes = classes
         self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
         self.remembered_without_amounts: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
-        # Key: the id of the result without node affinity (which is kept in the other caches), and the pinned node or
+        # Key: the id of the result without node affinity (which the other caches keep alive), and the pinned node or
         # the packed node affinity. Storing both results together would create a reference cycle.
         self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
         self.remembered_with_node_affinity = AdmissionCache(MOST_NODE_AFFINITIES)
-        # Packed node affinity -> the affinity in stored form, and its packed form.
+        # Key: the packed node affinity; value: the affinity in stored form, and its packed form.
         self._node_affinities: AdmissionCache[bytes, tuple[Raw, bytes]] = AdmissionCache(_REMEMBERED_NODE_AFFINITIES)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
@@ -170,7 +170,7 @@ class PodStrategy:
         """
         spec = raw.get("spec")
         if not is_dns_subdomain(name) or not _is_usual(meta) or has_claims_by_name(spec):
-            return self._admit(spec, meta, name)  # raises an exception with the errors of the spec as well
+            return self._admit(spec, meta, name)  # raises an error that includes the faults of the spec
         annotations = meta.get("annotations")
         if annotations is not None and (not are_plain(annotations) or any(map(is_about_spec, annotations))):
             return self._admit(spec, meta, name)
@@ -197,9 +197,9 @@ class PodStrategy:
             raise
 
     def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
-        """Return the result for this spec from the cached result for its spec without amounts, or None if not cached.
+        """Return the result for this spec from the cached result for its spec without amounts; None if not cached.
 
-        Never raises an exception, because errors must be reported for the original spec.
+        This method never raises an exception, because errors must be reported for the original spec.
         """
         plain = without_amounts(spec)
         if plain is None:
@@ -244,7 +244,7 @@ class PodStrategy:
                 if faults:
                     raise Invalid("Pod", name, tuple(faults))
                 text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
-                admitted = msgpack.unpackb(text), text  # contains no references to the client's data
+                admitted = msgpack.unpackb(text), text  # the unpacked copy contains no references to the client's data
                 self._node_affinities.add(stated, admitted)
             clean, text = admitted
             found = _with(without, intern_with_node_affinity(without.spec, clean, text), len(text))
@@ -300,7 +300,10 @@ class PodStrategy:
         return InternedPod(interned, labels, shared, status, len(interned.key), notes, warnings, stated)
 
     def restored_status(self, born: Raw, raw: Raw, meta: Raw, name: str) -> Raw:
-        """Return the status of a pod restored with its manifest's status; equal statuses are shared. Raises Invalid."""
+        """Return the status of a pod that is restored with the status in its manifest; equal statuses are shared.
+
+        Raises Invalid.
+        """
         key = packed("Pod", name, (raw["status"], born))
         found = self._statuses.get(key)
         if found is None:
@@ -323,7 +326,7 @@ class PodStrategy:
         changes: list[FieldError],
         warn: Callable[[str], None],
     ) -> dict[str, Any]:
-        """Return the updated pod's manifest, defaulted and admitted; its spec is not interned yet.
+        """Return the manifest of the updated pod with defaults and admission; its spec is not interned yet.
 
         `check` returns the errors of the change, `changes` are the errors of the metadata, and `warn` is called with
         warnings. Raises Invalid with all errors, and Forbidden.
@@ -379,7 +382,7 @@ def has_claims_by_name(spec: Any) -> bool:
 
 
 def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
-    """Return a result with a node affinity in its spec, which becomes `longer` bytes longer."""
+    """Return a result with a node affinity in its spec, which makes the pod `longer` bytes larger."""
     return InternedPod(
         spec,
         without.labels,
@@ -394,7 +397,7 @@ def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
 
 
 def node_of_pinned(node_affinity: Any) -> str | None:
-    """Return the node to which this node affinity pins the pod, if it has the form of `pinned_to`, else None."""
+    """Return the node to which an affinity of the form `pinned_to` pins the pod; None for any other affinity."""
     try:
         (required,) = node_affinity.values()
         (term,) = required["nodeSelectorTerms"]
@@ -422,7 +425,7 @@ def pinned_to(node_name: str) -> Raw:
 
 
 def are_plain(annotations: Any) -> bool:
-    """Return whether only the annotations' keys need validation."""
+    """Return whether only the keys of the annotations need validation."""
     if not isinstance(annotations, dict) or not all(type(text) is str for text in annotations.values()):
         return False
     return sum(map(len, annotations.values())) < _LONG

@@ -1,17 +1,16 @@
-"""PodPrototype: a pod created in a request, from which later pods of the same request are copied.
+"""PodPrototype: a pod created in a request, which later pods of the same request are copied from.
 
-A client, or a controller in one turn, creates many pods from one template in one request. Kube-apiserver's rules use a
-pod's name in three ways: the name must be valid, it must not be in use, and the claims of the pod's ephemeral volumes
-contain it. A manifest therefore creates a copy of an earlier pod if it differs only in `metadata.name` (and in a uid,
-which a new pod does not keep), or if its name is generated from the same `generateName`. The copy gets its own name,
-uid, creation time and resourceVersion. Defaulting, validation and admission, which are implemented in `pod_strategy`,
-need not run again. The pods of a DaemonSet also differ in the node to which they are pinned, which `pod_strategy`
-validates separately. A simulation that replays a trace is one request with thousands of pods from some hundred
-templates.
+A client, or a controller in one turn, creates many pods from one template in one request. Kube-apiserver uses the name
+of a pod in three ways: the name must be valid, it must not be in use, and the claims of the pod's ephemeral volumes
+contain it. A manifest therefore creates a copy of an earlier pod if it differs only in `metadata.name` (and in a UID,
+which is ignored for a new pod), or if its name is generated from the same `generateName`. The copy gets its own name,
+UID, creation time and resourceVersion. Defaulting, validation and admission, which `pod_strategy` implements, are not
+repeated. The pods of a DaemonSet also differ in the node to which they are pinned, which `pod_strategy` validates
+separately. A simulation that replays a trace is one request with thousands of pods from some hundred templates.
 
-Owns only these prototypes. The prototypes are dropped at the end of the request, and when the request creates an object
-other than a pod, which may change the rules. Manifests are compared by identity, so the caller must not change them
-during the request.
+Contains only these prototypes. The prototypes are dropped at the end of the request, and when the request creates an
+object other than a pod, which may change the rules. Manifests are compared by identity, so the caller must not change
+them during the request.
 """
 
 from typing import Any, Final
@@ -42,9 +41,11 @@ class PodPrototype:
     _max_bytes: int  # maximum size of an object
     _born: str = attrs.field(init=False)  # its creationTimestamp
     _spec: Any = attrs.field(init=False)  # of the manifest
-    _copyable: bool | None = attrs.field(default=None, init=False)  # None: this and the following fields are unknown
+    # None: not determined yet; then the following fields have no values
+    _copyable: bool | None = attrs.field(default=None, init=False)
     _admitted: InternedPod = attrs.field(init=False)
-    _unpinned: InternedPod | None = attrs.field(init=False)  # for a DaemonSet's pod: the same for every node
+    # for a pod of a DaemonSet: the result without the node, which is the same for every node
+    _unpinned: InternedPod | None = attrs.field(init=False)
     _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # spec fields that are equal for every node
     _fields: list[str] = attrs.field(init=False)  # fields of the manifest's metadata, in order
     _shared: list[tuple[str, Any]] = attrs.field(init=False)  # metadata fields that all copies share, with their values
@@ -96,7 +97,7 @@ class PodPrototype:
         return self._strategy.pinned(self._unpinned, node_name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
-        """Return the name of this manifest's pod ("" if generated), or None if it is invalid or the pod is no copy."""
+        """Return the name of this manifest's pod ("" if generated); None if it is invalid or the pod is not a copy."""
         if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
             return None
         given = raw.get("metadata")
@@ -113,7 +114,7 @@ class PodPrototype:
     def may_copy_at(self, at: str) -> bool:
         """Return whether a copy may be created at this time.
 
-        The first condition of some pods contains their creation time.
+        In some pods the first condition contains their creation time.
         """
         return at == self._born or "conditions" not in self.pod.raw["status"]
 
@@ -148,7 +149,7 @@ class PodPrototype:
 
 
 def _node_of(spec: Any) -> str | None:
-    """Return the node to which a DaemonSet's pod is pinned, if it has no other affinity."""
+    """Return the node to which a DaemonSet's pod is pinned; None if it has another affinity."""
     affinity = spec.get("affinity") if type(spec) is dict else None
     if type(affinity) is not dict or len(affinity) != 1 or "nodeAffinity" not in affinity:
         return None
@@ -156,7 +157,7 @@ def _node_of(spec: Any) -> str | None:
 
 
 def _looks_like(spec: Any, other: Any) -> bool:
-    """Return whether two specs may be equal, apart from the node; a cheap test before the exact test."""
+    """Return whether two specs may be equal apart from the node: a cheap test before the exact one."""
     if type(spec) is not dict or type(other) is not dict or len(spec) != len(other):
         return False
     return bool(spec.get("containers") == other.get("containers"))
@@ -175,7 +176,8 @@ class PodPrototypes:
     """The pod prototypes of one request: the latest pod of each template."""
 
     _latest: PodPrototype | None = None
-    _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)  # by the identity of the spec, which manifests share
+    # prototypes by the identity of the spec, which manifests share
+    _by_spec: dict[int, PodPrototype] = attrs.field(factory=dict)
 
     def of(self, raw: Raw) -> PodPrototype | None:
         """Return the prototype from which that manifest's pod may be copied."""

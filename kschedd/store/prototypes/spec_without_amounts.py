@@ -2,13 +2,13 @@
 
 If every pod has its own spec, most specs still differ only in the amounts of cpu and memory of their containers, and in
 the weights of their preferred pod affinity. For all valid amounts and weights, defaulting, validation and admission
-treat the other fields in the same way (unless a LimitRange applies). The rest is therefore admitted once, with small
-numbers, and a spec's own numbers are then inserted in stored form.
+treat the other fields in the same way (unless a LimitRange applies). The other fields are therefore admitted once, with
+small numbers in place of the amounts, and a spec's own numbers are then inserted in stored form.
 
 A spec qualifies if its containers have only requests and limits of cpu and memory, all positive and in whole millicores
 and bytes, and the pod has no pod-level resources. The QoS class and the validity depend on which requests and limits
 are given, and on whether a request is below its limit. In the spec without amounts, the numbers 1 and 2 represent this
-information. Order: fields stay where they are.
+information. The fields keep their order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,10 +31,10 @@ _OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhea
 
 @attrs.frozen(eq=False)
 class SpecWithoutAmounts:
-    """A spec without amounts, and the amounts.
+    """A spec without amounts, and its original amounts.
 
-    `amounts` has one entry per container: its "requests" and "limits" as stored, or None. `weights` is
-    keyed by the kind of affinity.
+    `amounts` has one entry per container: its "requests" and "limits" as stored, or None. `weights` contains the
+    weights for each kind of affinity.
     """
 
     spec: Raw
@@ -42,7 +42,7 @@ class SpecWithoutAmounts:
     weights: Mapping[str, Sequence[int]]
 
     def fill(self, admitted: Raw) -> dict[str, Any]:
-        """Return the admitted form of the original spec, made from the admitted form of the spec without amounts."""
+        """Return the admitted form of the original spec, from the admitted form of the spec without amounts."""
         spec = dict(admitted)
         spec["containers"] = [
             container if stated is None else {**container, "resources": _filled(container["resources"], stated)}
@@ -58,7 +58,7 @@ class SpecWithoutAmounts:
 def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
     """Split a spec.
 
-    Return None if the spec has no amounts, has an unusual form, or has other fields that depend on its amounts.
+    Return None if the spec has no amounts, has an unusual form, or has other fields that depend on the amounts.
     """
     containers = spec.get("containers")
     if type(containers) is not list or any([spec.get(field) is not None for field in _OTHERS]):
@@ -93,7 +93,7 @@ def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
 
 
 def _stated(resources: Any) -> Raw | None:
-    """Return requests and limits as stored, or None if the resources do not meet the conditions of this module."""
+    """Return requests and limits as stored; None if the resources do not meet the conditions of this module."""
     if type(resources) is not dict or not resources:
         return None
     stated: dict[str, dict[str, str]] = {}
@@ -113,7 +113,7 @@ def _stated(resources: Any) -> Raw | None:
 
 
 def _plain(stated: Raw) -> Raw:
-    """Return the small numbers that replace these amounts in the spec without amounts."""
+    """Return the small numbers that replace these amounts."""
     requests = stated.get("requests") or {}
     return {
         part: {
