@@ -1,9 +1,9 @@
 """Defaults: the fields that kube-apiserver sets for each kind when an object is created.
 
 Source: Kubernetes v1.34, pkg/apis/{core,apps,batch,storage,scheduling,resource}/v1/defaults.go and the strategies in
-pkg/registry. `default` takes an object as submitted and returns a new object; nothing is modified in place. An object
-with fields of a wrong type is returned unchanged: `validate` reports its errors. Fields that admission plugins set
-(priority, tolerations, RuntimeClass, a claim's StorageClass) are not set here.
+pkg/registry. `default` receives an object as submitted and returns a new object; nothing is modified in place. An
+object with fields of a wrong type is returned unchanged: `validate` reports its errors. Fields that admission plugins
+set (priority, tolerations, RuntimeClass, a claim's StorageClass) are not set here.
 """
 
 import base64
@@ -60,7 +60,7 @@ def default_typed(raw: Raw) -> Raw:
 
 
 def default_meta(meta: Raw, *, namespaced: bool) -> Raw:
-    """Return metadata with a namespace if the kind is namespaced; the store generates names and uids."""
+    """Return metadata with a namespace if the kind is namespaced; the store generates names and UIDs."""
     owners = meta.get("ownerReferences")
     if owners and len(owners) > 1:
         meta = {
@@ -84,7 +84,7 @@ def with_hostname(node: Raw) -> Raw:
 def _missing(raw: Raw, **defaults: Any) -> Raw:
     """Return a copy of `raw` with `defaults` for absent fields.
 
-    A decoded object contains "" only if it differs from an absent field: in a pointer, or in a field that is always
+    A decoded object contains "" only where "" differs from an absent field: in a pointer, or in a field that is always
     encoded.
     """
     return {**raw, **{field: value for field, value in defaults.items() if field not in raw}}
@@ -103,7 +103,7 @@ def default_pod_status(status: Raw) -> Raw:
 
 
 def with_pod_ips(status: Raw) -> Raw:
-    """Return a pod's status with equal podIP and podIPs[0], which are two names of one address."""
+    """Return a pod's status in which podIP equals podIPs[0], because both fields contain the same address."""
     one, more = status.get("podIP"), status.get("podIPs")
     if one and not more:
         return {**status, "podIPs": [{"ip": one}]}
@@ -159,7 +159,7 @@ def _replica_set(workload: Raw) -> None:
 
 
 def _rolling(update: Raw | None, **defaults: Any) -> Raw:
-    """Return an update strategy, for type RollingUpdate with the defaults of `rollingUpdate`."""
+    """Return an update strategy; for type RollingUpdate it has the defaults of `rollingUpdate`."""
     update = _missing(update or {}, type="RollingUpdate")
     if update["type"] == "RollingUpdate":
         update["rollingUpdate"] = _missing(update.get("rollingUpdate") or {}, **defaults)
@@ -247,7 +247,7 @@ def _cron_job(job: Raw) -> None:
 
 
 def _job_template_spec(spec: Raw) -> Raw:
-    """Return the spec of a Job template with the defaults of its parts, but not the defaults of a Job."""
+    """Return the spec of a Job template with the defaults of its parts but without the defaults of a Job."""
     spec = dict(spec)
     spec.setdefault("template", {})
     _failure_policy(spec)
@@ -335,7 +335,8 @@ def _limit_range(item: Raw) -> None:
 def _limits(item: Raw) -> Raw:
     """Return a LimitRange item with its defaults.
 
-    For containers the default limit is the maximum. The default request is this limit, or else the minimum.
+    For containers the default limit is the maximum. The default request is this default limit, or the minimum if there
+    is no such limit.
     """
     new = {field: stored_resources(value) if isinstance(value, dict) else value for field, value in item.items()}
     if new.get("type") != "Container":
@@ -349,7 +350,7 @@ def _limits(item: Raw) -> Raw:
 
 
 def _claim_devices(spec: Raw) -> Raw:
-    """Return a ResourceClaim's spec with its defaults; the default request is for exactly one device."""
+    """Return a ResourceClaim's spec with its defaults; by default a request is for exactly one device."""
     devices = spec.get("devices")
     if not devices or not devices.get("requests"):
         return spec

@@ -1,7 +1,7 @@
-"""Fields of disabled feature gates, which are dropped from new objects and kept if the old object uses them.
+"""Fields of disabled feature gates: they are dropped from a new object, unless the old object already uses them.
 
 Device fields are disabled in 1.34 and enabled in 1.36. Image volumes, restart rules of containers, hostname overrides
-and environment files are enabled in 1.35, certificates in projected volumes in 1.37.
+and environment files are enabled in 1.35, and certificates in projected volumes in 1.37.
 
 Source: Kubernetes v1.34 to v1.37, pkg/api/pod/util.go (dropDisabledFields), pkg/registry/resource/*/strategy.go; the
 defaults of the feature gates in pkg/features/kube_features.go.
@@ -18,7 +18,7 @@ _CONTAINERS: Final = ("containers", "initContainers", "ephemeralContainers")
 
 NO_FEATURES: Final[frozenset[str]] = frozenset()
 
-# Field of a pod -> feature that enables it.
+# The feature that enables each field of a pod.
 _OF_POD: Final = {
     "image": "fields_of_1_35",
     "restartPolicyRules": "fields_of_1_35",
@@ -140,7 +140,7 @@ _Fields = Mapping[str, tuple[str, ...]]
 
 
 def _off(fields: _Fields, features: frozenset[str], used: Collection[str]) -> list[str]:
-    """Return the fields of disabled features that are not in use already."""
+    """Return the fields of disabled features that the object does not already use."""
     return [
         field for feature, of_it in fields.items() if feature not in features for field in of_it if field not in used
     ]
@@ -214,7 +214,7 @@ _OF_RESULT: Final = ("shareID", "consumedCapacity")
 
 
 def drop_disabled_claim_status(new: Raw, old: Old, features: frozenset[str] = NO_FEATURES) -> None:
-    """Drop device shares from a ResourceClaim's status if their feature is disabled and they are not in use.
+    """Drop device shares from a ResourceClaim's status if their feature is disabled and the old status has none.
 
     Modifies `new`, a copy.
     """
@@ -234,7 +234,7 @@ def drop_disabled_claim_status(new: Raw, old: Old, features: frozenset[str] = NO
 
 
 def _results(status: Old) -> Iterator[Raw]:
-    """Yield the allocated devices of a claim, and the devices that have a status."""
+    """Yield the allocated devices of a claim, and the devices for which a driver reports a status."""
     yield from ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     yield from status.get("devices") or ()
 

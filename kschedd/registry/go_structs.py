@@ -2,8 +2,8 @@
 
 Internal types have no JSON names: fields have their Go names and Go's order, and all of them are printed. Most internal
 types have the fields of the versioned type in the same order, so that the schema can be used. The tables below list the
-types that are different. The metadata types (ObjectMeta, LabelSelector) are used both internally and externally, and
-have JSON names.
+types that differ. The metadata types (ObjectMeta, LabelSelector) are used both internally and externally, and have JSON
+names.
 
 Source: Kubernetes v1.34, pkg/apis/core/types.go, pkg/apis/batch/types.go, pkg/apis/resource/types.go.
 """
@@ -28,8 +28,8 @@ from kschedd.api.schemas.schema import (
     type_named,
 )
 
-# Type -> its fields, each with its type: `''`, `0` and `null` are leaves with this value if absent, `*T` is a pointer,
-# and `[T]` is a list.
+# The fields of each type, each field with its type: `''`, `0` and `null` are leaves with this value if absent, `*T` is
+# a pointer, and `[T]` is a list.
 _STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
     name: dict(field.split(":") for field in fields.split())
     for name, fields in {
@@ -66,8 +66,8 @@ _LEAVES: Final[Mapping[str, Any]] = {"''": "", "0": 0, "null": None}
 _META: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
 
-# Type -> its fields in the order of the internal type. Fields that exist in only one of the two types are omitted or
-# moved.
+# The fields of each type, in the order of the internal type. Fields that exist in only one of the two types are left
+# out or moved.
 _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(fields.split())
     for name, fields in {
@@ -93,7 +93,7 @@ _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
         ),
     }.items()
 }
-# The internal type has these fields in the security context, and the versioned type in the pod's spec.
+# The internal type has these fields in the security context, and the versioned type has them in the pod's spec.
 _HOST: Final = ("hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace", "hostUsers")
 _GO_NAMES: Final[Mapping[str, str]] = {
     **{name.lower(): name for name in "OS TTY IP UID NFS ISCSI RBD FC CSI GRPC IQN".split()},
@@ -113,7 +113,7 @@ _GO_NAMES: Final[Mapping[str, str]] = {
 }
 _RBD_NAMES: Final = {"monitors": "CephMonitors", "image": "RBDImage", "pool": "RBDPool", "user": "RadosUser"}
 _ZERO: Final[Mapping[Schema, Any]] = {STR: "", INT: 0, INT32: 0, NUMBER: 0, BOOL: False, INT_OR_STR: 0, QUANTITY: "0"}
-# Type -> fields that are values in the internal type and pointers in the versioned type.
+# The fields of each type that are values in the internal type and pointers in the versioned type.
 _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "RollingUpdateStatefulSetStrategy": ("partition",),
     "RollingUpdateDaemonSet": ("maxUnavailable", "maxSurge"),
@@ -130,7 +130,7 @@ _VOLUME_SOURCES: Final = (
 
 
 def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return an object in the form of this Go type, which must be in a table below or in the schema."""
+    """Return an object in the form of this Go type, which must be in one of the tables below or in the schema."""
     raw = raw or {}
     if name in _STRUCTS:
         return {field: _value(kind, raw.get(_key(field))) for field, kind in _STRUCTS[name].items()}
@@ -138,7 +138,7 @@ def go_struct(name: str, raw: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def go_template(spec: Mapping[str, Any], type_of_spec: str) -> dict[str, Any]:
-    """Return a pod or claim template in Go form, with embedded metadata that has JSON names."""
+    """Return the template of a pod or a claim in Go form; its embedded metadata has JSON names."""
     meta = spec.get("metadata") or {}
     shown = {field: sorted_keys(meta[field]) for field in _META if meta.get(field)}
     return {**shown, "Spec": go_struct(type_of_spec, spec.get("spec"))}

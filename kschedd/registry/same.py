@@ -1,4 +1,4 @@
-"""Semantic equality of (parts of) objects by their schema, as upstream's equality.Semantic for the Go values.
+"""Semantic equality of objects and of their parts, by their schema; corresponds to upstream's equality.Semantic.
 
 A nil pointer differs from a pointer to an empty value. In all other cases, an empty or zero value equals an absent
 value. Quantities are compared by their amounts. Times, which are decoded (`kschedd.api.schemas.codec`), are compared by
@@ -16,7 +16,7 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 
 def same(one: Any, other: Any, schema: Schema) -> bool:
-    """Return whether two values of a type are equal; a struct is compared as a value, not as a pointer."""
+    """Return whether two values of a type are equal; a struct is compared as a value and not as a pointer."""
     if one == other:
         return isinstance(one, bool) == isinstance(other, bool)
     sort = type(schema)
@@ -35,7 +35,7 @@ def same(one: Any, other: Any, schema: Schema) -> bool:
 
 
 def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields: Fields) -> bool:
-    """Return whether a field of two values is equal."""
+    """Return whether a field has the same value in both objects."""
     before, after, schema = one.get(field), other.get(field), fields.get(field)
     if schema is None:
         return bool(before == after)
@@ -46,7 +46,7 @@ def same_in(one: Mapping[str, Any], other: Mapping[str, Any], field: str, fields
 
 
 def canonical_amount(quantity: Any) -> Any:
-    """Return a value that is equal for equal quantities in different notations.
+    """Return a value that is equal for equal quantities in different formats.
 
     An invalid quantity is returned unchanged.
     """

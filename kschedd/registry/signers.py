@@ -13,7 +13,7 @@ _LONGEST_SIGNER: Final = _LONGEST_DOMAIN + 1 + 253 + 63 + 1
 
 
 def validate_signer(signer: str, path: str, faults: list[FieldError]) -> None:
-    """Append the faults of a signer's name to `faults`."""
+    """Append the errors of a signer's name to `faults`."""
     if not signer:
         faults.append(required(path))
         return
@@ -36,13 +36,13 @@ def validate_signer(signer: str, path: str, faults: list[FieldError]) -> None:
 
 
 def is_of_kubernetes(signer: str) -> bool:
-    """Return whether a Kubernetes signer has this name."""
+    """Return whether this name belongs to a signer of Kubernetes."""
     domain = signer.partition("/")[0]
     return domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
 
 
 def validate_bundle_name(name: str, path: str, faults: list[FieldError]) -> None:
-    """Append the faults of a ClusterTrustBundle's name to `faults`; the name may be prefixed by a signer's name."""
+    """Append the errors of a ClusterTrustBundle's name to `faults`; the name may be prefixed by a signer's name."""
     own = name.rpartition(":")[2]
     faults += [invalid(path, name, f"not a valid clustertrustbundlename: {why}") for why in dns_subdomain(own)]
 

@@ -1,9 +1,9 @@
 """Strategies: the changes that kube-apiserver makes to an object of each kind at creation and update, besides defaults.
 
 A strategy defines whether the kind has a status subresource, which changes increment metadata.generation, and which
-fields the server sets or keeps whatever the request contains. `prepare_create`, `prepare_update` and `prepare_status`
-apply the strategy to a decoded object with its defaults. Validation takes place afterwards. These functions return a
-new object; nothing is modified in place.
+fields the server sets or preserves whatever the request contains. `prepare_create`, `prepare_update` and
+`prepare_status` apply the strategy to a decoded object with its defaults. The caller validates the object afterwards.
+These functions return a new object; nothing is modified in place.
 
 Source: Kubernetes v1.34, pkg/registry/*/strategy.go (PrepareForCreate, PrepareForUpdate), and the conversions of
 deprecated fields in pkg/apis/*/v1/conversion.go.
@@ -43,7 +43,8 @@ _OF_ALL_KINDS: Final = frozenset(("apiVersion", "kind", "metadata"))
 class KindStrategy:
     """The strategy of one kind. A change of the parts in `counts` increments the generation."""
 
-    status: bool = False  # has a status subresource: dropped at creation, kept by a plain update
+    # True if the kind has a status subresource: the status is dropped at creation and preserved by a plain update
+    status: bool = False
     created_with_status: bool = False
     updated_with_status: bool = False  # True if a plain update changes the status, too
     counts: tuple[str, ...] = ()
@@ -55,8 +56,8 @@ class KindStrategy:
     on_update: Callable[[Raw, Old], None] | None = None
     on_status: Callable[[Raw, Old, str], None] | None = None
     on_write: Callable[[Raw, str], None] | None = None  # called at creation and update, with the current time
-    # These functions drop fields of disabled features (`disabled_fields`) or set defaults of enabled features. The
-    # functions get the old object if there is one.
+    # These functions drop fields of disabled features (`disabled_fields`) or set defaults of enabled features. Their
+    # second argument is the old object, if there is one.
     drop: Callable[[Raw, Old | None, frozenset[str]], None] | None = None
     drop_status: Callable[[Raw, Old, frozenset[str]], None] | None = None
 
@@ -83,7 +84,7 @@ def prepare_create(kind: str, raw: Raw, at: str, features: frozenset[str] = NO_F
 
 
 def prepare_update(kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES) -> Raw:
-    """Return the updated object with the fields that a plain update does not change, and its generation.
+    """Return the updated object with its generation; fields that a plain update cannot change have their old values.
 
     `at` is the current time; `features` are the enabled features.
     """
@@ -113,7 +114,7 @@ def _same(kind: str, one: Raw, other: Old, part: str) -> bool:
 
 
 def prepare_finalize(raw: Raw, old: Old) -> Raw:
-    """Return the namespace with the request's finalizers and metadata and the old status."""
+    """Return the namespace with the request's finalizers and metadata and with the old status."""
     new = dict(raw)
     _keep(new, old, "status")
     return new
@@ -122,7 +123,7 @@ def prepare_finalize(raw: Raw, old: Old) -> Raw:
 def prepare_status(
     kind: str, raw: Raw, old: Old, at: str, features: frozenset[str] = NO_FEATURES, subresource: str = "status"
 ) -> Raw:
-    """Return the old object with the request's status (and metadata, as far as the kind allows).
+    """Return the old object with the status of the request, and with its metadata as far as the kind allows.
 
     `at` is the current time; `features` are the enabled features.
     """
@@ -165,7 +166,7 @@ def _annotations(raw: Old) -> Any:
 
 
 def _pod_status(new: Raw, old: Old, at: str) -> None:
-    """Keep the QoS class and observed generations if the request omits them."""
+    """Set the old QoS class and observed generations if the request omits them."""
     before = old.get("status") or {}
     if not new["status"].get("qosClass") and "qosClass" in before:
         new["status"] = {**new["status"], "qosClass": before["qosClass"]}
@@ -181,7 +182,7 @@ def _pod_status(new: Raw, old: Old, at: str) -> None:
 
 
 def _observed(condition: Any, generations: dict[Any, list[int]]) -> Any:
-    """Return a condition with the observed generation of its old version, unless it has its own."""
+    """Return a condition; if it has no observed generation, it gets that of the old condition."""
     if not isinstance(condition, Mapping):
         return condition
     known = generations.get(condition.get("type"))
@@ -259,7 +260,7 @@ def _claim_sources(new: Raw, old: Old) -> None:
     """Make dataSource and dataSourceRef equal; dataSource supports only claims and snapshots."""
     spec, before = dict(new["spec"]), old.get("spec") or {}
     if (spec.get("dataSourceRef") or {}).get("namespace") and "dataSourceRef" not in before:
-        del spec["dataSourceRef"]  # CrossNamespaceVolumeDataSource is disabled
+        del spec["dataSourceRef"]  # the feature CrossNamespaceVolumeDataSource is disabled
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
     if source is not None and reference is None:
         if _claim_or_snapshot(source) or "dataSource" in before or "dataSourceRef" in before:
@@ -292,7 +293,7 @@ def _lease(new: Raw, *_: Any) -> None:
 
 
 def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str]) -> None:
-    """Drop the field of MutableCSINodeAllocatableCount (until 1.35); set the default of VolumeLimitScaling (1.37)."""
+    """Drop the field of MutableCSINodeAllocatableCount (before 1.35); set the default of VolumeLimitScaling (1.37)."""
     spec, before = new.get("spec") or {}, (old or {}).get("spec") or {}
     field = "nodeAllocatableUpdatePeriodSeconds"
     if field in spec and field not in before and "fields_of_1_35" not in features:
@@ -303,7 +304,7 @@ def _csi_driver_by_features(new: Raw, old: Old | None, features: frozenset[str])
 
 
 def _claim_status(new: Raw, old: Old, at: str) -> None:
-    """Drop the status of devices that are no longer allocated."""
+    """Drop the status of devices that are not allocated any more."""
     status = new["status"]
     gone = allocated_devices(old.get("status") or {}) - allocated_devices(status)
     if gone and (devices := status.get("devices")):
@@ -358,7 +359,7 @@ def _update_daemon_set(new: Raw, old: Old) -> None:
 
 
 def _daemon_set_status(new: Raw, old: Old, at: str) -> None:
-    """Keep the template generation, which in the internal type is a field and not an annotation."""
+    """Preserve the template generation, which is a field in the internal type, not an annotation."""
     if generation := (_annotations(old) or {}).get(TEMPLATE_GENERATION):
         _annotate(new, TEMPLATE_GENERATION, generation)
 
@@ -384,19 +385,19 @@ def _drop_from_pod_template(new: Raw, old: Old | None, features: frozenset[str])
 
 
 def _create_api_service(new: Raw, at: str) -> None:
-    """Report an API of kube-apiserver itself as available; `kschedd.controllers.api_services` reports the others."""
+    """Report an API of kube-apiserver itself as available; `kschedd.controllers.api_services` reports other APIs."""
     if "service" not in (new.get("spec") or {}):
         condition = {"type": "Available", "status": "True", "lastTransitionTime": at, "reason": "Local"}
         new["status"] = {"conditions": [{**condition, "message": "Local APIServices are always available"}]}
 
 
 def _update_signing_request(new: Raw, old: Old) -> None:
-    """Keep the spec of a CertificateSigningRequest, which only its subresources may change."""
+    """Preserve the spec of a CertificateSigningRequest, which only its subresources may change."""
     _keep(new, old, "spec")
 
 
 def _approve(new: Raw, old: Old, at: str) -> None:
-    """Keep the status except the conditions, which an approval changes."""
+    """Preserve the status except the conditions, which an approval changes."""
     conditions = new["status"].get("conditions")
     new["status"] = {**(old.get("status") or {})}
     new["status"].pop("conditions", None)
@@ -405,7 +406,7 @@ def _approve(new: Raw, old: Old, at: str) -> None:
 
 
 def _sign(new: Raw, old: Old, at: str) -> None:
-    """Keep the conditions Approved and Denied, which a signer may not change."""
+    """Preserve the conditions Approved and Denied, which a signer may not change."""
     status, before = new["status"], (old.get("status") or {}).get("conditions") or []
     conditions = list(status.get("conditions") or [])
     for kind in ("Approved", "Denied"):
@@ -419,7 +420,7 @@ def _sign(new: Raw, old: Old, at: str) -> None:
 
 
 def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
-    """Return the conditions with transition times; the time of an unchanged condition is kept."""
+    """Return the conditions with transition times; an unchanged condition keeps its time."""
     known = {
         (each.get("type"), each.get("status")): each["lastTransitionTime"]
         for each in reversed((old.get("status") or {}).get("conditions") or [])
@@ -438,7 +439,8 @@ def _dated(conditions: list[Any], old: Old, at: str) -> list[Any]:
 
 _DESCRIBED: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _PLAIN: Final = KindStrategy()
-_CUSTOM: Final = KindStrategy(born=True)  # custom resources: a change of any part except the metadata counts
+# custom resources: every change outside the metadata increments the generation
+_CUSTOM: Final = KindStrategy(born=True)
 _WITH_STATUS: Final = KindStrategy(status=True)
 _WORKLOAD: Final = KindStrategy(status=True, counts=("spec",), born=True, drop=_drop_from_template)
 _CONDITIONAL: Final = KindStrategy(unconditional=False)

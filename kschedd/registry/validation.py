@@ -1,9 +1,9 @@
 """Validation: all errors in an object, with kube-apiserver's messages.
 
-Source: Kubernetes v1.34, pkg/apis/*/validation. `validate` takes an object with its defaults (`defaults`), and reports
-every error in every field that kschedd reads. Types are checked first, and only an object with the right types is
-validated further. `default_and_validate` sets defaults and validates. The store validates updates
-(`validation_update`). Objects of unknown kinds need only a name.
+Source: Kubernetes v1.34, pkg/apis/*/validation. `validate` receives an object with its defaults (`defaults`), and
+reports all errors in the fields that kschedd reads. Types are checked first; further checks require that all types are
+right. `default_and_validate` sets the defaults and validates the object. The store validates updates with
+`validation_update`. Objects of unknown kinds need only a name.
 """
 
 from collections.abc import Callable, Mapping
@@ -138,14 +138,14 @@ _SYSTEM_PRIORITIES: Final = {"system-cluster-critical": 2_000_000_000, "system-n
 
 @attrs.frozen
 class Validated:
-    """An object as it would be stored, or the faults that make it invalid."""
+    """An object in stored form, or the errors that make it invalid."""
 
     raw: Raw
     faults: tuple[FieldError, ...] = ()
 
 
 def default_and_validate(raw: Raw) -> Validated:
-    """Return the object with its defaults, and all its faults."""
+    """Return the object with its defaults, and all its errors."""
     if faults := check_schema(raw):
         return Validated(raw, tuple(faults))
     done = default_typed(decoded_object(raw))
@@ -153,25 +153,25 @@ def default_and_validate(raw: Raw) -> Validated:
 
 
 def validate(raw: Raw) -> Faults:
-    """Return all faults of an object that has its defaults."""
+    """Return all errors of an object that has its defaults."""
     return check_schema(raw) or validate_typed(decoded_object(raw))
 
 
 def defaulted_pod_spec(spec: object) -> tuple[Raw, Faults]:
-    """Return a pod's spec with its defaults, or the faults that prevent decoding."""
+    """Return a pod's spec with its defaults, or the errors that prevent decoding."""
     if faults := check_pod_spec_schema(spec):
         return {}, faults
     return default_pod_spec(decoded(spec, type_named("PodSpec"))), []
 
 
 def default_and_validate_pod_spec(spec: object) -> tuple[Raw, Faults]:
-    """Return a pod's spec with its defaults, and its faults; the result is valid for every pod with this spec."""
+    """Return a pod's spec with its defaults, and its errors; the result applies to every pod with this spec."""
     done, faults = defaulted_pod_spec(spec)
     return done, faults or validate_pod_spec(done)
 
 
 def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw, Faults]:
-    """Return a pod's node affinity, and its faults, which do not depend on other parts of the pod."""
+    """Return a pod's node affinity and its errors, which do not depend on other parts of the pod."""
     faults = check_node_affinity_schema(affinity, path)
     clean: Raw = {}
     if not faults:
@@ -181,7 +181,7 @@ def default_and_validate_node_affinity(affinity: object, path: str) -> tuple[Raw
 
 
 def default_and_validate_pod_status(status: object, path: str = "status") -> tuple[Raw, Faults]:
-    """Return a pod's status with its defaults, and its faults."""
+    """Return a pod's status with its defaults, and its errors."""
     if faults := check_pod_status_schema(status, path):
         return {}, faults
     done = default_pod_status(decoded(status, type_named("PodStatus")))
@@ -189,7 +189,7 @@ def default_and_validate_pod_status(status: object, path: str = "status") -> tup
 
 
 def default_and_validate_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
-    """Return an object's metadata, with a namespace if its kind is namespaced, and the faults."""
+    """Return an object's metadata, with a namespace if its kind is namespaced, and the errors."""
     if faults := check_meta_schema(meta):
         return (meta if isinstance(meta, dict) else {}), faults
     done = default_meta(decoded(meta, type_named("meta.ObjectMeta")), namespaced=kind.namespaced)
@@ -197,7 +197,7 @@ def default_and_validate_meta(meta: object, kind: Kind) -> tuple[Raw, Faults]:
 
 
 def validate_status(kind: str, status: Raw) -> Faults:
-    """Return the faults of a built-in kind's status that matches the schema."""
+    """Return the errors of a built-in kind's status that matches the schema."""
     faults: Faults = []
     if kind == "Pod":
         faults = validate_pod_status(status)
@@ -207,7 +207,7 @@ def validate_status(kind: str, status: Raw) -> Faults:
 
 
 def validate_typed(raw: Raw) -> Faults:
-    """Return all faults of a decoded object that has its defaults."""
+    """Return all errors of a decoded object that has its defaults."""
     kind = kind_of(raw)
     own = _kind_faults(raw, kind)
     if own and kind.name in WITHOUT_META:
@@ -216,9 +216,9 @@ def validate_typed(raw: Raw) -> Faults:
 
 
 def validate_updated(raw: Raw, changes: Faults, old: Mapping[str, Any] = _NOTHING) -> Faults:
-    """Return all faults of an updated object.
+    """Return all errors of an updated object.
 
-    `changes` are the faults in the changes of the metadata; `old` is the previous object.
+    `changes` are the errors in the changes of the metadata; `old` is the previous object.
     """
     kind = kind_of(raw)
     any_name = kind.known and not validates_meta(kind.name)
@@ -291,7 +291,7 @@ def _namespace(namespace: Raw, faults: Faults) -> None:
 
 
 def _finalized_namespace(namespace: Raw, faults: Faults) -> None:
-    """Validate finalizers, each with its path; used only by the finalize subresource, which alone can change them."""
+    """Validate finalizers, each with its path; only the finalize subresource can change them."""
     for index, finalizer in enumerate((namespace.get("spec") or {}).get("finalizers") or ()):
         _finalizer(finalizer, f"spec.finalizers[{index}]", faults)
 
@@ -358,7 +358,7 @@ def _lease(lease: Raw, faults: Faults) -> None:
 
 
 def _nothing(item: Raw, faults: Faults) -> None:
-    """Append nothing, because all mutable fields are checked together with the change."""
+    """Append nothing: all mutable fields are checked together with the change."""
 
 
 _BY_KIND: Final[Mapping[str, Callable[[Raw, Faults], None]]] = {

@@ -1,7 +1,7 @@
 """Validation of Events: the rules of the core group, and the stricter rules of events.k8s.io.
 
-An Event with `eventTime` has the new form, whichever group it was written in: it contains the reporter, the action and
-the reason. Faults of an Event do not include values.
+An Event with `eventTime` has the new form in either group: it contains the reporter, the action and the reason. The
+errors of an Event do not contain values.
 
 An update in the core group may change everything, but an update in events.k8s.io only the metadata and the series.
 
@@ -27,7 +27,7 @@ _UNSET: Final = {
     "deprecatedCount": "count",
     "deprecatedSource": "source",
 }
-_CORE: Final = {  # fields of the core group -> their names in events.k8s.io
+_CORE: Final = {  # : names in events.k8s.io of the fields of the core group
     "involvedObject": "regarding",
     "message": "note",
     "reportingComponent": "reportingController",
@@ -42,14 +42,14 @@ _EMPTY: Final = {"count": 0, "firstTimestamp": None, "lastTimestamp": None, "eve
 
 
 def validate_event(event: Raw, faults: Faults) -> None:
-    """Append the faults of a new Event, by the rules of the group in which it was written."""
+    """Append the errors of a new Event, by the rules of the group in which it was written."""
     validate_updated_event(event, faults)
     if event.get("apiVersion") != "v1":
         _validate_strictly(event, faults)
 
 
 def validate_updated_event(event: Raw, faults: Faults) -> None:
-    """Append the faults of a new or changed Event by the rules that apply to both groups."""
+    """Append the errors of a new or changed Event by the rules that apply to both groups."""
     core = event.get("apiVersion") == "v1"
     about = event.get("involvedObject" if core else "regarding") or {}
     namespace = (event.get("metadata") or {}).get("namespace") or ""
@@ -63,7 +63,7 @@ def validate_updated_event(event: Raw, faults: Faults) -> None:
 
 
 def validate_event_changes(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append faults for immutable fields of an Event in events.k8s.io; `old` may be in either group."""
+    """Append errors for immutable fields of an Event in events.k8s.io; `old` may be in either group."""
     if new.get("apiVersion") == "v1":
         return
     if old.get("series") != new.get("series"):

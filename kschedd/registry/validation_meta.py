@@ -1,7 +1,7 @@
 """Validation of metadata: names, namespaces, labels, annotations, owners, finalizers.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/validation/objectmeta.go.
-The functions take metadata that matches the schema.
+The functions require metadata that matches the schema.
 """
 
 from typing import Any, Final
@@ -27,7 +27,7 @@ STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDelet
 NOT_STANDARD: Final = "name is neither a standard finalizer name nor is it fully qualified"
 _LABEL_NAMED: Final = frozenset(("Namespace", "StatefulSet"))
 _DNS1035_NAMED: Final = frozenset(("Service",))
-# Kinds without their own rules for metadata: the general rules are checked only if no other error was found.
+# Kinds without own rules for metadata: the general rules are checked only if there are no other errors.
 WITHOUT_META: Final = frozenset(("PodDisruptionBudget", "Event"))
 # Kinds to which only the general rules for metadata apply.
 _PLAIN: Final = WITHOUT_META | {"Lease", "RuntimeClass"}
@@ -38,7 +38,7 @@ _PATH_NAMED: Final = frozenset(
 
 
 def name_faults(kind: str, name: str) -> Faults:
-    """Return the faults of `name` for an object of `kind`."""
+    """Return the errors of `name` for an object of `kind`."""
     if kind in _LABEL_NAMED:
         return dns_label(name)
     if kind in _DNS1035_NAMED:
@@ -51,7 +51,7 @@ def name_faults(kind: str, name: str) -> Faults:
 
 
 def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
-    """Return the faults in the kind and apiVersion of an object with a kind that is not built in.
+    """Return the errors in the kind and apiVersion of an object with a kind that is not built in.
 
     Only values that a CustomResourceDefinition could define are valid: a group, and well-formed names.
     Source: apiextensions-apiserver v1.34, pkg/apis/apiextensions/validation (ValidateCustomResourceDefinitionNames).
@@ -69,7 +69,7 @@ def validate_custom_kind(kind: Any, api_version: Any) -> list[FieldError]:
 def validate_meta(
     meta: dict[str, Any], kind: Kind, path: str = "metadata", *, any_name: bool = False
 ) -> list[FieldError]:
-    """Return the faults of an object's metadata.
+    """Return the errors of an object's metadata.
 
     With `any_name`, the name is not checked by the rules for new objects.
     """
@@ -114,7 +114,7 @@ def validate_meta(
 
 
 def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append to `faults` the faults in the keys and values of labels or of a nodeSelector, at the path of the map."""
+    """Append to `faults` the errors in the keys and values of labels or of a nodeSelector, at the path of the map."""
     for key, value in labels.items():
         if wrong := qualified_name(key):
             faults += [invalid(path, key, why) for why in wrong]
@@ -123,7 +123,7 @@ def validate_labels(labels: dict[str, str], path: str, faults: list[FieldError])
 
 
 def validate_annotations(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append to `faults` the faults in the keys of annotations and in their total size."""
+    """Append to `faults` the errors in the keys of annotations and in their total size."""
     for key in annotations:
         if wrong := qualified_name(key.lower()):
             faults += [invalid(path, key, why) for why in wrong]
@@ -131,7 +131,7 @@ def validate_annotations(annotations: dict[str, str], path: str, faults: list[Fi
 
 
 def validate_annotations_size(annotations: dict[str, str], path: str, faults: list[FieldError]) -> None:
-    """Append a fault to `faults` if annotations have more than 256 KiB."""
+    """Append an error to `faults` if annotations have more than 256 KiB."""
     if sum(len(key) + len(value) for key, value in annotations.items()) > _MOST_ANNOTATED:
         faults.append(FieldError(path, None, f"Too long: may not be more than {_MOST_ANNOTATED} bytes"))
 

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateNode, ValidateNodeSpecificAnnotations),
 pkg/apis/core/helper (GetTaintsFromNodeAnnotations); v1.37, apis/core/v1/zz_generated.validations.go.
-The functions take Nodes that match the schema, and append to `faults`.
+The functions require Nodes that match the schema, and append errors to `faults`.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def validate_node(node: Raw, faults: Faults) -> None:
 
 
 def validate_node_annotations(annotations: Mapping[str, str], faults: Faults) -> None:
-    """Validate the annotations that were used before there were fields."""
+    """Validate the annotations that older Kubernetes versions used instead of fields."""
     path = "metadata.annotations"
     taints, wrong = annotated_list(annotations.get(_TAINTS) or "null", "Taint")
     if wrong:
@@ -48,7 +48,7 @@ def validate_node_annotations(annotations: Mapping[str, str], faults: Faults) ->
 
 
 def validate_preemption_policy(spec: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of `podPreemptionPolicy` (since 1.37, with a gate) to `faults`."""
+    """Append the errors of `podPreemptionPolicy` (since 1.37, with a gate) to `faults`."""
     path = "spec.podPreemptionPolicy.disableResizePreemption"
     owners = (spec.get("podPreemptionPolicy") or {}).get("disableResizePreemption") or ()
     if len(owners) > _MOST_OWNERS:
@@ -78,7 +78,7 @@ def _validate_pod_ranges(ranges: list[str], faults: Faults) -> None:
 
 
 def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> None:
-    """Validate the annotation that names controllers with pods that should avoid the node."""
+    """Validate the annotation that lists controllers whose pods should avoid the node."""
     text = annotations.get(_AVOID)
     if not text:
         return
@@ -88,7 +88,7 @@ def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> No
         return
     try:
         avoided = json_value(text)
-    except ValueError as refusal:  # an integer too long for Python's parser
+    except ValueError as refusal:  # raised for an integer that is too long for Python's parser
         faults.append(invalid(path, _AVOID, str(refusal)))
         return
     if wrong := _mistyped(avoided):
@@ -104,7 +104,7 @@ def _validate_avoided_pods(annotations: Mapping[str, str], faults: Faults) -> No
             faults.append(invalid(f"{here}.PodController.Controller", controller.get("controller"), why))
 
 
-# Path, and the Go type of the value at the path.
+# The path of each value, and its type in Go.
 _AVOIDED: Final = (
     ("preferAvoidPods", "[]v1.PreferAvoidPodsEntry"),
     ("preferAvoidPods", "v1.PreferAvoidPodsEntry"),
@@ -114,7 +114,7 @@ _AVOIDED: Final = (
 
 
 def _mistyped(avoided: Any) -> str:
-    """Return Go's message for the first value of a wrong type, checking only the fields that are used."""
+    """Return Go's message for the first value of a wrong type; only the fields that kschedd reads are checked."""
     if avoided is not None and not isinstance(avoided, dict):
         return f"json: cannot unmarshal {json_kind(avoided)} into Go value of type v1.AvoidPods"
     found: list[Any] = [avoided or {}]

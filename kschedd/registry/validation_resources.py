@@ -1,8 +1,8 @@
 """Validation of resource lists: allowed resource names and quantities.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateResourceRequirements and the functions that it
-calls) and pkg/apis/core/helper/helpers.go. The functions take resource lists that match the schema and have quantities
-that can be parsed.
+calls) and pkg/apis/core/helper/helpers.go. The functions require resource lists that match the schema and have
+quantities that can be parsed.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def may_overcommit(name: str) -> bool:
 
 @lru_cache(1 << 10)
 def resource_name_faults(name: str) -> tuple[str, ...]:
-    """Return the faults of a resource name in any resource list."""
+    """Return the errors of a resource name, in any resource list."""
     if wrong := qualified_name(name):
         return wrong
     if "/" not in name and name not in _STANDARD and not is_huge_page(name):
@@ -67,7 +67,7 @@ def resource_name_faults(name: str) -> tuple[str, ...]:
 
 @lru_cache(1 << 10)
 def container_resource_faults(name: str) -> tuple[str, ...]:
-    """Return the faults of a resource name in the requests or limits of a container."""
+    """Return the errors of a resource name in the requests or limits of a container."""
     wrong = resource_name_faults(name)
     if "/" not in name:
         if name not in _FOR_CONTAINERS and not is_huge_page(name):
@@ -94,13 +94,13 @@ def validate_amount(name: str, quantity: Any, path: str, faults: Faults) -> None
     """Validate one entry of a ResourceList: not negative, and an integer if the resource has only whole units."""
     if nanos(quantity) < 0:
         faults.append(invalid(path, quantity, NOT_NEGATIVE))
-    # Upstream's thousandths overflow beyond 64 bits, which counts as not an integer.
+    # In upstream, thousandths beyond 64 bits overflow, and the amount then counts as not an integer.
     if is_whole(name) and milli_value(quantity) % 1000:
         faults.append(invalid(path, quantity, "must be an integer"))
 
 
 def validate_resource_list(resources: Raw, path: str, faults: Faults) -> None:
-    """Validate the amounts of a node's capacity, in which any names are allowed."""
+    """Validate the amounts of a node's capacity, which may contain any resource names."""
     for name, quantity in resources.items():
         validate_amount(name, quantity, f"{path}.{name}", faults)
 
@@ -173,7 +173,7 @@ def _whole_pages(name: str, amount: int) -> bool:
 
 def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozenset[str]) -> None:
     seen: set[str] = set()
-    parted: set[str] = set()  # claims from which a single request is named
+    parted: set[str] = set()  # names of claims of which a single request is referenced
     for index, claim in enumerate(resources.get("claims") or ()):
         name, request = claim.get("name") or "", claim.get("request") or ""
         here = f"{path}.claims[{index}]"
@@ -183,7 +183,7 @@ def _validate_claims(resources: Raw, path: str, faults: Faults, claims: frozense
         key = f"{name}/{request}" if request else name
         faults += [invalid(f"{here}.request", request, why) for why in dns_label(request) if request]
         if name in seen or (not request and name in parted):
-            faults.append(duplicate(here, name))  # the whole claim and one of its requests are named
+            faults.append(duplicate(here, name))  # the list contains both the whole claim and one of its requests
         elif key in seen:
             faults.append(duplicate(here, key))
         seen.add(key)
@@ -206,7 +206,7 @@ def _pod_level_name(name: str, path: str) -> Faults:
 
 
 def validate_pod_requirements(resources: Raw, together: dict[str, int], path: str, faults: Faults) -> None:
-    """Validate pod-level requests and limits; `together` holds the total container requests in nanos."""
+    """Validate pod-level requests and limits; `together`: the total requests of the containers, in units of 1e-9."""
     if resources.get("claims"):
         faults.append(forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level"))
     validate_requirements(resources, path, faults, rule=_pod_level_name)

@@ -1,7 +1,7 @@
 """Validation of Secrets: the required contents of each type.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateSecret).
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 import base64

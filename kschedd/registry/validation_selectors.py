@@ -1,7 +1,7 @@
 """Validation of selectors, affinity, topology spread constraints, tolerations and taints.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go and apimachinery meta/v1/validation.
-The functions take values that match the schema, and append to `faults`.
+The functions require values that match the schema, and append errors to `faults`.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def validate_label_selector(selector: Raw | None, path: str, faults: Faults) -> None:
-    """Append the faults of a metav1.LabelSelector to `faults`.
+    """Append the errors of a metav1.LabelSelector to `faults`.
 
     A selector with many terms is also parsed, to fill the parser's cache: large objects are validated in a thread, but
     the stored object is read on the event loop.
@@ -66,7 +66,7 @@ def _validate_expression(
 
 
 def validate_node_selector_term(term: Raw, path: str, faults: Faults, *, any_value: bool = False) -> None:
-    """Validate a term; with `any_value`, a preferred term may use values that are not valid label values."""
+    """Validate a term; with `any_value` (for preferred terms), values need not be valid label values."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         here = f"{path}.matchExpressions[{index}]"
         _validate_expression(expression, here, NODE_OPERATORS, faults, any_value=any_value)
@@ -158,7 +158,7 @@ def _validate_label_keys(keys: Sequence[str], selector: Raw | None, path: str, f
 
 
 def _validate_merged(keys: Sequence[str], selector: Raw | None, path: str, faults: Faults) -> None:
-    """Validate matchLabelKeys that were merged into the selector, which must not have contained them before."""
+    """Validate matchLabelKeys that were merged into the selector, which must not have contained these keys before."""
     if selector is None or not keys:
         return
     places = {key: index for index, key in enumerate(keys)}
@@ -257,12 +257,12 @@ def validate_taints(taints: Sequence[Raw], path: str, faults: Faults) -> None:
 
 
 def label_selector_problems(selector: Raw | None, path: str) -> Faults:
-    """Return the faults of a label selector that matches the schema."""
+    """Return the errors of a label selector that matches the schema."""
     return _collected(validate_label_selector, selector, path)
 
 
 def node_selector_problems(selector: Raw, path: str) -> Faults:
-    """Return the faults of a node selector that matches the schema."""
+    """Return the errors of a node selector that matches the schema."""
     return _collected(validate_node_selector, selector, path)
 
 

@@ -1,8 +1,8 @@
 """Validation of statuses: counts, conditions, addresses, allocations, and immutable parts.
 
 Source: Kubernetes v1.34, the Validate*StatusUpdate functions of pkg/apis/*/validation, apimachinery meta/v1/validation
-(ValidateConditions). The functions take statuses that match the schema, and append to `faults`. The rules for a pod's
-status are in `validation_pod`.
+(ValidateConditions). The functions require statuses that match the schema, and append errors to `faults`. The rules for
+a pod's status are in `validation_pod`.
 """
 
 import re
@@ -18,7 +18,7 @@ from kschedd.registry.validation_resources import NOT_NEGATIVE, is_native, valid
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# Kind -> its counts, the counts limited by the number of replicas, and the counts limited by the ready replicas.
+# For each kind: its counts, the counts limited by the number of replicas, and the counts limited by the ready replicas.
 _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]]] = {
     kind: (tuple(counts.split()), tuple(below.split()), tuple(ready.split()))
     for kind, (counts, below, ready) in {
@@ -57,7 +57,7 @@ _COUNTS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, .
 
 
 def validate_status_alone(kind: str, status: Raw, faults: Faults) -> None:
-    """Append the faults of a status that are independent of the previous object."""
+    """Append the errors of a status that are independent of the previous object."""
     counts, below, ready = _COUNTS.get(kind, ((), (), ()))
     for field in counts:
         if (status.get(field) or 0) < 0:
@@ -92,7 +92,7 @@ def _node(status: Raw, faults: Faults) -> None:
 
 
 def _declared_features(names: Sequence[str], path: str, faults: Faults) -> None:
-    """Append the faults in the features that a node declares (since 1.36), which must be sorted and unique."""
+    """Append the errors in the features that a node declares (since 1.36), which must be sorted and unique."""
     for index, name in enumerate(names):
         if len(name) > _LONGEST_FEATURE:
             why = f'invalid feature name "{name}": must be no more than {_LONGEST_FEATURE} characters'
@@ -151,7 +151,7 @@ def _basic(amount: Any, path: str, faults: Faults) -> None:
 
 
 def _claim_resource(name: str, path: str) -> Faults:
-    """Return the faults of a claim's resource name, which is storage or a name outside the Kubernetes domains."""
+    """Return the errors of a claim's resource name, which is storage or a name outside the Kubernetes domains."""
     if wrong := qualified_name(name):
         return [invalid(path, name, why) for why in wrong]
     return [unsupported(path, name, ("storage",))] if is_native(name) and name != "storage" else []
@@ -173,7 +173,8 @@ def _attachment(status: Raw, faults: Faults) -> None:
     for field in ("attachError", "detachError"):
         error = status.get(field) or {}
         if len((error.get("message") or "").encode()) > _LONGEST_ERROR:
-            faults.append(FieldError(f"status.{field}.message", None, too_long))  # upstream prints the other limit
+            # upstream's message contains another limit than the one that it checks
+            faults.append(FieldError(f"status.{field}.message", None, too_long))
         if (code := error.get("errorCode") or 0) < 0:
             faults.append(invalid(f"status.{field}.errorCode", code, between(0, 2**31 - 1)))
 

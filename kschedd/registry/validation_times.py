@@ -1,6 +1,6 @@
-"""Number of times that the validation of an update checks each part of an object.
+"""Number of times that upstream validates each part of an object in an update.
 
-Upstream reports an error each time that it finds the error.
+Upstream reports an error once for each validation that finds it.
 Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, apiserver/pkg/registry/rest/update.go.
 """
 
@@ -20,10 +20,10 @@ Faults = list[FieldError]
 
 @attrs.frozen
 class _Times:
-    """Number of checks by a kind's own update rules, in addition to the general checks."""
+    """Number of validations by the update rules of a kind, in addition to the general validation."""
 
     meta: int = 0  # of the whole metadata
-    changes: int = 1  # checks of the changes of the metadata
+    changes: int = 1  # number of checks of the metadata's changes
     spec: int = 1  # of everything else
 
 
@@ -56,7 +56,7 @@ _CHECKED_AGAIN: Final = ("metadata.labels", "metadata.annotations", "metadata.ow
 
 
 def times_validated(kind: str) -> int:
-    """Return how often the validation of an update checks (and reports) the spec of an object of this kind."""
+    """Return how often the validation of an update checks, and reports, the spec of an object of this kind."""
     return _UPDATED.get(kind, _Times()).spec
 
 
@@ -66,13 +66,13 @@ def validates_meta(kind: str) -> bool:
 
 
 def updated_faults(kind: str, meta: Faults, changes: Faults, spec: Faults) -> Faults:
-    """Return the faults of an updated object, each as often as upstream reports it.
+    """Return the errors of an updated object, each as often as upstream reports it.
 
     The general rules first check the metadata and its changes. The kind's own rules follow, which check some parts
     several times. Labels, annotations and owners are also checked with the changes.
     """
     again = [fault for fault in meta if fault.path.startswith(_CHECKED_AGAIN)]
-    own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # only the kind's own rules report these
+    own = [fault for fault in meta if fault.why.endswith(NOT_STANDARD)]  # the general rules do not report these errors
     of_all_kinds = [fault for fault in meta if not fault.why.endswith(NOT_STANDARD)]
     times = _UPDATED.get(kind, _Times())
     once = [fault for fault in spec if fault.path.startswith(_CHECKED_ONCE)]
@@ -85,7 +85,7 @@ _WITHOUT_RULES: Final = ("CronJob", "PodDisruptionBudget")
 
 
 def status_meta_faults(kind: Kind, meta: Raw, changes: Faults) -> Faults:
-    """Return the metadata faults of a status update, each as often as upstream reports it.
+    """Return the metadata errors of a status update, each as often as upstream reports it.
 
     The general rules check the metadata; then the own rules of most kinds check its changes again.
     """

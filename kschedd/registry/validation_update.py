@@ -1,9 +1,10 @@
 """Validation of updates: immutable fields of an object.
 
 Source: Kubernetes v1.34, the Validate*Update functions of pkg/apis/*/validation, pkg/registry/*/strategy.go. The
-functions take the object before and after, both with their defaults. `validation` reports the faults in the new object
-itself. The paths are upstream's, even if the field has another path (`volumeMode`, `spec.attachedRequired`). The rules
-for pods are in `pods.update`, and the rules for volumes and workloads in `storage.updates` and `workloads.updates`.
+functions require the object before and after, both with their defaults. `validation` reports the errors in the new
+object itself. The paths are upstream's, even if the field has another path (`volumeMode`, `spec.attachedRequired`). The
+rules for pods are in `pods.update`, and the rules for volumes and workloads in `storage.updates` and
+`workloads.updates`.
 """
 
 from collections.abc import Callable, Mapping
@@ -41,7 +42,7 @@ from kschedd.registry.workloads.updates import UPDATES as WORKLOAD_UPDATES
 Raw = Mapping[str, Any]
 Faults = list[FieldError]
 
-# Kind -> its immutable fields, each with its path and the path in upstream's message.
+# The immutable fields of each kind: their paths, and their paths in upstream's messages.
 _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     kind: tuple((field.partition("=")[0], field.partition("=")[2] or field) for field in fields.split())
     for kind, fields in {
@@ -67,7 +68,7 @@ _IMMUTABLE: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
 
 
 def validate_update(old: Raw, new: Raw) -> Faults:
-    """Return the faults of an update from `old` to `new`: changes to immutable fields."""
+    """Return the errors of an update from `old` to `new`: changes to immutable fields."""
     kind = kind_of(old)
     if not kind.known:
         return []
@@ -85,7 +86,7 @@ def validate_update(old: Raw, new: Raw) -> Faults:
 
 
 def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
-    """Return whether a field is unchanged, and its value; if a text is not a pointer, absent equals empty."""
+    """Return whether a field is unchanged, and its value; an absent text equals "" unless it is a pointer in Go."""
     name, _, rest = path.partition(".")
     inner = fields[name]
     if rest:
@@ -96,7 +97,7 @@ def _kept(old: Raw, new: Raw, path: str, fields: Fields) -> tuple[bool, Any]:
 
 
 def _shown(kind: str, value: Any) -> Any:
-    """Return a value in the form printed by upstream: a selector without empty parts, with sorted labels."""
+    """Return a value in the form in which upstream prints it: a selector has no empty parts and sorted labels."""
     if kind == "ResourceClaim":
         return go_struct("ResourceClaimSpec", value)
     if kind == "ResourceClaimTemplate":
@@ -107,7 +108,7 @@ def _shown(kind: str, value: Any) -> Any:
 
 
 def validate_status_update(old: Raw, new: Raw, subresource: str = "status") -> Faults:
-    """Return the faults of an update through the status subresource, or another one that changes only the status."""
+    """Return the errors of an update through a subresource that changes only the status, such as `status`."""
     faults: Faults = []
     if subresource == "approval":
         validate_approval(old, new, faults)
@@ -166,7 +167,7 @@ def _namespace_status(namespace: Raw, faults: Faults) -> None:
 
 
 def validate_meta_update(old: Raw, given: Raw) -> Faults:
-    """Return the faults of metadata changes: of the uid, of finalizers, and of fields that only a deletion may set."""
+    """Return the errors of metadata changes: of the UID, of finalizers, and of fields that only a deletion may set."""
     faults: Faults = []
     if given.get("uid") and given["uid"] != old.get("uid"):
         faults.append(invalid("metadata.uid", given["uid"], FIELD_IS_IMMUTABLE))
@@ -184,7 +185,7 @@ def validate_meta_update(old: Raw, given: Raw) -> Faults:
 
 
 def validate_version(kind: str, meta: Raw) -> Faults:
-    """Return the faults of the resourceVersion of an update."""
+    """Return the errors of the resourceVersion of an update."""
     if not strategy_of(kind).unconditional and meta.get("resourceVersion") in (None, "", "0"):
         return [invalid("metadata.resourceVersion", 0, "must be specified for an update")]
     return []
@@ -196,7 +197,7 @@ def _priority_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _node(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append faults for changes of the assigned fields of a node, such as its pod address ranges."""
+    """Append errors for changes of the assigned fields of a node, such as its pod address ranges."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     then, now = before.get("podCIDRs") or [], after.get("podCIDRs") or []
     changed = 1 if len(then) != len(now) else sum(one != other for one, other in zip(then, now, strict=True))
@@ -219,7 +220,7 @@ def _service(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _config_map(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append faults for changes of an immutable ConfigMap, including the field `immutable`."""
+    """Append errors for changes of an immutable ConfigMap, including the field `immutable`."""
     if not old.get("immutable"):
         return
     why = "field is immutable when `immutable` is set"
@@ -237,12 +238,13 @@ def _secret(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _definition(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append faults for a changed name, and for a changed kind or scope once the kind is served."""
+    """Append errors for a changed name, and for a changed kind or scope once the kind is served."""
     served = is_true(old.get("status") or {}, "Established")
     stored = (new.get("status") or {}).get("storedVersions") or ()
     before, after = ({version.get("name") for version in at(each, "spec.versions") or ()} for each in (old, new))
     for index, version in enumerate(stored):
-        if version in before - after:  # upstream checks this for any old status, so an odd status blocks all updates
+        # upstream checks this even for an unchanged status, so an invalid old status blocks all updates
+        if version in before - after:
             why = (
                 f"missing from spec.versions; {version} was previously a storage version, and must remain in "
                 f"spec.versions until a storage migration ensures no data remains persisted in {version} and removes "

@@ -1,7 +1,7 @@
 """Validation of a ResourceClaim's status: its allocation, its reservations, and the device status reported by drivers.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go (ValidateResourceClaimStatusUpdate).
-The functions take claims that match the schema, and append to `faults`.
+The functions require claims that match the schema, and append errors to `faults`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -47,7 +47,7 @@ _SOURCES: Final = ("FromClaim", "FromClass")
 
 
 def validate_claim_status(old: Raw, new: Raw, faults: Faults) -> None:
-    """Validate a ResourceClaim's (immutable) allocation, its reservations and the state of its devices."""
+    """Validate a ResourceClaim's allocation, which is immutable, its reservations and the state of its devices."""
     before, after = old.get("status") or {}, new.get("status") or {}
     allocated, allocation = before.get("allocation"), after.get("allocation")
     _validate_users(after.get("reservedFor") or (), faults)
@@ -85,7 +85,7 @@ def device_id(device: Raw) -> str:
 
 
 def allocated_devices(status: Raw) -> set[str]:
-    """Return the devices allocated in this claim status, in the format of `device_id`."""
+    """Return the devices that this claim status allocates, in the format of `device_id`."""
     return {
         device_id(result) for result in ((status.get("allocation") or {}).get("devices") or {}).get("results") or ()
     }

@@ -77,13 +77,13 @@ def _repeated(keys: Sequence[str], path: str, faults: Faults) -> None:
 
 
 def most_devices(devices: Sequence[Raw]) -> int:
-    """Return the maximum number of devices in a slice that contains these devices."""
+    """Return the maximum number of devices for a slice that contains these devices."""
     features = any(device.get(field) for device in devices for field in ("taints", "consumesCounters"))
     return _MOST_DEVICES_WITH_FEATURES if features else _MOST_DEVICES
 
 
 def validate_device_features(device: Raw, path: str, faults: Faults, *, per_device: bool) -> None:
-    """Validate the 1.36 fields of a device.
+    """Validate the fields of a device that were added in 1.36.
 
     `per_device` is true if each device of the slice sets its own node selection.
     """
@@ -167,7 +167,7 @@ def _validate_conditions(device: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_request_policy(policy: Raw, capacity: Any, path: str, faults: Faults) -> None:
-    """Validate a request policy; `capacity` is the total of the device."""
+    """Validate a request policy; `capacity` is the total capacity of the device."""
     values, valid_range, default = policy.get("validValues") or (), policy.get("validRange"), policy.get("default")
     if values and valid_range is not None:
         both = 'cannot specify "validValues" and "validRange" at the same time'
@@ -189,7 +189,7 @@ def _validate_values(values: Sequence[Any], default: Any, capacity: Any, path: s
             faults.append(invalid(f"{path}[{index}]", as_stored(values[index]), why))
     if len(values) > _MOST_VALUES:
         faults.append(too_many(path, len(values), _MOST_VALUES))
-        values = ()  # the values are not checked further, so none of them is the default
+        values = ()  # invalid values are not checked further, so the default cannot be one of them
     for index, each in enumerate(values):
         if nanos(each) > nanos(capacity):
             why = f"option is larger than capacity value: {as_stored(capacity)}"

@@ -27,7 +27,7 @@ def validate_device_taint_rule(spec: dict[str, Any]) -> list[FieldError]:
 
 
 def date_taints(new: dict[str, Any], at: str) -> None:
-    """Set the time `at` in taints without a time, in the devices of a ResourceSlice or in a DeviceTaintRule."""
+    """Set the time `at` in taints that have no time, in the devices of a ResourceSlice or in a DeviceTaintRule."""
     spec = new.get("spec") or {}
     if spec.get("taint"):
         new["spec"] = {**spec, "taint": _dated(spec["taint"], at)}

@@ -1,7 +1,7 @@
-"""Validation of dynamic resource allocation: ResourceSlices, ResourceClaims, their templates, DeviceClasses.
+"""Validation of dynamic resource allocation: ResourceSlices, ResourceClaims, their templates, and DeviceClasses.
 
 Source: Kubernetes v1.34, pkg/apis/resource/validation/validation.go.
-The functions take objects that match the schema and have their defaults. CEL expressions are not compiled here.
+The functions require objects that match the schema and have their defaults. CEL expressions are not compiled here.
 """
 
 import re
@@ -114,7 +114,7 @@ def _validate_claim_spec(spec: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_count(items: Sequence[Any], most: int, path: str, faults: Faults) -> None:
-    """Check that there are at most `most` items."""
+    """Record an error if there are more than `most` items."""
     if len(items) > most:
         faults.append(too_many(path, len(items), most))
 
@@ -135,7 +135,7 @@ def _validate_constraint(constraint: Raw, path: str, names: set[str], faults: Fa
 
 
 def validate_requests(requests: Sequence[str], path: str, names: Collection[str], faults: Faults) -> None:
-    """Validate names of requests, or of a request and one of its alternatives; each name may occur only once."""
+    """Validate the names of requests, or of a request and one of its alternatives; each name may occur only once."""
     seen = set()
     for index, name in enumerate(requests):
         here = f"{path}[{index}]"
@@ -157,7 +157,7 @@ def validate_request_name(name: str, path: str, names: Collection[str], faults: 
 
 
 def validate_device_config(config: Raw, path: str, faults: Faults) -> None:
-    """Validate the configuration of a device, which is passed to its driver."""
+    """Validate a device configuration, which is passed to the device's driver."""
     opaque = config.get("opaque")
     if opaque is None:
         faults.append(required(f"{path}.opaque"))

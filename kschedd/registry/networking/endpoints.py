@@ -1,7 +1,7 @@
 """Validation of Endpoints and EndpointSlices: addresses and ports.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateEndpoints), pkg/apis/discovery/validation.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from typing import Any, Final
@@ -131,7 +131,7 @@ def _validate_address(address: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_reachable(address: Address, text: str, path: str, faults: Faults) -> None:
-    """Append an error for an address that no endpoint can have."""
+    """Append an error for an address that an endpoint cannot have."""
     if address.version == 6 and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     if address.is_unspecified:
@@ -162,7 +162,10 @@ def _validate_port(port: Raw, path: str, faults: Faults, *, named: bool) -> None
 
 
 def _validate_protocols(port: Raw, path: str, faults: Faults, *, stated: bool = False) -> None:
-    """Append the errors of a port's protocols. If `stated`, an empty protocol is unsupported and not missing."""
+    """Append the errors of a port's protocols.
+
+    With `stated`, an empty protocol is reported as unsupported and not as missing.
+    """
     protocol = port.get("protocol") or ""
     if not protocol and not stated:
         faults.append(required(f"{path}.protocol"))

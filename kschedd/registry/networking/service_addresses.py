@@ -1,7 +1,7 @@
 """Addresses of Services: the fields ipFamilyPolicy, ipFamilies, clusterIP and clusterIPs, which depend on each other.
 
-The cluster has one range of IPv4 addresses. A Service that prefers two families gets one, and a Service that requires
-two families is rejected. A headless Service without a selector may have any families.
+The cluster has one range of IPv4 addresses. A Service that prefers two IP families gets one, and a Service that
+requires two families is rejected. A headless Service without a selector may have any IP families.
 
 Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go (initIPFamilyFields) and
 pkg/apis/core/validation/validation.go (ValidateServiceClusterIPsRelatedFields, validateUpgradeDowngrade*).
@@ -65,9 +65,9 @@ def _family(address: str) -> str:
 
 
 def stack_faults(spec: Old, before: Old | None = None) -> list[FieldError]:
-    """Return errors for requirements that a single-family cluster cannot meet.
+    """Return errors for requirements that a cluster with one IP family cannot meet.
 
-    The Service must otherwise be valid, and its families must be set.
+    The Service must be valid in all other respects, and its IP families must be set.
     """
     if spec.get("type") == EXTERNAL_NAME:
         return []
@@ -147,7 +147,7 @@ def validate_addresses(spec: Old) -> Faults:
 
 
 def changed_addresses(spec: Old, before: Old) -> Faults:
-    """Return errors for a changed first address or family, unless the Service is or was an ExternalName."""
+    """Return errors for a changed first address or IP family, unless the Service is or was an ExternalName."""
     if EXTERNAL_NAME in (spec.get("type"), before.get("type")) or (headless(spec) and headless(before)):
         return []
     now, then = list(spec.get("clusterIPs") or ()), list(before.get("clusterIPs") or ())

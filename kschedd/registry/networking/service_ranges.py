@@ -1,7 +1,7 @@
 """Validation of ServiceCIDRs (ranges for addresses of Services) and IPAddresses (addresses in use).
 
 Source: Kubernetes v1.34, pkg/apis/networking/validation/validation.go.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ def validate_service_range(item: Raw, faults: Faults) -> None:
 
 
 def validate_service_range_change(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append the errors of a change to a ServiceCIDR, to which only a range of the other family may be added."""
+    """Append the errors of a change to a ServiceCIDR; a change may only add a range of the other IP family."""
     stated = (new.get("spec") or {}).get("cidrs")
     before, after = (old.get("spec") or {}).get("cidrs") or [], stated or []
     if (len(before), len(after)) not in ((1, 2), (len(before), len(before))):
@@ -67,7 +67,7 @@ def validate_address(item: Raw, faults: Faults) -> None:
 
 
 def validate_address_change(old: Raw, new: Raw, faults: Faults) -> None:
-    """Append the errors of a change to an IPAddress, which has an immutable parentRef."""
+    """Append the errors of a change to an IPAddress; its parentRef is immutable."""
     before, after = (_parent(each) for each in (old, new))
     if before != after:
         faults.append(invalid("spec.parentRef", after, _IMMUTABLE))

@@ -63,7 +63,7 @@ def has_node_ports(spec: Old) -> bool:
 
 
 def wants_node_ports(spec: Old) -> bool:
-    """Return whether ports without a node port get a node port."""
+    """Return whether ports that have no node port get one."""
     return has_node_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False
 
 
@@ -90,7 +90,7 @@ def update_service(new: Raw, old: Old) -> None:
 
 
 def _normalize_addresses(spec: Raw, before: Old) -> None:
-    """Update clusterIPs if a client that does not support clusterIPs changed only clusterIP."""
+    """Set clusterIPs from clusterIP if a client without support for clusterIPs changed only clusterIP."""
     one, was = spec.get("clusterIP") or "", before.get("clusterIP") or ""
     if one == was:
         return
@@ -123,7 +123,7 @@ def _patch_allocated(spec: Raw, before: Old) -> None:
 
 
 def _drop_type_dependent(spec: Raw, before: Old) -> None:
-    """Drop fields that only the previous type of the Service has, unless the request changes them."""
+    """Drop fields that only the previous type of the Service uses, unless the request changes them."""
 
     def drop(*fields: str) -> None:
         if all(same_in(spec, before, field, type_named("ServiceSpec")) for field in fields):

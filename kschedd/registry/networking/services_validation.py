@@ -1,7 +1,7 @@
 """Validation of Services.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateService).
-The functions take Services that match the schema and have their defaults.
+The functions require Services that match the schema and have their defaults.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Validation of Ingresses, IngressClasses and NetworkPolicies.
 
 Source: Kubernetes v1.34, pkg/apis/networking/validation/validation.go.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 import ipaddress
@@ -282,7 +282,7 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
 
 
 def fill_network_policy(new: Raw, *_: Any) -> None:
-    """Set a missing pod selector to an empty one, which selects all pods, because the Go type is no pointer."""
+    """Set a missing pod selector to an empty one, which selects all pods, because the Go field is not a pointer."""
     spec = new.get("spec") or {}
     if spec.get("podSelector") is None:
         new["spec"] = {**spec, "podSelector": {}}

@@ -36,7 +36,7 @@ _RUNTIME_DEFAULT: Final = ("runtime/default", "docker/default")
 
 
 def is_about_spec(annotation: str) -> bool:
-    """Return whether an annotation's value is validated, mostly against the pod's spec."""
+    """Return whether the value of this annotation is validated, mostly against the pod's spec."""
     return type(annotation) is str and (annotation.startswith((APPARMOR, _SECCOMP)) or annotation in _LOOKED_AT)
 
 
@@ -87,7 +87,7 @@ def _validate_seccomp(profile: str, path: str, faults: Faults) -> None:
 
 
 def validate_profiles_match(annotations: Annotations, spec: Raw, path: str, faults: Faults) -> None:
-    """Check that a new pod or a template names the same profiles in annotations and in fields."""
+    """Check that a new pod or a template has the same profiles in annotations and in fields."""
     of_pod = spec.get("securityContext") or {}
     _match(annotations.get(_SECCOMP_OF_POD), of_pod.get("seccompProfile"), f"{path}.securityContext", "seccomp", faults)
     for container, here in each_container(spec, path):
@@ -119,7 +119,7 @@ def _match(annotation: str | None, profile: Raw | None, context: str, word: str,
 
 
 def validate_annotation_changes(old: Annotations, new: Annotations, path: str, faults: Faults) -> None:
-    """Check that annotations which affect a running pod's containers are not changed."""
+    """Check that annotations which affect the containers of a running pod are not changed."""
     for key, value in old.items():
         if new.get(key) == value:
             continue
@@ -137,7 +137,7 @@ def validate_annotation_changes(old: Annotations, new: Annotations, path: str, f
 
 
 def validate_claims_by_name(name: str, spec: Raw, faults: Faults) -> None:
-    """Validate the names of the claims for ephemeral volumes of the pod with this name."""
+    """Validate the names of the claims for the ephemeral volumes of the pod with this name."""
     volumes = spec.get("volumes") or ()
     made = {f"{name}-{volume.get('name') or ''}" for volume in volumes if "ephemeral" in volume}
     for index, volume in enumerate(volumes):
@@ -155,7 +155,7 @@ _USE_FIELD: Final = 'deprecated since v1.30; use the "appArmorProfile" field ins
 
 
 def with_app_armor_fields(spec: Raw, annotations: Annotations) -> tuple[Raw, list[str]]:
-    """Return a new pod's spec with unset profile fields filled from its annotations, and the warnings."""
+    """Return a new pod's spec in which its annotations fill unset profile fields, and the warnings."""
     warnings: list[str] = []
     if (spec.get("os") or {}).get("name") == "windows" or not any(key.startswith(APPARMOR) for key in annotations):
         return spec, warnings

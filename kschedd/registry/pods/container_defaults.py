@@ -1,9 +1,8 @@
 """Server-side defaults of a container besides resources and ports: probes, lifecycle hooks, environment variables.
 
-Scheduling does not read these fields. However, an object that is written back with all its server-side defaults must
-not appear changed. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe,
-SetDefaults_HTTPGetAction, SetDefaults_ObjectFieldSelector); the encoding of core/v1 types omits a variable's empty
-value.
+The scheduler does not read these fields. However, writing an object back with all its server-side defaults must not
+count as a change. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe, SetDefaults_HTTPGetAction,
+SetDefaults_ObjectFieldSelector); the encoding of core/v1 types omits a variable's empty value.
 """
 
 from collections.abc import Mapping
@@ -18,7 +17,7 @@ _PROBE: Final = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1
 def default_details(container: Raw) -> None:
     """Set the defaults of probes, hooks and environment.
 
-    The function modifies `container`, which belongs to the caller.
+    The function modifies `container`, which the caller must own.
     """
     for field in _PROBES:
         if (probe := container.get(field)) is not None:

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validateProbe, validateHandler, ValidateEnv,
 ValidateEnvFrom, ValidateVolumeMounts, ValidateVolumeDevices, validateResizePolicy).
-The functions take containers that match the schema and have their defaults, and append to `faults`.
+The functions require containers that match the schema and have their defaults, and append errors to `faults`.
 """
 
 import re
@@ -165,7 +165,7 @@ def _validate_reference_name(source: Raw, path: str, faults: Faults) -> None:
     name = source.get("name") or ""
     if not name:
         faults.append(required(f"{path}.name"))
-    else:  # like a name prefix, the name may end with a dash
+    else:  # the name may end with a dash, as a name prefix may
         faults += [invalid(f"{path}.name", name, why) for why in dns_subdomain(without_last_dash(name))]
 
 

@@ -1,10 +1,10 @@
 """Server-side defaults of a pod's spec.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go and pkg/registry/core/pod/strategy.go
-(applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition). The functions take specs that match the schema
-(checked by `schema_check`) and do not modify them: changed parts are copied. Quantities are returned in canonical form
-and rounded up to thousandths, as an API server stores them. Defaults of probes, hooks and environment are in
-`container_defaults`.
+(applyMatchLabelKeysAndMismatchLabelKeys, applySchedulingGatedCondition). The functions require specs that match the
+schema (checked by `schema_check`) and do not modify them: changed parts are copied. Quantities are returned in
+canonical form and rounded up to thousandths, as kube-apiserver stores them. Defaults of probes, hooks and environment
+are in `container_defaults`.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ def stored_quantity(quantity: str | int | float) -> str:
 
 
 def stored_resources(resources: Raw) -> Raw:
-    """Return a ResourceList with stored forms of its quantities, or the argument itself if nothing changes."""
+    """Return a ResourceList with its quantities in stored form, or the argument itself if nothing changes."""
     for quantity in resources.values():
         if stored_quantity(quantity) != quantity:
             return {name: stored_quantity(value) for name, value in resources.items()}
@@ -51,7 +51,7 @@ def without_empty(raw: Raw, fields: Fields, *needed: str) -> Raw:
 def default_pod_spec(spec: Raw, *, template: bool = False) -> Raw:
     """Return the spec with its defaults.
 
-    In a template, requests are not set from limits and ports are not defaulted, because this happens when the pod is
+    In a template, requests are not set from limits and ports get no defaults, because this happens when the pod is
     created.
     """
     new = without_empty(spec, type_named("PodSpec"), "containers", *(() if template else ("overhead",)))
@@ -120,7 +120,7 @@ def _container(container: Raw, host_network: bool, keep_requests: bool) -> Raw:
 
 
 def stored_requirements(resources: Raw) -> Raw:
-    """Return ResourceRequirements with stored forms of the quantities."""
+    """Return ResourceRequirements with the quantities in stored form."""
     requests = resources.get("requests")
     limits = resources.get("limits")
     if requests:
@@ -214,7 +214,7 @@ def _for_pods(name: str) -> bool:
 
 
 def _default_pod_level(spec: Raw) -> None:
-    """Set the defaults of pod-level requests and limits that are partly given.
+    """Set the defaults of pod-level requests and limits that are incomplete.
 
     The function modifies `spec`, which is already a copy.
     """
@@ -252,7 +252,7 @@ def _all_resources(spec: Raw, side: str) -> set[str]:
 
 
 def _style_of(spec: Raw, side: str, name: str) -> Any:
-    """Return the notation of a sum, which is the notation of its first part."""
+    """Return the format of a sum, which is the format of its first part."""
     for container in _each(spec):
         quantity = ((container.get("resources") or {}).get(side) or {}).get(name)
         if quantity is not None:
@@ -261,7 +261,7 @@ def _style_of(spec: Raw, side: str, name: str) -> Any:
 
 
 def aggregate(spec: Raw, side: str) -> dict[str, int]:
-    """Return a pod's total requests or limits in nanos: the maximum over its init and main phases."""
+    """Return a pod's total requests or limits in units of 1e-9: the maximum over its init phase and its main phase."""
     total: dict[str, int] = {}
     sidecars: dict[str, int] = {}
     starting: dict[str, int] = {}
@@ -287,7 +287,7 @@ def aggregate(spec: Raw, side: str) -> dict[str, int]:
 def merge_label_keys(spec: Raw, labels: Mapping[str, str]) -> Raw:
     """Return a new pod's spec with its matchLabelKeys and mismatchLabelKeys merged into the label selectors.
 
-    Keys without a matching label on the pod are ignored. Keys that are already merged are not merged again, so that an
+    Keys without a matching label on the pod are ignored. Keys that were already merged are not merged again, so that an
     object exported from one cluster can be created in another.
     """
     new = None

@@ -23,12 +23,12 @@ _DIGEST_LENGTHS: Final = {"sha256": 64, "sha384": 96, "sha512": 128}  # in hexad
 
 @lru_cache(1 << 10)
 def image_pull_policy(image: str) -> str:
-    """Return Always for an image tagged latest or without tag and digest, otherwise (or if invalid) IfNotPresent."""
+    """Return Always for the tag latest or for no tag and digest; otherwise, or if the name is invalid, IfNotPresent."""
     return "Always" if image_tag(image) == "latest" else "IfNotPresent"
 
 
 def image_tag(image: str) -> str:
-    """Return the tag: "latest" without tag and digest, "" for a digest alone or an invalid name."""
+    """Return the tag: "latest" without tag and digest, "" for a digest without tag or for an invalid name."""
     if _IDENTIFIER.fullmatch(image):
         return ""
     domain, slash, path = image.partition("/")

@@ -1,7 +1,7 @@
 """Validation of a pod's resize: only its containers' requests and limits of cpu and memory may change.
 
 Source: Kubernetes v1.34, ValidatePodResize in pkg/apis/core/validation/validation.go.
-The functions take pods that have their defaults.
+The functions require pods that have their defaults.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _NOTHING: Final[Raw] = {}
 
 
 def refuse_resize(old: Raw, new: Raw, features: frozenset[str]) -> Faults:
-    """Return why a pod cannot be resized at all; upstream reports this error alone.
+    """Return the reason why a pod cannot be resized at all; upstream reports no other error with this one.
 
     `features` are the enabled features.
     """
@@ -67,7 +67,7 @@ def _is_sidecar(container: Raw) -> bool:
 
 
 def _can_be_resized(status: Raw) -> bool:
-    """Return whether the kubelet supports resizing, because it reports the resources of the first running container.
+    """Return whether the kubelet supports resizing: it does if it reports the resources of the first running container.
 
     A pod without a running container can be resized.
     """
@@ -90,7 +90,7 @@ def _reordered(field: str, before: Raw, after: Raw) -> Faults:
 
 
 def _pairs(field: str, before: Raw, after: Raw) -> list[tuple[str, Raw, Raw]]:
-    """Return for each container of the field its path, and the container before and after."""
+    """Return, for each container of the field, its path and the container before and after the change."""
     pairs = zip(before.get(field) or (), after.get(field) or (), strict=True)
     return [(f"spec.{field}[{index}]", then, now) for index, (then, now) in enumerate(pairs)]
 
@@ -108,7 +108,7 @@ def _removed(path: str, then: Raw, now: Raw) -> Faults:
 
 
 def _changed(field: str, then: Raw, now: Raw) -> Faults:
-    """Return errors for changes other than cpu and memory, and for changes to init containers that are no sidecars."""
+    """Return errors for changes other than cpu and memory, and for changes to init containers that are not sidecars."""
     if field == "containers":
         why = "only cpu and memory resources are mutable"
     elif _is_sidecar(now):
@@ -122,9 +122,9 @@ def _changed(field: str, then: Raw, now: Raw) -> Faults:
 
 
 def _with_cpu_and_memory_of(then: Raw, now: Raw) -> Raw:
-    """Return the new amounts, but with the old cpu and memory.
+    """Return the new amounts, in which cpu and memory are replaced by the old ones.
 
-    As in kube-apiserver, any new amounts pass if there were no amounts before.
+    If there were no amounts before, any new amounts pass, as in kube-apiserver.
     """
     if not then:
         return then

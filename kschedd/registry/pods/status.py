@@ -1,7 +1,7 @@
-"""Validation of a pod's status: its fields, and changes to the fields.
+"""Validation of a pod's status: its fields, and changes of them.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodStatusUpdate and the functions that it
-calls). The functions take statuses that match the schema.
+calls). The functions require statuses that match the schema.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ _LISTS: Final = ("containerStatuses", "initContainerStatuses", "ephemeralContain
 
 
 def validate_status_beside_spec(old: Raw, new: Raw, faults: Faults) -> None:
-    """Validate a status against the pod's spec and its previous status; `old` and `new` are whole pods."""
+    """Validate a status against the pod's spec and its previous status; `old` and `new` are complete pods."""
     spec, before, after = old.get("spec") or {}, old.get("status") or {}, new.get("status") or {}
     lists = [field for field in _LISTS if after.get(field) or before.get(field)]
     if not lists:
@@ -98,7 +98,7 @@ def validate_status_beside_spec(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _stay_ended(before: Sequence[Raw], after: Sequence[Raw], field: str, spec: Raw, faults: Faults) -> None:
-    """Check that a terminated container which is never restarted is not reported as running."""
+    """Check that a terminated container which must never be restarted is not reported as running."""
     restart = "Never" if field == "ephemeralContainerStatuses" else spec.get("restartPolicy")
     if restart == "Always":
         return

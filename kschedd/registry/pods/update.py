@@ -1,9 +1,9 @@
 """Validation of pod updates: only a few fields of a pod's spec may change after creation.
 
 A plain update may change images, shorten activeDeadlineSeconds, add tolerations and remove scheduling gates. For a
-gated pod it may also narrow nodeSelector and node affinity. All other fields must be equal.
+gated pod it may also narrow nodeSelector and node affinity. All other fields must be unchanged.
 Source: Kubernetes v1.34, ValidatePodUpdate in pkg/apis/core/validation/validation.go.
-The functions take specs that have their defaults.
+The functions require specs that have their defaults.
 """
 
 from collections.abc import Mapping, Sequence
@@ -84,7 +84,7 @@ def _without(containers: Sequence[Raw], *fields: str) -> list[Any]:
 
 
 def _deadline(before: int | None, after: int | None, faults: Faults) -> bool:
-    """Append the faults of a changed activeDeadlineSeconds; return False if it is out of range or was increased."""
+    """Append the errors of a changed activeDeadlineSeconds; return False if it is out of range or was increased."""
     path = "spec.activeDeadlineSeconds"
     if after is None:
         if before is not None:
@@ -138,7 +138,7 @@ def _narrowed(old: Raw, new: Raw, rest: dict[str, Any], faults: Faults) -> None:
 
 
 def _validate_stricter(before: Sequence[Raw], terms: Sequence[Raw], faults: Faults) -> None:
-    """Check that each term of a required node affinity only gains requirements, unless there were no terms."""
+    """Check that each term of a required node affinity only gains requirements; if there were none, any are allowed."""
     if before and len(terms) != len(before):
         why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         faults.append(invalid(_TERMS, terms, why))

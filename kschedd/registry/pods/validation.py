@@ -1,8 +1,8 @@
 """Validation of the spec of a pod or of a pod template.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidatePodSpec and the functions that it calls). The
-functions take specs that match the schema and have their defaults. The spec is validated without the pod's metadata, so
-that the result is valid for every pod with this spec. `validation_pod_annotations` validates fields against the
+functions require specs that match the schema and have their defaults. The spec is validated without the pod's metadata,
+so that the result applies to every pod with this spec. `validation_pod_annotations` validates fields against the
 metadata. Errors are in upstream's order.
 """
 
@@ -140,7 +140,7 @@ def _validate_host_users(spec: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_names(spec: Raw, path: str, faults: Faults) -> None:
-    """Validate names, and other fields that upstream validates between them."""
+    """Validate names, and the other fields that upstream validates between the names."""
 
     def each(field: str, rule: Any) -> None:
         if name := spec.get(field):
@@ -182,7 +182,7 @@ def _validate_gates(gates: Sequence[Raw], path: str, faults: Faults) -> None:
 
 
 def _validate_pod_claims(claims: Sequence[Raw], path: str, faults: Faults) -> frozenset[str]:
-    """Check the claims and return their names."""
+    """Check the resource claims and return their names."""
     names: set[str] = set()
     for index, claim in enumerate(claims):
         here = f"{path}[{index}]"
@@ -239,7 +239,7 @@ def _validate_init_containers(spec: Raw, path: str, volumes: Volumes, claims: fr
             faults.append(duplicate(f"{here}.name", name))
         elif name:
             names.add(name)
-        # Init containers run in sequence, so each is checked separately, and is reported with index 0.
+        # Init containers run one after the other, so each is checked separately; errors contain the index 0.
         _validate_host_ports(container, f"{path}.initContainers[0]", set(), faults)
         if restart == "Always":
             validate_hooks(container, here, spec.get("terminationGracePeriodSeconds") or 0, faults)

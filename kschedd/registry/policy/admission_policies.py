@@ -2,7 +2,7 @@
 
 Expressions are required, but not compiled; audit annotations are only counted.
 Source: Kubernetes v1.34, pkg/apis/admissionregistration/validation/validation.go.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _MOST_ANNOTATIONS: Final = 20
 
 
 def validate_policy(policy: Raw, faults: Faults) -> None:
-    """Append the faults of a ValidatingAdmissionPolicy."""
+    """Append the errors of a ValidatingAdmissionPolicy."""
     spec = policy.get("spec") or {}
     validate_policy_scope(spec, faults)
     validations, annotations = spec.get("validations") or (), spec.get("auditAnnotations") or ()
@@ -45,7 +45,7 @@ def validate_policy(policy: Raw, faults: Faults) -> None:
 
 
 def validate_policy_scope(spec: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults in the match rules of a validating or mutating policy."""
+    """Append the errors in the match rules of a validating or mutating policy."""
     failure, constraints = spec.get("failurePolicy"), spec.get("matchConstraints")
     if failure is None:
         faults.append(required("spec.failurePolicy"))
@@ -67,14 +67,14 @@ def validate_policy_scope(spec: Mapping[str, Any], faults: Faults) -> None:
 
 
 def validate_policy_binding(binding: Raw, faults: Faults) -> None:
-    """Append the faults of a ValidatingAdmissionPolicyBinding."""
+    """Append the errors of a ValidatingAdmissionPolicyBinding."""
     spec = binding.get("spec") or {}
     validate_binding_target(spec, faults)
     _validate_actions(spec, faults)
 
 
 def validate_binding_target(spec: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults in the policy, the parameters and the resources of a binding."""
+    """Append the errors in the policy, the parameters and the resources of a binding."""
     policy = spec.get("policyName") or ""
     if not policy:
         faults.append(required("spec.policyName"))

@@ -1,7 +1,7 @@
 """Validation of APIServices: group and version, and the Service that serves the API.
 
 Source: Kubernetes v1.34, kube-aggregator/pkg/apis/apiregistration/validation/validation.go.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _STATUSES: Final = ("False", "True", "Unknown")
 
 
 def validate_api_service(item: Raw, faults: Faults) -> None:
-    """Append the faults of an APIService."""
+    """Append the errors of an APIService."""
     spec = item.get("spec") or {}
     group, version = spec.get("group") or "", spec.get("version") or ""
     name, wanted = (item.get("metadata") or {}).get("name") or "", f"{version}.{group}"
@@ -52,7 +52,7 @@ def validate_api_service(item: Raw, faults: Faults) -> None:
 
 
 def validate_api_service_status(item: Raw, faults: Faults) -> None:
-    """Append the faults of an APIService's status."""
+    """Append the errors of an APIService's status."""
     for index, condition in enumerate((item.get("status") or {}).get("conditions") or ()):
         if (status := condition.get("status") or "") not in _STATUSES:
             faults.append(unsupported(f"status.conditions[{index}].status", status, _STATUSES))

@@ -28,7 +28,7 @@ class DerError(KscheddError):
 
 @attrs.frozen
 class _Header:
-    """A tag with its length; `start` is the offset of its content."""
+    """A tag with its length; `start` is the offset of the content in the bytes."""
 
     kind: int  # class: universal, application, context-specific, private
     tag: int
@@ -71,7 +71,7 @@ def _check_requested(data: bytes) -> None:
 
 
 def _check_algorithm(data: bytes, at: int) -> int:
-    """Check an algorithm with its parameters. Return the offset of its end."""
+    """Check an algorithm with its parameters. Return the offset of the algorithm's end."""
     algorithm = _field(data, at, _SEQUENCE, "AlgorithmIdentifier", compound=True)
     inner = data[algorithm.start : algorithm.end]
     named = _field(inner, 0, _OBJECT, "ObjectIdentifier")
@@ -92,7 +92,7 @@ def _check_bits(data: bytes, header: _Header) -> None:
 
 
 def _field(data: bytes, at: int, tag: int, name: str, *, compound: bool = False) -> _Header:
-    """Return the header of a part that must have a universal tag."""
+    """Return the header of a part that must have this universal tag."""
     if at == len(data):
         raise DerError("asn1: syntax error: sequence truncated")
     found = _header(data, at)

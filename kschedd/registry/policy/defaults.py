@@ -1,7 +1,8 @@
 """Defaults of HorizontalPodAutoscalers, NetworkPolicies, role bindings and Endpoints.
 
-Source: Kubernetes v1.34, pkg/apis/autoscaling/v1/defaults.go, autoscaling/v2, networking/v1, rbac/v1, core/v1.
-Takes decoded objects. The functions modify the given object, but copy nested parts before changing them.
+Source: Kubernetes v1.34, pkg/apis/autoscaling/v1/defaults.go, autoscaling/v2, networking/v1, rbac/v1, core/v1. Takes
+decoded objects. The functions receive decoded objects. They modify the given object, but copy nested parts before
+changing them.
 """
 
 from typing import Any, Final
@@ -29,7 +30,7 @@ _SCALE_DOWN: Final = {
 
 
 def default_autoscaler(autoscaler: Raw) -> None:
-    """Set the minimum number of replicas and, for autoscaling/v2, the metric and the scaling rules."""
+    """Set the minimum number of replicas, and for autoscaling/v2 also the metric and the scaling rules."""
     spec = {"minReplicas": 1, **(autoscaler.get("spec") or {})}
     if autoscaler.get("apiVersion") != "autoscaling/v1":
         if not spec.get("metrics"):

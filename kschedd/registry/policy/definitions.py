@@ -19,7 +19,7 @@ _LONGEST_WARNING: Final = 256  # bytes
 _COLUMN_TYPES: Final = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 
-# Field of a scale, the allowed prefixes of its path, and whether the field is required.
+# The field of a scale, the allowed prefixes of its path, and whether the field is required.
 _SCALE_PATHS: Final = (
     ("specReplicasPath", (".spec.",), True),
     ("statusReplicasPath", (".status.",), True),
@@ -94,7 +94,7 @@ def _validate_conversion(spec: Raw, faults: Faults) -> None:
 
 
 def _validate_reviewed(versions: list[str], path: str, faults: Faults) -> None:
-    """Validate the ConversionReview versions that a webhook supports; at least one must be supported here."""
+    """Validate the ConversionReview versions that a webhook supports; kschedd must support at least one of them."""
     if not versions:
         faults.append(required(path))
         return

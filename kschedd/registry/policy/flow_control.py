@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/flowcontrol/validation/validation.go, pkg/apis/flowcontrol/bootstrap/default.go,
 apiserver/pkg/util/shufflesharding.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 import math
@@ -59,7 +59,7 @@ _NOT_NEGATIVE: Final = "must be a non-negative integer"
 
 
 def validate_flow_schema(item: Raw, faults: Faults) -> None:
-    """Append the faults of a FlowSchema."""
+    """Append the errors of a FlowSchema."""
     name, spec = (item.get("metadata") or {}).get("name") or "", item.get("spec") or {}
     precedence, at = spec.get("matchingPrecedence") or 0, "spec.matchingPrecedence"
     if precedence <= 0:
@@ -189,7 +189,7 @@ def _url_fault(url: str) -> str:
 
 
 def validate_priority_level(item: Raw, faults: Faults) -> None:
-    """Append the faults of a PriorityLevelConfiguration."""
+    """Append the errors of a PriorityLevelConfiguration."""
     name, spec = (item.get("metadata") or {}).get("name") or "", item.get("spec") or {}
     kind, limited, exempt = spec.get("type") or "", spec.get("limited"), spec.get("exempt")
     if (name == "exempt") != (kind == "Exempt"):
@@ -215,7 +215,7 @@ def validate_priority_level(item: Raw, faults: Faults) -> None:
 
 
 def _fixed_level(name: str, spec: Raw, faults: Faults) -> None:
-    """Check that a mandatory level is unchanged; in the exempt level only one part may change."""
+    """Check that a mandatory priority level is unchanged; in the exempt level only one part may change."""
     free = name == "exempt"
     fixed = {**_FIXED_LEVELS[name], **({"exempt": spec["exempt"]} if free and "exempt" in spec else {})}
     if not same(spec, fixed, type_named("flowcontrol.v1.PriorityLevelConfigurationSpec")):

@@ -1,6 +1,6 @@
 """Validation of the kinds added in 1.36 and 1.37: mutating policies, trust bundles, certificates, migrations.
 
-Expressions are required, but not compiled; certificates are not parsed. The functions take the new spec and the old
+Expressions are required, but not compiled; certificates are not parsed. The functions receive the new spec and the old
 spec (None for a new object), and return the errors. Source: Kubernetes v1.37, pkg/apis/admissionregistration,
 certificates and storagemigration (validation.go).
 """
@@ -18,7 +18,7 @@ Raw = Mapping[str, Any]
 _IMMUTABLE: Final = "field is immutable"
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _REINVOCATION: Final = ("IfNeeded", "Never")
-#: patch type -> its required field
+#: the field that each patch type requires
 _PATCHES: Final = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 _HOUR: Final = 3600
 _LONGEST: Final = 91 * 24 * _HOUR

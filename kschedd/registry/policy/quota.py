@@ -1,7 +1,7 @@
 """Validation of LimitRanges and ResourceQuotas.
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (ValidateLimitRange, ValidateResourceQuota).
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping
@@ -145,12 +145,12 @@ def _applies(scope: str, resource: str) -> bool:
 
 
 def _repeat(fault: FieldError, times: int, faults: Faults) -> None:
-    """Append a fault repeatedly, up to the limit `ENOUGH`, because each may be as long as the object."""
+    """Append a fault repeatedly, but at most `ENOUGH` times, because each may be as large as the object."""
     faults += [fault] * min(times, max(0, ENOUGH - len(faults)))
 
 
 def _validate_scope_selector(selector: Raw, spec: Raw, out_of_scope: Mapping[str, int], faults: Faults) -> None:
-    """Append the faults of a scope selector; `out_of_scope` holds the number of resources that each scope excludes."""
+    """Append the errors of a scope selector; `out_of_scope` is the number of resources that each scope excludes."""
     path = "spec.scopeSelector.matchExpressions"
     inapplicable = invalid(path, go_struct("ScopeSelector", selector), "unsupported scope applied to resource")
     names = set()

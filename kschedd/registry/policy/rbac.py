@@ -1,7 +1,7 @@
 """Validation of Roles, ClusterRoles and their bindings.
 
 Source: Kubernetes v1.34, pkg/apis/rbac/validation/validation.go.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ _SUBJECTS: Final = ("ServiceAccount", "User", "Group")
 
 
 def validate_role(role: Raw, faults: Faults) -> None:
-    """Append the faults of a Role."""
+    """Append the errors of a Role."""
     _validate_rules(role, faults, namespaced=True)
 
 
 def validate_cluster_role(role: Raw, faults: Faults) -> None:
-    """Append the faults of a ClusterRole."""
+    """Append the errors of a ClusterRole."""
     _validate_rules(role, faults, namespaced=False)
     selectors = (role.get("aggregationRule") or {}).get("clusterRoleSelectors")
     if role.get("aggregationRule") is not None and not selectors:
@@ -58,12 +58,12 @@ def _validate_rules(role: Raw, faults: Faults, *, namespaced: bool) -> None:
 
 
 def validate_role_binding(binding: Raw, faults: Faults) -> None:
-    """Append the faults of a RoleBinding."""
+    """Append the errors of a RoleBinding."""
     _validate_binding(binding, ("Role", "ClusterRole"), faults, namespaced=True)
 
 
 def validate_cluster_role_binding(binding: Raw, faults: Faults) -> None:
-    """Append the faults of a ClusterRoleBinding."""
+    """Append the errors of a ClusterRoleBinding."""
     _validate_binding(binding, ("ClusterRole",), faults, namespaced=False)
 
 
@@ -100,7 +100,7 @@ def _validate_subject(subject: Raw, path: str, faults: Faults, *, namespaced: bo
 
 
 def validate_role_ref_change(old: Mapping[str, Any], new: Mapping[str, Any], faults: Faults) -> None:
-    """Append a fault if a binding's role reference was changed."""
+    """Append an error if a binding's role reference was changed."""
     before, after = old.get("roleRef") or {}, new.get("roleRef") or {}
     fields = {"apiGroup": "APIGroup", "kind": "Kind", "name": "Name"}
     if any((before.get(field) or "") != (after.get(field) or "") for field in fields):

@@ -2,7 +2,7 @@
 
 Expressions of match conditions are required, but not compiled.
 Source: Kubernetes v1.34, pkg/apis/admissionregistration/validation/validation.go, apiserver/pkg/util/webhook.
-The functions take objects that match the schema and have their defaults, and append to `faults`.
+The functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun", "Some", "Unknown")
 _NO_SIDE_EFFECTS: Final = _SIDE_EFFECTS[:2]
 _OPERATIONS: Final = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SCOPES: Final = ("*", "Cluster", "Namespaced")
-# Field -> its allowed values, in upstream's order.
+# The allowed values of each field, in upstream's order.
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "failurePolicy": ("Fail", "Ignore"),
     "matchPolicy": ("Equivalent", "Exact"),
@@ -34,12 +34,12 @@ _URL_FORM: Final = "; desired format: https://host[/path]"
 
 
 def validate_webhooks(item: Raw, faults: Faults) -> None:
-    """Append the faults of a new configuration of either kind."""
+    """Append the errors of a new configuration of either kind."""
     _validate_webhooks(item, _NO_SIDE_EFFECTS, faults, known_version=True, unique=True)
 
 
 def validate_updated_webhooks(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed configuration; newer rules apply only if the old configuration met them."""
+    """Append the errors of a changed configuration; newer rules apply only if the old configuration met them."""
     before = old.get("webhooks") or ()
     versions = [hook.get("admissionReviewVersions") or () for hook in before]
     names = [hook.get("name") for hook in before]
@@ -115,7 +115,7 @@ def _validate_versions(versions: Sequence[str], path: str, faults: Faults, *, kn
 
 
 def validate_match_conditions(conditions: Sequence[Raw], path: str, faults: Faults) -> None:
-    """Append the faults of match conditions, except faults in their expressions."""
+    """Append the errors of match conditions, except errors in their expressions."""
     if len(conditions) > _MOST_CONDITIONS:
         faults.append(too_many(path, len(conditions), _MOST_CONDITIONS))
     seen: set[str] = set()
@@ -136,7 +136,7 @@ def validate_match_conditions(conditions: Sequence[Raw], path: str, faults: Faul
 
 
 def validate_rule_with_operations(rule: Raw, path: str, faults: Faults) -> None:
-    """Append the faults of the operations and resources that a rule selects."""
+    """Append the errors of the operations and resources that a rule selects."""
     operations = rule.get("operations") or ()
     if not operations:
         faults.append(required(f"{path}.operations"))
@@ -221,7 +221,7 @@ def _validate_url(text: str, path: str, faults: Faults) -> None:
 
 
 def _validate_service(service: Raw, path: str, faults: Faults) -> None:
-    # Upstream passes name and namespace in the wrong order: if one is missing, the error has the path of the other.
+    # Upstream swaps name and namespace: if one of them is missing, the error has the path of the other.
     if not service.get("namespace"):
         faults.append(required(f"{path}.name"))
     if not service.get("name"):

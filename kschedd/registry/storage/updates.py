@@ -22,7 +22,7 @@ def _storage_class(old: Raw, new: Raw, faults: Faults) -> None:
         same_value = same_in(old, new, field, type_named("storage.v1.StorageClass"))
         none_now_stated = (
             field == "parameters" and new.get(field) == {} and field not in old
-        )  # upstream distinguishes these
+        )  # upstream distinguishes these two cases
         if not same_value or none_now_stated:
             faults.append(forbidden(field, f"updates to {field} are forbidden."))
 
@@ -35,7 +35,7 @@ def _attributes_class(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _csi_node(old: Raw, new: Raw, faults: Faults) -> None:
-    """Check that no driver's entry was changed; drivers may be added and removed."""
+    """Check that no driver's entry was changed; drivers may be added or removed."""
     before = {driver.get("name"): driver for driver in (old.get("spec") or {}).get("drivers") or ()}
     for driver in (new.get("spec") or {}).get("drivers") or ():
         known = before.get(driver.get("name"))
@@ -148,7 +148,7 @@ def _volume(old: Raw, new: Raw, faults: Faults) -> None:
 
 
 def _with_new_labels(then: Any, now: Any) -> Any:
-    """Return the old node affinity with deprecated labels renamed if the new affinity uses their current names."""
+    """Return the old node affinity; deprecated labels are renamed if the new affinity uses their current names."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         renamed = {name: _with_new_labels(value, now.get(name)) for name, value in then.items()}
         if "key" in then and RENAMED_LABELS.get(then["key"], "") == now.get("key"):

@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go, pkg/apis/storage/validation/validation.go and
 pkg/volume/validation/pv_validation.go.
-The functions take values that match the schema and have their defaults.
+The functions require values that match the schema and have their defaults.
 """
 
 import posixpath
@@ -247,7 +247,7 @@ def _validate_parameters(parameters: Raw, faults: Faults) -> None:
 
 
 def validate_attributes_class(item: Raw, faults: Faults) -> None:
-    """Append the faults of a VolumeAttributesClass."""
+    """Append the errors of a VolumeAttributesClass."""
     parameters = item.get("parameters") or {}
     _validate_provisioner(item.get("driverName") or "", "driverName", faults)
     _validate_parameters(parameters, faults)
@@ -267,7 +267,7 @@ def validate_storage_class(item: Raw, faults: Faults) -> None:
         faults.append(unsupported("volumeBindingMode", mode, _BINDING_MODES))
     _validate_parameters(item.get("parameters") or {}, faults)
     topologies = item.get("allowedTopologies") or ()
-    # Upstream compares each term with as many empty terms as there are terms, and with all earlier terms.
+    # Upstream compares each term with one empty term per term, and with all earlier terms.
     terms: Counter[frozenset[tuple[str, frozenset[str]]]] = Counter({frozenset(): len(topologies)})
     for index, term in enumerate(topologies):
         expressions = term.get("matchLabelExpressions") or ()
@@ -363,7 +363,7 @@ def _validate_token_requests(driver: Raw, faults: Faults) -> None:
 def validate_storage_capacity(item: Raw, faults: Faults) -> None:
     name = item.get("storageClassName") or ""
     faults += [invalid("storageClassName", name, why) for why in dns_subdomain(name)]
-    quantity = item.get("capacity")  # maximumVolumeSize is not checked
+    quantity = item.get("capacity")  # maximumVolumeSize is not validated
     if quantity is not None and nanos(quantity) < 0:
         faults.append(invalid("capacity", quantity, NOT_NEGATIVE))
     validate_label_selector(item.get("nodeTopology"), "nodeTopology", faults)

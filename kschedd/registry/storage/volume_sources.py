@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, pkg/apis/core/validation/validation.go (validate*VolumeSource and
 validate*PersistentVolumeSource).
-A check takes a source, its path in messages, and whether it belongs to a PersistentVolume.
+Each check receives a source, its path in messages, and whether it belongs to a PersistentVolume.
 """
 
 import re
@@ -107,7 +107,7 @@ def _iscsi(source: Raw, path: str, faults: Faults, persistent: bool) -> None:
 
 
 def initiator_too_long(source: Raw, name: str) -> str:
-    """Return why a volume of this name may not have this iSCSI source, or nothing if it may."""
+    """Return the reason why a volume of this name may not have this iSCSI source; None if it may."""
     if source.get("initiatorName") is None or len(f"{name}:{source.get('targetPortal') or ''}".encode()) <= 64:
         return ""
     whole = "Total length of <volume name>:<iscsi.targetPortal>"

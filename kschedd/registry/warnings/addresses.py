@@ -1,4 +1,4 @@
-"""Warnings about IP addresses and ranges in deprecated notations, which other software may read differently.
+"""Warnings about IP addresses and ranges in deprecated formats, which other software may interpret differently.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/validation/ip.go (GetWarningsForIP, GetWarningsForCIDR).
 """

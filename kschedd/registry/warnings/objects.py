@@ -54,7 +54,7 @@ def creation_warnings(obj: Object, features: frozenset[str] = frozenset()) -> tu
 
 
 def update_warnings(old: Object, new: Object, features: frozenset[str] = frozenset()) -> tuple[str, ...]:
-    """Return the warnings about an updated object; a pod template causes warnings only if the spec changed."""
+    """Return the warnings about an updated object; its pod template causes warnings only if the spec has changed."""
     if new.kind == "CSIDriver" and "fields_of_1_35" in features:
         same = (old.spec.get("tokenRequests") or []) == (new.spec.get("tokenRequests") or [])
         return () if same else _of_tokens(new.spec)
@@ -80,16 +80,16 @@ def _once(texts: Iterator[str] | tuple[str, ...]) -> tuple[str, ...]:
 def _of_pod(pod: Pod) -> tuple[str, ...]:
     noted = {key: text for key, text in pod.annotations.items() if is_warned_of(key)}
     wrong = dns_label(pod.name)
-    if not wrong and not noted:  # an applied pod has another annotation, which contains its manifest
+    if not wrong and not noted:  # the annotation of an applied pod contains its whole manifest
         return _of_spec(pod.pod_spec)
     begin = "metadata.name: this is used in the Pod's hostname"
     named = (f"{begin}, {_RECOMMENDED}: [{' '.join(wrong)}]",) if wrong else ()
     return _once((*named, *pod_warnings(pod.spec, noted)))
 
 
-@lru_cache(64)  # small, because each entry keeps a spec in memory, even after all its pods are gone
+@lru_cache(64)  # small, because each entry keeps its spec in memory, even after all pods with that spec are gone
 def _of_spec(spec: PodSpec) -> tuple[str, ...]:
-    """Return the cached warnings of a spec: pods with equal specs share one `PodSpec`."""
+    """Return the warnings of a spec from the cache: pods with equal specs share one `PodSpec`."""
     return _once(pod_warnings(spec.raw, {}))
 
 
@@ -117,7 +117,7 @@ def _new_stateful_set(raw: Raw) -> Iterator[str]:
 def _of_claims(raw: Raw, end: str) -> Iterator[str]:
     """Yield the warnings of a StatefulSet's claim templates.
 
-    `end` is the end of the paths in the warnings, which is different for updates.
+    `end` is the end of the paths in the warnings; updates have another one than creations.
     """
     for index, claim in enumerate((raw.get("spec") or {}).get("volumeClaimTemplates") or ()):
         yield from claim_spec_warnings(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}{end}")

@@ -1,7 +1,7 @@
-"""Warnings about pods and pod templates, for valid fields that have no effect or a surprising effect or are deprecated.
+"""Warnings about valid fields of pods and pod templates that are deprecated, or have no effect or a surprising one.
 
 Source: Kubernetes v1.34, pkg/api/pod/warnings.go, pkg/api/node/util.go, pkg/registry/core/pod/strategy.go.
-The functions take specs with their defaults. Raises nothing.
+The functions require specs with their defaults. Raises nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ _ANNOTATIONS: Final[Mapping[str, str]] = {
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
-# in the order in which upstream reports the warnings
+# : in the order in which upstream reports the warnings
 REMOVED_VOLUMES: Final[Mapping[str, str]] = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11",
@@ -101,7 +101,7 @@ def is_warned_of(annotation: str) -> bool:
 
 
 def node_label_warning(key: Any) -> str:
-    """Return why a node label is deprecated, or "" if it is not."""
+    """Return the reason why a node label is deprecated; "" if it is not."""
     return _NODE_LABELS.get(key, "")
 
 

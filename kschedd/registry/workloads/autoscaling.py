@@ -1,8 +1,8 @@
 """Validation of HorizontalPodAutoscalers: replicas, the scaled object, metrics and behavior.
 
 An object of autoscaling/v1 is validated as the autoscaling/v2 object to which it is converted, so the paths in messages
-are v2 paths. Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. The functions take objects that
-match the schema and have their defaults, and append to `faults`.
+are v2 paths. Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. The functions require objects
+that match the schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _LONGEST_PERIOD_S: Final = 1800
 _SELECT_POLICIES: Final = ("Disabled", "Max", "Min")
 _POLICY_TYPES: Final = ("Percent", "Pods")
 _TARGET_TYPES: Final = ("Utilization", "Value", "AverageValue")
-# Type of a metric -> its field, in upstream's order of validation.
+# The field of each type of metric, in upstream's order of validation.
 _SOURCES: Final[Mapping[str, str]] = {
     "Object": "object",
     "External": "external",
@@ -33,15 +33,15 @@ _METRIC_TYPES: Final = tuple(sorted(_SOURCES))
 
 
 def validate_autoscaler(autoscaler: Raw, faults: Faults) -> None:
-    """Append the faults of a new HorizontalPodAutoscaler."""
+    """Append the errors of a new HorizontalPodAutoscaler."""
     validate_updated_autoscaler(autoscaler, {}, faults)
 
 
 def validate_updated_autoscaler(autoscaler: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed HorizontalPodAutoscaler.
+    """Append the errors of a changed HorizontalPodAutoscaler.
 
-    If the old autoscaler could scale to zero, the new one may, too. Invalid API versions in the old autoscaler may
-    stay.
+    If the old autoscaler could scale to zero, the new one may, too. Invalid API versions that the old autoscaler
+    contains are accepted.
     """
     spec, before = autoscaler.get("spec") or {}, old.get("spec") or {}
     least = 0 if before.get("minReplicas") == 0 else 1
@@ -71,7 +71,7 @@ def validate_updated_autoscaler(autoscaler: Raw, old: Mapping[str, Any], faults:
 
 
 def validate_autoscaler_status(autoscaler: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of the status of a HorizontalPodAutoscaler."""
+    """Append the errors of the status of a HorizontalPodAutoscaler."""
     status = autoscaler.get("status") or {}
     for field in ("currentReplicas", "desiredReplicas"):
         if (count := status.get(field) or 0) < 0:
@@ -79,7 +79,7 @@ def validate_autoscaler_status(autoscaler: Mapping[str, Any], faults: Faults) ->
 
 
 def _metrics(spec: Raw) -> list[Raw]:
-    """Return the metrics, or for autoscaling/v1 the metric into which the object is converted."""
+    """Return the metrics; for autoscaling/v1 the metric to which its target is converted."""
     percent = spec.get("targetCPUUtilizationPercentage")
     if percent is None:
         return spec.get("metrics") or []
@@ -96,14 +96,14 @@ def _validate_reference(reference: Raw, path: str, faults: Faults) -> None:
 
 
 def _described(metric: Raw) -> Raw:
-    """Return the object that a metric describes, or an empty object for other metrics."""
+    """Return the object that a metric describes; an empty object for other metrics."""
     source = (metric.get("object") or {}) if metric.get("type") == "Object" else {}
     described: Raw = source.get("describedObject") or {}
     return described
 
 
 def _version_fault(reference: Raw, *, core: bool) -> str:
-    """Return the error in the version of a reference, or "" if it is valid; `core` allows the core group."""
+    """Return the error in the version of a reference; "" if it is valid. `core` allows the core group."""
     stated = reference.get("apiVersion") or ""
     if stated.count("/") > 1:
         return f"unexpected GroupVersion string: {stated}"

@@ -1,7 +1,7 @@
 """Validation of Jobs and CronJobs.
 
-Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go. The functions take objects that match the schema and
-have their defaults (Jobs with their generated selector), and append to `faults`.
+Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go. The functions require objects that match the schema
+and have their defaults (Jobs with their generated selector), and append errors to `faults`.
 """
 
 import re
@@ -32,7 +32,7 @@ _COUNTS: Final = (
     "backoffLimitPerIndex",
     "maxFailedIndexes",
 )
-_MOST_INDEXES: Final = 100_000  # maximum number of parallel indexes, and of failed indexes
+_MOST_INDEXES: Final = 100_000  # maximum number of parallel indexes, and maximum number of failed indexes
 _MANY_COMPLETIONS: Final = 100_000
 _MOST_OF_MANY: Final = 10_000
 
@@ -42,9 +42,9 @@ def validate_job(job: Raw, faults: Faults) -> None:
 
 
 def validate_updated_job(job: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed Job.
+    """Append the errors of a changed Job.
 
-    Prefixed labels are not required if the pods of the old Job did not have them (for Jobs created before 1.27).
+    Prefixed labels are not required if the pods of the old Job lack them, as for Jobs created before 1.27.
     """
     labels = _template_labels(old.get("spec") or {}) or {}
     prefixed = (CONTROLLER_UID, JOB_NAME) if CONTROLLER_UID in labels and JOB_NAME in labels else ()
@@ -98,9 +98,9 @@ def _validate_generated(meta: Raw, spec: Raw, prefixed: tuple[str, ...], faults:
 
 
 def _selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
-    """Return whether a selector matches the labels. A missing selector matches nothing.
+    """Return whether a selector matches the labels. A missing selector matches no labels.
 
-    Another function reports an invalid selector.
+    For an invalid selector the result is True, because another function reports the error.
     """
     if selector is None:
         return False
@@ -204,7 +204,7 @@ def _validate_indexed(spec: Raw, path: str, faults: Faults) -> None:
 # --- CronJobs ------------------------------------------------------------------------------------------------------
 
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
-_LONGEST_NAME: Final = 52  # because a Job's name has eleven more characters
+_LONGEST_NAME: Final = 52  # a Job's name has eleven additional characters
 
 
 def validate_cron_job(item: Raw, faults: Faults) -> None:
@@ -215,7 +215,7 @@ def validate_cron_job(item: Raw, faults: Faults) -> None:
 
 
 def validate_updated_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a changed CronJob, except in its name, an unchanged time zone, and a zone in its schedule.
+    """Append the errors of a changed CronJob, except in its name, an unchanged time zone, or a zone in its schedule.
 
     A zone in the schedule is accepted only if the old schedule had one.
     """
@@ -223,7 +223,7 @@ def validate_updated_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults)
 
 
 def _validate_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> None:
-    """Append the faults of a CronJob; `old` is the previous spec, or empty."""
+    """Append the errors of a CronJob; `old` is the previous spec, or empty for a new one."""
     spec = item.get("spec") or {}
     schedule, zone = spec.get("schedule") or "", spec.get("timeZone")
     if not schedule:
@@ -254,7 +254,7 @@ def _validate_cron_job(item: Raw, old: Mapping[str, Any], faults: Faults) -> Non
 def _validate_schedule(schedule: str, zone: str | None, faults: Faults, *, zone_before: bool) -> None:
     """Validate a schedule.
 
-    The schedule may contain a time zone only if the previous schedule did, although upstream can parse one.
+    The schedule may contain a time zone only if the previous schedule contained one, although upstream can parse it.
     """
     # Imported on demand, because most clusters have no CronJobs.
     from kschedd.api.cron_schedule import ScheduleError, parse_schedule

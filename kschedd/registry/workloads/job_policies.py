@@ -25,7 +25,7 @@ _LONGEST_INDEXES: Final = 64 * 1024
 
 
 def without_value(path: str, why: str) -> FieldError:
-    """Return a fault with a message that does not contain the value."""
+    """Return an error whose message does not contain the value."""
     return FieldError(path, None, f"Invalid value: {why}")
 
 
@@ -139,7 +139,7 @@ def _validate_success_rule(rule: Raw, completions: int, path: str, faults: Fault
 
 
 class IndexesError(ValueError):
-    """A list of indexes that cannot be parsed, with upstream's message."""
+    """A list of indexes cannot be parsed; the message is upstream's."""
 
 
 _NUMBER: Final = re.compile("[+-]?[0-9]{1,18}", re.ASCII)

@@ -1,8 +1,8 @@
 """Validation of a Job's status: the consistency of its counts, times, lists of indexes and conditions.
 
 Source: Kubernetes v1.34, pkg/apis/batch/validation/validation.go (ValidateJobUpdateStatus),
-pkg/registry/batch/job/strategy.go (getStatusValidationOptions). An existing fault is not reported if it is unrelated to
-the change.
+pkg/registry/batch/job/strategy.go (getStatusValidationOptions). An error of the old status is reported only if it is
+related to the change.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class _Change:
         self.finish = self.finished is self.was.isdisjoint(("Complete", "Failed"))
 
     def of(self, *fields: str) -> bool:
-        """Return whether one of the fields changes; for pointers, an absent value differs from an empty value."""
+        """Return whether one of the fields changes; for a pointer, an absent value differs from an empty value."""
         return any(not same_in(self.before, self.after, field, type_named("batch.v1.JobStatus")) for field in fields)
 
     def state(self, *kinds: str) -> bool:
@@ -91,7 +91,7 @@ def _times(change: _Change, faults: Faults) -> None:
 
 
 def _conditions_with_reasons(change: _Change, faults: Faults) -> None:
-    # The reason for a failure is checked only when its indexes change, because the reason itself is immutable.
+    # The reason of a failure is checked only if its indexes change, because the reason itself is immutable.
     failed = change.state("Failed") or change.of("failedIndexes")
     complete = change.state("Complete", "SuccessCriteriaMet")
     for kind, reason, changes in (("Failed", "FailureTarget", failed), ("Complete", "SuccessCriteriaMet", complete)):
@@ -119,7 +119,7 @@ def _finished(change: _Change, faults: Faults) -> None:
 def _indexes(change: _Change, faults: Faults) -> None:
     completed, failed = change.after.get("completedIndexes") or "", change.after.get("failedIndexes")
     completions, limit = change.spec.get("completions"), change.spec.get("backoffLimitPerIndex")
-    # "" equals absent for the completed indexes, but not for the failed ones.
+    # For the completed indexes "" equals an absent value, but not for the failed indexes.
     other_completed = (change.before.get("completedIndexes") or "") != completed
     other_failed = change.before.get("failedIndexes") != failed
     if other_completed and completions is not None:
@@ -158,7 +158,7 @@ def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
 
 
 def _overlap(ones: list[tuple[int, int]], others: list[tuple[int, int]]) -> int | None:
-    """Return the first index that both ascending lists contain, or None."""
+    """Return the first index that both ascending lists contain; None if there is none."""
     at = there = 0
     while at < len(ones) and there < len(others):
         (first, last), (other_first, other_last) = ones[at], others[there]
@@ -215,7 +215,7 @@ def _transitions(change: _Change, faults: Faults) -> None:
 
 
 def _start_changed(change: _Change, faults: Faults) -> None:
-    if change.spec.get("suspend") or "Suspended" in change.was:  # a resumed Job starts again
+    if change.spec.get("suspend") or "Suspended" in change.was:  # a resumed Job has a new start time
         return
     how = "modified" if change.after.get("startTime") else "removed"
     faults.append(required("status.startTime", f"startTime cannot be {how} for unsuspended job"))

@@ -83,7 +83,7 @@ def _by_name(spec: Raw) -> dict[Any, Raw]:
 
 
 def _group(spec: Raw, old: Raw | None, path: str) -> Iterator[FieldError]:
-    """Yield the faults in the fields that PodGroups and their templates share."""
+    """Yield the errors in the fields that PodGroups and their templates share."""
     policy = spec.get("schedulingPolicy") or _NO_FIELDS
     at = f"{path}.schedulingPolicy"
     changes = [] if old is None else list(_changed_policy(policy, old.get("schedulingPolicy") or _NO_FIELDS, at))

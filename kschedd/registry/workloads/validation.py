@@ -1,7 +1,7 @@
 """Validation of workloads, Services and PodDisruptionBudgets.
 
 Source: Kubernetes v1.34, pkg/apis/{apps,batch,core,policy}/validation/validation.go.
-The functions take objects that match the schema and have their defaults.
+The functions require objects that match the schema and have their defaults.
 """
 
 import re
@@ -34,7 +34,7 @@ def _validate_counts(spec: Raw, faults: Faults, *fields: str) -> None:
 def _validate_template(spec: Raw, faults: Faults, without_deadline: str = "ReplicaSet") -> None:
     """Validate the template of pods that are always restarted; `without_deadline` is the kind in upstream's message."""
     template = spec.get("template") or {}
-    if without_deadline == "StatefulSet":  # upstream checks the metadata, and then the whole template again
+    if without_deadline == "StatefulSet":  # upstream validates the metadata, and then the whole template once more
         validate_template_meta(template, "spec.template", faults)
     validate_template(template, "spec.template", faults)
     _validate_ends(template.get("spec"), faults, without_deadline)
@@ -54,7 +54,7 @@ def validate_template(template: Raw, path: str, faults: Faults) -> None:
     """Validate a pod template."""
     validate_template_meta(template, path, faults)
     pod = template.get("spec")
-    if pod is None:  # the defaults are valid, but the containers are missing
+    if pod is None:  # the defaults are valid, but there are no containers
         faults.append(required(f"{path}.spec.containers"))
         return
     faults += validate_pod_spec(pod, f"{path}.spec", template=True)
@@ -78,12 +78,12 @@ def validate_template_meta(template: Raw, path: str, faults: Faults) -> None:
 
 
 def _validate_selected(spec: Raw, word: str, faults: Faults) -> bool:
-    """Validate the selector and its match with the template's labels; return False if it cannot be parsed."""
+    """Validate the selector and whether it matches the template's labels; return False if it cannot be parsed."""
     selector = spec.get("selector")
     if selector is None:
         if word != "daemonset":
             faults.append(required("spec.selector"))
-        _mismatch(spec, faults)  # an absent selector selects nothing
+        _mismatch(spec, faults)  # an absent selector matches nothing
         return True
     shown = go_selector(selector)
     before = len(faults)
@@ -153,7 +153,7 @@ def _validate_rolling(rolling: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
-    """Validate an int-or-percent, which is a number of pods or a percentage of them."""
+    """Validate a field that contains a number of pods or a percentage of them."""
     if isinstance(share, str):
         faults += [invalid(path, share, why) for why in percent(share)]
     elif share is not None and share < 0:
@@ -161,7 +161,7 @@ def validate_share(share: int | str | None, path: str, faults: Faults) -> None:
 
 
 def _amount(share: int | str | None) -> int:
-    """Return the number, or the number of percent, or 0 for any other value."""
+    """Return the number, or the number of percent; 0 for any other value."""
     if not isinstance(share, str):
         return share or 0
     text = share if percent(share) else share[:-1]
@@ -225,9 +225,9 @@ def _validate_partition(kind: str, rolling: Raw, path: str, faults: Faults) -> N
 
 
 def _with_identity(spec: Raw) -> Raw | None:
-    """Return the template in the form used for pods: with their host name, and a volume for each claim template.
+    """Return the template in the form of its pods: with their host name, and with a volume for each claim template.
 
-    A volume of the same name is replaced.
+    The volume of a claim replaces a volume of the same name.
     """
     template: Raw | None = spec.get("template")
     pod = (template or {}).get("spec")
@@ -256,7 +256,7 @@ def validate_daemon_set(workload: Raw, faults: Faults) -> None:
 
 
 def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
-    """Validate the rolling update of a DaemonSet, in which exactly one of maxUnavailable and maxSurge must be set."""
+    """Validate the rolling update of a DaemonSet; it must set exactly one of maxUnavailable and maxSurge."""
     shares = {field: rolling.get(field) for field in ("maxUnavailable", "maxSurge")}
     for check in (validate_share, _validate_not_over_100):
         for field, share in shares.items():
@@ -270,14 +270,14 @@ def _validate_daemons(rolling: Raw, path: str, faults: Faults) -> None:
 
 
 def validate_revision(item: Raw, faults: Faults) -> None:
-    """Append the faults of a new ControllerRevision."""
+    """Append the errors of a new ControllerRevision."""
     validate_updated_revision(item, faults)
     if item.get("data") is None:
         faults.append(required("data", "data is mandatory"))
 
 
 def validate_updated_revision(item: Raw, faults: Faults) -> None:
-    """Append the faults of a new or changed ControllerRevision."""
+    """Append the errors of a new or changed ControllerRevision."""
     if item.get("data") is not None and not isinstance(item["data"], dict):
         faults.append(required("data", "data must be a valid JSON object"))
     if (number := item.get("revision") or 0) < 0:
