@@ -1,8 +1,8 @@
 """The cluster interface that the methods use.
 
-The daemon's actors implement the interface (`actors.cluster.LiveCluster`: every query goes to the owning actor). A
-cluster in virtual time also implements it (`clusters.virtual.VirtualCluster`, which holds all state directly). The
-methods do not depend on either implementation.
+The daemon's actors implement this interface (`actors.cluster.LiveCluster`: each query is sent to the actor that has the
+data). A cluster in virtual time also implements it (`clusters.virtual.VirtualCluster`, which contains all state
+directly). The methods depend on no implementation.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class OwnerRef(Protocol[S_co]):
-    """A reference to the owner of a state: it runs a function over the state between two of its own steps."""
+    """A reference to the owner of some state; it runs a function on the state between two steps of the owner."""
 
     async def query(self, question: Callable[[S_co], T], *, long: bool = False) -> T: ...
 
@@ -55,7 +55,7 @@ class Objects(Protocol):
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T: ...
 
     async def condition(self) -> KscheddError | None:
-        """Return the reason why nothing can be written now; None if writes are possible."""
+        """Return the reason why nothing can be written now; None if writes are accepted."""
 
     async def create(self, raw: Mapping[str, Any]) -> Object: ...
 
@@ -76,21 +76,21 @@ class ClusterClock(Protocol):
     def is_virtual(self) -> bool: ...
 
     def next_deadline(self) -> float | None:
-        """Return the earliest time that a task waits for; None if there is none."""
+        """Return the earliest time for which a task waits; None if there is none."""
 
 
 class ClusterTime(Protocol):
     async def set_speed(self, speed: float) -> None: ...
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
-        """Advance the time; see `kschedd.actors.time_control`."""
+        """Advance the time, as `kschedd.actors.time_control` does."""
 
     async def until_idle(self) -> None:
-        """Wait until no task has work left at the current time."""
+        """Wait until no task has work left at the present time."""
 
 
 class ClusterBackend(Protocol):
-    """A cluster, as the module describes.
+    """A cluster as the methods see it.
 
     `journal` is the path of the journal file, if there is one; `epoch` identifies the history of the store.
     """
@@ -116,7 +116,7 @@ class ClusterBackend(Protocol):
 
     @property
     def stops(self) -> Bulletin:
-        """The sequence numbers of the debugger's changes."""
+        """The sequence numbers of the changes of the debugger's state."""
 
     @property
     def seed(self) -> int: ...
@@ -134,14 +134,14 @@ class ClusterBackend(Protocol):
         """Return the metrics of the scheduler's writes that are exposed under these feature gates."""
 
     async def start_recording(self, file: Path, wait_s: float) -> RecordingState:
-        """Record this run into a new file from now on. Raises RecordingError."""
+        """Start recording this run into a new file. Raises RecordingError."""
 
     async def end_recording(self) -> RecordingState:
         """End the recording of this run. Raises RecordingError."""
 
     @property
     def engine(self) -> Engine | None:
-        """The cluster in virtual time, which a method may read directly; None if actors own the state."""
+        """The cluster in virtual time, which a method may read directly; None if actors contain the state."""
 
     async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         """Return the state from which a fork of the cluster continues."""
@@ -161,4 +161,4 @@ class ClusterBackend(Protocol):
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        """Query three owners in turn, so that no answer is older than the previous answer."""
+        """Query three owners one after the other, so that no answer is older than the answer before it."""

@@ -13,7 +13,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-#: Every error code of this package, with its meaning. Errors of other packages define their codes in `rpc_code`.
+#: Every error code of this package, with its meaning. The errors of other packages define their codes in `rpc_code`.
 CODES: dict[str, str] = {
     "already_exists": "an object with this name already exists",
     "bad_params": "parameters are missing, unknown, or of the wrong type; `data.faults` lists each",
@@ -45,10 +45,10 @@ CODES: dict[str, str] = {
 
 @attrs.define(eq=False)
 class RpcError(KscheddError):
-    """A request that a cluster rejects, in the form of the socket's protocol.
+    """A request that a cluster rejects, in the form of the socket protocol.
 
     `code` is for programs, such as not_found, invalid or conflict. METHODS.md lists all codes. `message`: for people.
-    `data` has details that depend on the code, or is None.
+    `data`: details that depend on the code; None without details.
     """
 
     code: str
@@ -78,7 +78,7 @@ class UnknownMethodError(KscheddError, rpc_code="unknown_method"):
 
 @attrs.define(eq=False)
 class ReadOnlyError(KscheddError, rpc_code="forbidden"):
-    """A call of a modifying method by a user with read-only access."""
+    """A user with read-only access calls a method that changes something."""
 
     method: str
     user: str
@@ -89,7 +89,7 @@ class ReadOnlyError(KscheddError, rpc_code="forbidden"):
 
 @attrs.frozen
 class ParamFault:
-    """A fault in the parameters of a call."""
+    """An error in the parameters of a call."""
 
     param: str
     got: str
@@ -102,7 +102,7 @@ class ParamFault:
 
 @attrs.define(eq=False)
 class BadParamsError(KscheddError, rpc_code="bad_params"):
-    """Invalid parameters of a call, with all faults."""
+    """Invalid parameters of a call, with all errors."""
 
     method: str
     faults: tuple[ParamFault, ...]

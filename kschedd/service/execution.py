@@ -1,9 +1,9 @@
-"""Execution of a client's requests: on the store, or for large requests on a fork of the store off the event loop.
+"""Execution of a client's requests: on the store, or for large requests in a thread on a fork of the store.
 
 A write is large if its message or the object it changes is large. A large write runs on a fork, in a thread of the
 worker pool. The store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may
-have changed its outcome. An exception on the fork is raised to the caller: it is correct for the store's state at the
-time of the fork.
+have changed its outcome. An exception on the fork is raised to the caller: it is correct for the state of the store
+when the fork was made.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -30,9 +30,10 @@ from kschedd.values import in_parts
 
 T = TypeVar("T")
 
-_COPIES: Final = 1  # maximum number of copies in a JSON patch that is applied directly; each copy may double the object
+# maximum number of copies in a JSON patch that runs directly on the store; each copy may double the object
+_COPIES: Final = 1
 _TRIES: Final = 8
-_AT_ONCE: Final = 100  # maximum number of objects of a collection written in one request to the store
+_AT_ONCE: Final = 100  # maximum number of objects of a collection that one request to the store writes
 
 
 @runtime_checkable
@@ -40,14 +41,14 @@ class ShowsObjects(Protocol):
     """A result that contains objects."""
 
     def adopted(self, here: Callable[[Object], Object]) -> Any:
-        """Return the same result with each object replaced by `here(object)`."""
+        """Return an equal result in which each object is replaced by `here(object)`."""
 
 
 @attrs.frozen(eq=False)
 class Executor:
-    """The executor of one client's requests.
+    """Executes the requests of one client.
 
-    `what` names the request in messages; `large` states whether its message is large.
+    `what` is the name of the request in messages; `large` states whether the message is large.
     """
 
     cluster: ClusterBackend
@@ -67,12 +68,13 @@ class Executor:
         return UserInfo(self.user.name, self.user.groups)
 
     def requested(self, store: ClusterWriter, request: Request) -> Response:
-        """Serve a request as this client; the caller is a function that runs on the store."""
+        """Execute a request for this client; the caller itself runs as a function on the store."""
         return serve(store, attrs.evolve(request, user=self.user_info))
 
     async def serve(self, request: Request) -> Response:
-        """Serve a request as this client."""
-        if request.body is None or request.subresource == "binding":  # cheap requests, even if the object is large
+        """Execute a request for this client."""
+        # these requests are cheap, even if the object is large
+        if request.body is None or request.subresource == "binding":
             return await self.cluster.store.do(lambda store: self.requested(store, request))
         given = request.body.value if isinstance(request.body, PatchBody) else request.body
         return await self.change(
@@ -85,14 +87,14 @@ class Executor:
         make: Callable[[ClusterReader, Object], Request],
         given: Any = None,
     ) -> Response:
-        """Serve the request that `make` creates for the object that `find` finds.
+        """Execute the request that `make` creates for the object that `find` returns.
 
-        `given` is the value in the message.
+        `given` is the value in the message of the request.
         """
         return await self.change(lambda store: self.requested(store, make(store, find(store))), find, given)
 
     async def serve_each(self, request: Request, objects: Sequence[Object]) -> list[Response]:
-        """Serve a request for each of these objects in parts, with other requests in between.
+        """Execute a request for each of these objects in several parts, with other requests in between.
 
         Deleted objects are skipped, unless the request names a single object.
         """
@@ -120,9 +122,9 @@ class Executor:
     ) -> T:
         """Run `request` on the store, or on a fork if it may take long.
 
-        The request may take long if the message, the value `given` in it, or the object it is `about`, is large. The
-        value is checked as well as the message, because aliases of YAML and copies of a JSON patch make many values of
-        few bytes.
+        A request may take long if its message, the value `given` in it, or the object that it changes is large. The
+        size of the value is checked separately, because aliases in YAML and copies in a JSON patch create many values
+        from few bytes.
         """
         if not (self.large or is_large(given) or copies(given) > _COPIES):
 
@@ -176,5 +178,5 @@ def _shown(result: T, adopted: Mapping[Key, Object]) -> T:
 
 
 def _object_of(store: ClusterWriter, request: Request) -> Object | None:
-    """Return the object that a request changes, if it exists."""
+    """Return the object that a request changes; None if it does not exist."""
     return store.find(request.kind, request.namespace, request.name) if request.name else None

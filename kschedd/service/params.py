@@ -1,11 +1,11 @@
 """Parameters of a method: their declaration, and the validation of a call's parameters against it.
 
 A call passes its parameters by position, `["Pod", "default"]`, or by name, with the usual extension of MessagePack-RPC:
-an array that contains only one map, `[{"kind": "Pod"}]`. The forms are ambiguous only if a method's first parameter may
-itself be a map. A single map then means names if every key is the name of a parameter; otherwise it is the first
+an array that contains only one map, `[{"kind": "Pod"}]`. The two forms are ambiguous only if the first parameter of a
+method may be a map. A single map then contains names if every key is the name of a parameter; otherwise it is the first
 parameter.
 
-Null for an optional parameter means that the parameter is absent.
+Null for an optional parameter means that the parameter was not given.
 
 No I/O. Checking a call costs a few microseconds.
 """
@@ -58,7 +58,7 @@ class Param:
 
     `type` is `string`, `integer`, `number`, `boolean`, `bytes`, `map`, `array`, `null` or `any`; `string[]` is an array
     of strings, `string|map` a union. `choices`, if any, are the only allowed values (for an array: the only allowed
-    elements). `default` is the value when the parameter is not given. A number or integer is from `minimum` to
+    elements). `default` is the value if the parameter is not given. A number or integer is from `minimum` to
     `maximum`; NaN and infinity are never allowed.
     """
 
@@ -86,7 +86,7 @@ class Param:
 
     @property
     def range(self) -> str:
-        """The bounds of a number, as text for people; "" without bounds."""
+        """The bounds of a number as text for users; "" without bounds."""
         match self.minimum, self.maximum:
             case None, None:
                 return ""
@@ -112,7 +112,7 @@ class Param:
 
 
 def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, Any]:
-    """Return a value for every declared parameter. Raises BadParamsError with all faults."""
+    """Return a value for every declared parameter. Raises BadParamsError with all errors."""
     faults: list[ParamFault] = []
     if _is_named(declared, given):
         values: dict[str, Any] = given[0]
@@ -156,7 +156,7 @@ def similar_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def outline(value: Any, param: Param | None = None) -> str:
-    """Return a short description of a value: its type and, if it is short, its text."""
+    """Return a short description of a value: its type, and its text if the text is short."""
     match value:
         case None:
             return "null"

@@ -1,7 +1,7 @@
 """Requests on objects, and their responses: values that HTTP, the socket, forks and scenarios share.
 
-A codec creates a `Request` from a client's message and encodes the response. `kschedd.service.operations` serves the
-requests: `reading` and `watching` serve get, list and watch, `serving` serves writes.
+A codec creates a `Request` from a client's message and encodes the response. `kschedd.service.operations` executes the
+requests: `reading` and `watching` execute get, list and watch; `serving` executes writes.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -29,9 +29,9 @@ NOT_OLDER: Final = "NotOlderThan"
 
 @attrs.frozen
 class Continue:
-    """The position where a list continues: after this namespace and name, at this version.
+    """The position where a list continues: after this namespace and name, in this version.
 
-    A negative version means the latest version.
+    A negative version represents the latest version.
     """
 
     version: int
@@ -52,7 +52,7 @@ class ReadOptions:
     bookmarks: bool = False
     initial_events: bool | None = None
     patient: bool = False  # for a watch: wait for a version that does not exist yet
-    without: Collection[str] = ()  # for a watch: names of kinds to leave out
+    without: Collection[str] = ()  # for a watch: names of kinds to omit
     selected_in: Kind | None = None  # the kind that defines the field labels allowed in `fields`; None: not checked
 
     @property
@@ -62,7 +62,7 @@ class ReadOptions:
 
     @property
     def exact(self) -> bool:
-        """True if the list must have exactly `version`, because the client requires it or a limit implies it."""
+        """True if the list must have exactly this `version`, because the client requires it or a limit implies it."""
         if self.match:
             return self.match == EXACT
         return bool(self.version and self.limit)
@@ -70,14 +70,15 @@ class ReadOptions:
 
 @attrs.frozen
 class WriteOptions:
-    """The options of create, update and patch requests. `manager` owns the written fields ("": none)."""
+    """The options of create, update and patch requests. `manager` is the field manager of the write ("": none)."""
 
     dry_run: bool = False
     manager: str = ""
     validation: FieldValidation = "Strict"
-    force: bool = False  # for an apply: take over fields of other managers
-    by_field: bool = False  # report each value of a wrong type by field, instead of the decoder's single message
-    server_side: bool = True  # for an apply: by field managers, not client-side
+    force: bool = False  # for an apply: overwrite fields of other field managers
+    # report each value of a wrong type with its field, and not the single message of the decoder
+    by_field: bool = False
+    server_side: bool = True  # for an apply: server-side, by field managers; False: client-side
 
 
 @attrs.frozen
@@ -100,9 +101,9 @@ class PatchBody:
 class Request:
     """A request. `kind` is the kind's name in the store.
 
-    The kind "" is the kind of the object in `body`, or means all kinds of a watch. The namespace "" of a list or a
-    watch means all namespaces. `body` is an object (create, update), a `PatchBody`, a configuration (apply), a Binding,
-    an Eviction or a Scale. `duplicates` are the paths of fields that were sent twice.
+    If the kind is "", the kind is that of the object in `body`; in a watch, "" means all kinds. The namespace "" of a
+    list or a watch means all namespaces. `body` is an object (create, update), a `PatchBody`, a configuration (apply),
+    a Binding, an Eviction or a Scale. `duplicates` are the paths of fields that the body contains twice.
     """
 
     verb: Verb
@@ -126,9 +127,9 @@ class Response:
     object: Object
     before: Object | None = None
     action: Action = ""
-    gone: bool = False  # for a deletion: no finalizers are left
+    gone: bool = False  # for a deletion: the object has no finalizers left
     warnings: tuple[str, ...] = ()
 
     def adopted(self, here: Callable[[Object], Object]) -> "Response":
-        """Return the response with its object replaced by `here(object)`."""
+        """Return the response; its object is replaced by `here(object)`."""
         return attrs.evolve(self, object=here(self.object))

@@ -1,9 +1,9 @@
 """The method table: the methods with their documentation, and the interface of their handlers.
 
-A handler is `async (Call) -> result`. The return value is sent as the result. A KscheddError is sent as an error with
-its `rpc_code`. Any other exception is a bug, which is logged and answered with the error `internal`.
+A handler is `async (Call) -> result`. The return value of the handler is sent as the result. A KscheddError is sent as
+an error with its `rpc_code`. Any other exception is a bug, which is logged and answered with the error `internal`.
 
-A handler that produces more than one result opens a stream:
+A handler with more than one result opens a stream:
 
     async def watch(call: Call) -> Any:
         async def feed(stream: Stream) -> None:
@@ -13,10 +13,10 @@ A handler that produces more than one result opens a stream:
 
 `feed` starts after the response is queued, blocks in `send` while the client reads slowly, is cancelled when the client
 cancels the stream or disconnects, and ends the stream by returning (code `done`) or by raising a KscheddError (its
-code). To let a client resume, put a token into the items (a resourceVersion) and accept the token as a parameter of the
-method.
+code). To let a client resume, put a token into the items (such as a resourceVersion), and accept it as a parameter of
+the method.
 
-This module uses the session (session.py) only through the `ClientServices` that it implements.
+This module uses the session (session.py) only through `ClientServices`, which the session implements.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ class Stream(Protocol):
         """Send one item; block while the client reads slowly."""
 
     async def send_many(self, items: Sequence[Any]) -> None:
-        """Send several items together, which is cheaper than one by one."""
+        """Send several items together, which is cheaper than sending each by itself."""
 
 
 @attrs.frozen
 class StreamAnswer:
-    """The answer of a method that opens a stream; subclasses have more fields."""
+    """The answer of a method that opens a stream; subclasses add fields."""
 
     stream: int
 
 
 H = TypeVar("H", bound=Callable[..., Awaitable[Any]])
-# by handler: fields of its Method, and the name of the `small` handler
+# for each handler: fields of its Method, and the name of the `small` handler
 _DECLARED: Final[dict[Any, tuple[dict[str, Any], str]]] = {}
 StreamProducer = Callable[[Stream], Awaitable[None]]
 
@@ -68,8 +68,10 @@ class Large:
     head: Mapping[str, Any]
     name: str
     values: Sequence[Any]
-    shown: Callable[[Any], Any] | None = None  # maps a value to its encoded form; None: the value is encoded directly
-    each: int = 8  # bytes per value while queued: a reference, or the size of data made for this response
+    # converts a value to its encoded form; None: the value is encoded directly
+    shown: Callable[[Any], Any] | None = None
+    # number of bytes for which a value counts while queued: a reference, or data that was made for this response
+    each: int = 8
 
     @property
     def encoded(self) -> Iterable[Any]:
@@ -78,12 +80,12 @@ class Large:
 
     @property
     def held(self) -> int:
-        """The number of bytes that the value counts for while it is queued."""
+        """The number of bytes for which the value counts while it is queued."""
         return 64 + self.each * len(self.values)
 
 
 class ClientServices(Protocol):
-    """The services of a client's session for the client's calls."""
+    """The services that a client's session offers to the client's calls."""
 
     @property
     def turns(self) -> Turns: ...
@@ -105,7 +107,7 @@ class ClientServices(Protocol):
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
         """Register a function that runs when the session ends for any reason.
 
-        It replaces a function with the same name.
+        A function with the same name is replaced.
         """
 
 
@@ -124,9 +126,9 @@ class Call:
         return self.args[param]
 
     def open_stream(self, feed: StreamProducer) -> int:
-        """Return the id of a new stream that `feed` fills. The answer must have this id as `stream`.
+        """Return the id of a new stream that `feed` fills. The answer must contain this id in the field `stream`.
 
-        Raises RpcError `too_many` at the client's limit of streams, `bad_params` in a notification.
+        Raises RpcError: `too_many` if the client has reached its limit of streams, `bad_params` in a notification.
         """
         return self._open(feed)
 
@@ -140,21 +142,21 @@ class Method:
     """A method of the table. `doc`, `returns` and `items` (a stream's items) are Markdown.
 
     `reads`: the method changes nothing in the daemon, so users with read-only access may call it. All other methods are
-    writes: they are rejected for such users, and recorded in the audit log. `own_forks`: the method is a write that is
-    allowed for these users in their own forks; the handler checks the fork. `outside`: the method reads files on the
-    daemon's host, which such users may not do.
+    writes: for these users they are rejected, and for others recorded in the audit log. `own_forks`: the method is a
+    write that these users may call for their own forks; the handler checks the fork. `outside`: the method reads files
+    on the daemon's host, which these users may not do.
     """
 
     name: str
     handler: Callable[[Call], Awaitable[Any]] = attrs.field(repr=False)
     params: tuple[Param, ...] = ()
     doc: str = attrs.field(default="", validator=_documented)
-    returns: str = ""  # for a method with an `answer`: an addition to its fields
+    returns: str = ""  # for a method with an `answer`: text that is added to the description of the answer's fields
     answer: Any = None  # the class of the answer, from which `returns` is derived
     items: str = ""
     item: Any = None  # the class of a stream's items, from which `items` is derived
-    large: bool = False  # whether the result grows with the size of the cluster
-    # For a `large` method: returns the result if it is small, without a turn among large ones.
+    large: bool = False  # True if the result grows with the size of the cluster
+    # For a `large` method: returns the result if it is small, without waiting for other large results.
     small: Callable[[Call], Awaitable[Any | None]] | None = attrs.field(default=None, repr=False)
     reads: bool = False
     own_forks: bool = False
@@ -170,9 +172,9 @@ class Method:
 
 
 def method(name: str, params: tuple[Param, ...] = (), *, small: str = "", **declared: Any) -> Callable[[H], H]:
-    """Return a decorator for a handler of a class of `Methods`.
+    """Return a decorator for a handler in a subclass of `Methods`.
 
-    `declared` are fields of `Method`; `small` names a handler.
+    `declared` are fields of `Method`; `small` is the name of another handler.
     """
 
     def declare(handler: H) -> H:
@@ -183,7 +185,7 @@ def method(name: str, params: tuple[Param, ...] = (), *, small: str = "", **decl
 
 
 class Methods:
-    """A class whose handlers are methods of the socket."""
+    """A class whose handlers implement methods of the socket protocol."""
 
     __slots__ = ()
 
@@ -199,7 +201,7 @@ class Methods:
 
 
 def find_method(table: Mapping[str, Method], name: str) -> Method:
-    """Return the method with that name. Raises UnknownMethodError with similar names."""
+    """Return the method with this name. Raises UnknownMethodError, which contains similar names."""
     method = table.get(name)
     if method is None:
         raise UnknownMethodError(name[:100], similar_names(name, table))
@@ -207,6 +209,6 @@ def find_method(table: Mapping[str, Method], name: str) -> Method:
 
 
 def check_may_call(caller: Caller, method: Method) -> None:
-    """Check that the caller may call the method. Raises ReadOnlyError for a write by a reader."""
+    """Raise ReadOnlyError if the method is a write and the caller has read-only access."""
     if caller.user.read_only and not method.reads and not method.own_forks:
         raise ReadOnlyError(method.name, caller.user.name)

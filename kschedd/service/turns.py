@@ -1,16 +1,16 @@
-"""Fair scheduling between clients: limited slots, and time slices on the event loop.
+"""Fair scheduling of the clients' work: limited slots, and time slices on the event loop.
 
-A `FairLimiter` has a fixed number of slots and a maximum per client. Among waiting clients, the client that has
-recently held slots for the least time goes first; equal clients take turns. So the tenth request of a busy client comes
-after the first request of any other client. Small requests come before large ones, however many clients have large
-requests.
+A `FairLimiter` has a fixed number of slots in total, and a maximum number per client. The next slot goes to the waiting
+client that has recently held slots for the shortest time; equal clients take turns. The tenth request of a busy client
+is therefore served after the first request of any other client. Small requests come before large ones, however many
+clients have large requests.
 
 `Turns` is a FairLimiter with one slot, for long work on the event loop: a generator that yields where it may be paused.
-The work runs for a few milliseconds at a time, and the loop and the other clients run in between. So the loop is
-blocked for one slice at most, whatever the number of clients with long work.
+The work runs for a few milliseconds at a time; between these slices, the event loop and other clients run. The event
+loop is therefore blocked for one slice at most, whatever the number of clients with long work.
 
-Owns: the waiting tasks. No I/O. The limiter never ends; the tasks of a client that disconnects are cancelled and
-release their slots.
+Owns: the waiting tasks. The limiter does no I/O and never ends; the tasks of a client that disconnects
+are cancelled and release their slots.
 """
 
 import time
@@ -27,7 +27,7 @@ from kschedd.values import run_steps
 T = TypeVar("T")
 
 SLICE_S = 0.003
-_MEMORY_S = 5.0  # earlier use of slots no longer counts
+_MEMORY_S = 5.0  # use of slots that is older than this no longer counts
 
 
 @attrs.define(eq=False)
@@ -36,15 +36,15 @@ class _Waiting:
 
 
 class FairLimiter:
-    """A limiter with fair slots, as the module describes. `share` is the maximum number of slots per client."""
+    """A limiter that distributes slots fairly among clients. `share` is the maximum number of slots per client."""
 
     def __init__(self, slots: int, share: int | None = None, now: Callable[[], float] = time.perf_counter) -> None:
         self._now = now
         self._free = slots
         self._share = slots if share is None else share
         self._held: Counter[str] = Counter()
-        self._took_s: dict[str, float] = {}  # by client: seconds for which it has held slots since `_since`
-        self._begun: dict[str, deque[float]] = {}  # by client: the begin of each slot that it holds
+        self._took_s: dict[str, float] = {}  # for each client: seconds for which it has held slots since `_since`
+        self._begun: dict[str, deque[float]] = {}  # for each client: the start of each slot that it holds
         self._since = 0.0
         self._waiting: OrderedDict[str, deque[_Waiting]] = OrderedDict()
 
@@ -116,7 +116,7 @@ class FairLimiter:
 
 
 class Turns:
-    """The turns of long work on the event loop, as the module describes. `slices` counts the slices run."""
+    """Time slices for long work on the event loop. `slices` is the number of slices that have run."""
 
     def __init__(self, slice_s: float = SLICE_S) -> None:
         self._limiter = FairLimiter(1)
@@ -124,7 +124,7 @@ class Turns:
         self.slices = 0
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
-        """Run the generator in this client's slices; return its result."""
+        """Run the generator in slices of this client; return the generator's result."""
         while True:
             async with self.turn(client):
                 pause = time.perf_counter() + self._slice_s
@@ -139,16 +139,19 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, client: str) -> AsyncIterator[None]:
-        """Hold one slice for this client. The event loop runs one iteration between two slices."""
+        """Run the body of the context in one slice of this client.
+
+        The event loop runs one iteration between two slices.
+        """
         async with self._limiter.slot(client):
             self.slices += 1
             yield
-            # A waiting task would run in the next iteration, so all other tasks run first.
+            # A waiting task would run in the next iteration, so one iteration lets all other tasks run first.
             await trio.lowlevel.cancel_shielded_checkpoint()
 
 
 class Uninterrupted(Turns):
-    """Turns for a single caller: the work runs to its end without pauses, outside of any event loop."""
+    """Time slices for a single caller: the work runs to its end without pauses, outside of any event loop."""
 
     async def drive(self, client: str, work: Generator[None, None, T]) -> T:
         return run_steps(work)

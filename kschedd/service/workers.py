@@ -1,10 +1,11 @@
-"""A bounded pool of threads for client work that cannot be sliced: parsing manifests, dry runs on a fork.
+"""A bounded pool of threads for work that cannot be sliced: parsing manifests, dry runs on a fork.
 
-Each client has at most one thread at a time, and waiting work is served round-robin by client, so a busy client delays
-only itself. If a client disconnects, its work is abandoned: the next call of `GivenUp.check` raises. Without such a
-call the thread runs on and keeps its slot until its work is done, so the pool never exceeds its size.
+Each client has at most one thread at a time, and clients with waiting work take turns, so a busy client delays only
+itself. If a client disconnects, its work is cancelled: the next call of `GivenUp.check` raises an error. Without such a
+call, the thread continues and keeps its slot until the work is done, so the pool never exceeds its size.
 
-Owns: its threads' slots.  Ends: with the daemon, which does not wait for abandoned threads.
+The pool contains the slots of its threads. It ends with the daemon, which does not wait for threads with cancelled
+work.
 """
 
 import math
@@ -26,15 +27,16 @@ _PAUSE_S = 0.0001
 
 
 class GivenUpError(Exception):
-    """Raised to end abandoned work, because its result has no receiver. Never reaches a caller."""
+    """Raised to end cancelled work, because nothing will receive its result. Never reaches a caller."""
 
 
 @attrs.define(eq=False)
 class GivenUp:
-    """The cancellation token of a piece of work, which the work's thread checks regularly.
+    """The cancellation token of a piece of work, which the thread of the work checks regularly.
 
-    With `pausing`, a check also pauses the thread for a moment from time to time. A thread that calls numpy often
-    releases the interpreter lock for too short a time for the event loop to take it, and resets the switch interval.
+    With `pausing`, a check also pauses the thread for a moment from time to time. Without such pauses, a thread that
+    calls numpy often would release the interpreter lock only for times that are too short for the event loop to acquire
+    it, and each release resets the switch interval.
     """
 
     is_so: bool = False
@@ -50,17 +52,20 @@ class GivenUp:
 
 
 class Workers(Protocol):
-    """An executor of work for clients."""
+    """Runs work for clients, outside the event loop."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         """Run `work` and return its result or raise its exception."""
 
     async def run_apart(self, work: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
-        """Run work that takes long but little CPU. It takes no client's slot, only a token of `limiter`."""
+        """Run work that takes a long time but little CPU.
+
+        The work uses no slot of the client, only a token of `limiter`.
+        """
 
 
 class AtOnce:
-    """An executor that runs work in the caller's thread, for callers that may block."""
+    """Runs work in the caller's thread; for callers that may block."""
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
         return work(GivenUp())
@@ -75,7 +80,7 @@ class WorkerPool:
         self._threads = trio.CapacityLimiter(math.inf)  # the slots already limit the number of threads
 
     async def run(self, client: str, work: Callable[[GivenUp], T]) -> T:
-        """Run `work` in a thread once this client has a slot; return its result or raise its exception."""
+        """Run `work` in a thread as soon as this client has a slot; return its result or raise its exception."""
         await self.slots.acquire(client)
         given_up = GivenUp(pausing=True)
         slot = _Slot(self.slots, client)
@@ -89,7 +94,7 @@ class WorkerPool:
                 try:
                     loop.run_sync_soon(slot.release)
                 except trio.RunFinishedError:
-                    pass  # the daemon has ended in the meantime
+                    pass  # the daemon has ended
 
         try:
             return await in_thread(work_and_release, abandon_on_cancel=True, limiter=self._threads)
@@ -117,9 +122,9 @@ class _Slot:
 
 @attrs.define(eq=False)
 class FairShares:
-    """The resources that all clients of HTTP and the socket share: time on the event loop, threads, slots for lists.
+    """Resources that all clients of HTTP and the socket share: time on the event loop, threads, and slots for lists.
 
-    `large` are the slots for answers that grow with the cluster: four slots, at most one per client.
+    `large` are the slots for answers that grow with the cluster: four slots in total, one per client.
     """
 
     turns: Turns = attrs.field(factory=Turns)

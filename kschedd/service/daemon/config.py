@@ -1,4 +1,4 @@
-"""Methods on the configuration: origins of its values, configuration files, changes at run time, and undo."""
+"""Methods for the configuration: origins of its values, configuration files, changes at run time, and undo."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -61,8 +61,8 @@ class ConfigMethods(Methods):
         "config.values",
         reads=True,
         doc=(
-            "Returns every value in effect with its origin: file and line, a flag, a change at run time, or the "
-            "release that has this default."
+            "Returns every value in effect with its origin: a line of a file, a flag, a change at run time, or the "
+            "default of a release."
         ),
         returns="paths have profiles and plugins by name",
         answer=Sequence[ConfiguredValue],
@@ -75,7 +75,7 @@ class ConfigMethods(Methods):
         (_TEXT, _SOURCE, _UPGRADE_TO, _KUBE_VERSION),
         reads=True,
         doc=(
-            "Checks a configuration file and returns all its faults. Files that the configuration refers to are not "
+            "Checks a configuration file and returns all its errors. Files to which the configuration refers are not "
             "read."
         ),
         answer=CheckedConfig,
@@ -92,7 +92,7 @@ class ConfigMethods(Methods):
         "config.show",
         (_TEXT, _SOURCE),
         reads=True,
-        doc="Returns every value that a configuration file sets, like `config.values`.",
+        doc="Returns every value that a configuration file sets, in the form of `config.values`.",
         answer=Sequence[ConfiguredValue],
     )
     async def show(self, call: Call) -> Any:
@@ -101,13 +101,13 @@ class ConfigMethods(Methods):
     @method(
         "config.convert",
         (
-            Param("text", "string", False, doc="the file's text; default: the configuration in effect"),
+            Param("text", "string", False, doc="the text of the file; default: the configuration in effect"),
             _SOURCE,
             Param("upstream", "boolean", False, False, "leave out settings that kube-scheduler does not have"),
         ),
         reads=True,
-        doc="Converts a configuration to KubeSchedulerConfiguration v1, with comments for settings without a "
-        "counterpart.",
+        doc="Converts a configuration to KubeSchedulerConfiguration v1, with comments about settings that have no "
+        "counterpart there.",
         answer=TextAnswer,
     )
     async def convert(self, call: Call) -> Any:
@@ -127,25 +127,30 @@ class ConfigMethods(Methods):
     @method(
         "config.change",
         (
-            Param("what", "string", doc="what to change; requires the parameters named below", choices=CHANGES),
+            Param(
+                "what",
+                "string",
+                doc="kind of change; each kind requires the parameters whose descriptions name it",
+                choices=CHANGES,
+            ),
             Param(
                 "profile",
                 "string",
                 False,
-                doc="schedulerName of the profile; for all changes except backoff, parallelism, flush, all",
+                doc="schedulerName of the profile; required for all changes except backoff, parallelism, flush, all",
             ),
             Param("plugin", "string", False, doc="weight, plugin-on, plugin-off, args"),
             Param("points", "string[]", False, doc="plugin-on, plugin-off: only these extension points"),
             Param("weight", "integer", False, doc="weight; plugin-on: its score weight"),
-            Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): in the file's format"),
+            Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): in the format of the file"),
             Param("percentage", "integer", False, doc="percentage; null uses the top-level value for a profile"),
             Param("seconds", "integer", False, doc="backoff: initial; flush", minimum=0),
             Param("max_seconds", "integer", False, doc="backoff: maximum", minimum=0),
             Param("parallelism", "integer", False, doc="parallelism"),
             Param("text", "string", False, doc="all: a whole configuration file"),
         ),
-        doc="Changes the configuration from the next attempt on. Pods that wait at Permit or are being bound keep the "
-        "plugins of their attempt.",
+        doc="Changes the configuration; the change applies from the next attempt on. Pods that wait at Permit or are "
+        "being bound keep the plugins of their attempt.",
         answer=ConfigChangeAnswer,
     )
     async def change(self, call: Call) -> Any:
@@ -161,7 +166,7 @@ class ConfigMethods(Methods):
         return await self._change_answer(call, await self._cluster.scheduler.query(change, long=True))
 
     async def _whole(self, call: Call, given: "_Given") -> "_Make":
-        """Return the change to a whole configuration, after reading the file."""
+        """Return the change to a whole configuration that a file contains."""
         text = given.needed("text")
         read = await self._cluster.scheduler.query(_reader_of)
         new = await call.services.workers.run(call.client, lambda _: read(text, "change"))
@@ -169,7 +174,7 @@ class ConfigMethods(Methods):
 
     @method(
         "config.undo",
-        doc="Undoes the latest change. A second call undoes the change before it.",
+        doc="Undoes the latest change. Another call undoes the change before that.",
         returns="the change that was undone",
         answer=ConfigChangeAnswer,
     )
@@ -178,7 +183,7 @@ class ConfigMethods(Methods):
         return await self._change_answer(call, change)
 
     async def _change_answer(self, call: Call, change: ConfigChange) -> Any:
-        """Return the answer for a change, computed in a thread: thousands of profiles have many values to compare."""
+        """Return the answer for a change; computed in a thread, because thousands of profiles have many values."""
         return await call.services.workers.run(call.client, lambda _: _plain(change))
 
     @method(
@@ -197,9 +202,11 @@ def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
 
 
 def whole_config(owner: SchedulingDriver, text: str, source: str) -> Config:
-    """Return a configuration file as the scheduler would use it. `source` is the name of the file in messages.
+    """Return the configuration in a file as the scheduler would use it.
 
-    Values set by flags are not part of the file. Raises ConfigErrors.
+    `source` is the name of the file that messages contain.
+
+    Values that flags set are not included. Raises ConfigErrors.
     """
     return _reader_of(owner)(text, source)
 
@@ -243,7 +250,7 @@ class _Given:
 
     @property
     def points(self) -> list[str] | None:
-        """The extension points in the configuration's internal spelling, from either spelling."""
+        """The extension points as the configuration code spells them, converted from another spelling if necessary."""
         points = self._call["points"]
         return None if points is None else [_POINTS.get(point, point) for point in points]
 

@@ -22,7 +22,7 @@ from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 
 _COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
-_AT_ONCE = 32  # manifests applied in one request to the store (3 ms each for existing pods)
+_AT_ONCE = 32  # number of manifests that one request to the store applies (3 ms each for existing pods)
 _FREED = 64  # objects freed at once
 _OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
 
@@ -40,10 +40,9 @@ class LoadMethods(Methods):
             Param("schedulers", "map", False, doc="map from schedulerName to the profile that schedules these pods"),
         ),
         outside=True,
-        doc="Loads a dump: objects keep uid, status, times and owners, bound pods stay on their nodes, and nothing is "
-        "admitted or created a second time. All objects become visible at the same moment. Objects without a uid "
-        "are applied "
-        "as manifests afterwards.",
+        doc="Loads a dump: objects keep UID, status, times and owners, bound pods stay on their nodes, and no object "
+        "passes admission again. All objects become visible at the same time. Objects without a UID are applied as "
+        "manifests afterwards.",
         answer=LoadedAnswer,
     )
     async def load(self, call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""The method on metrics, which are collected from the actors."""
+"""The method for metrics, which are collected from the actors."""
 
 import os
 from functools import cache, partial
@@ -30,7 +30,7 @@ class MetricsMethods(Methods):
         "metrics.get",
         (Param("prefix", "string", False, "", "only metrics whose names begin with this"),),
         reads=True,
-        doc="Returns kube-scheduler's metrics and additional ones (`kschedd_…`), as /metrics over HTTP does.",
+        doc="Returns kube-scheduler's metrics and additional ones (`kschedd_…`), like /metrics over HTTP.",
         returns="in Prometheus' text format",
         answer=TextAnswer,
     )
@@ -41,7 +41,7 @@ class MetricsMethods(Methods):
 
 
 async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
-    """Return the metrics of the scheduler, its queue and its writers."""
+    """Return the metrics of the scheduler, of its queue and of the components that write for it."""
     of_driver, config = await cluster.scheduler.query(_of_driver)
     return [
         *of_driver,
@@ -53,9 +53,9 @@ async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
 
 
 async def text_of(families: list[MetricFamily], process: bool = False) -> str:
-    """Return the families in Prometheus' text format.
+    """Return the metric families in Prometheus' text format.
 
-    Runs in a thread, because a series for each pod makes many lines.
+    Call this in a thread, because a series for each pod makes many lines.
     """
     return await in_thread(partial(_text_of, families, process))
 
@@ -94,11 +94,11 @@ def _of_queue(owner: Queue) -> list[MetricFamily]:
 
 
 _EVERY_S: Final = 60.0
-_INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"  # environment variable, in milliseconds
+_INTERVAL: Final = "OTEL_METRIC_EXPORT_INTERVAL"  # environment variable for the interval in milliseconds
 
 
 async def push_metrics(cluster: ClusterBackend, exporter: TelemetryExporter) -> None:
-    """Push the metrics to a collector, at intervals, until it is cancelled."""
+    """Push the metrics to a collector at intervals until the task is cancelled."""
     given = os.environ.get(_INTERVAL, "")
     every_s = int(given) / 1000 if given.isascii() and given.isdigit() and int(given) else _EVERY_S
     while True:

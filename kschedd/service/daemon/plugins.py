@@ -1,4 +1,4 @@
-"""Methods on out-of-tree plugins: list the plugins and their sources, and reload a changed file."""
+"""Methods for out-of-tree plugins: list the plugins and their sources, and reload a changed file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ class PluginMethods(Methods):
     @method(
         "plugins.list",
         reads=True,
-        doc="Lists out-of-tree plugins of `--plugin` files and of installed packages.",
+        doc="Lists the out-of-tree plugins of `--plugin` files and of installed packages.",
         answer=Sequence[PluginAnswer],
     )
     async def list(self, call: Call) -> Any:
@@ -31,11 +31,11 @@ class PluginMethods(Methods):
 
     @method(
         "plugins.reload",
-        (Param("file", "string", doc="a plugin file with which the daemon was started"),),
+        (Param("file", "string", doc="a plugin file that was given when the daemon was started"),),
         outside=True,
-        doc="Reloads a plugin file. From the next attempt on, profiles have new instances; pods that wait at Permit "
-        "or are being bound keep the old ones. If the file is invalid, nothing changes. Earlier changes of the "
-        "configuration can no longer be undone.",
+        doc="Reloads a plugin file. From the next attempt on, profiles use new instances; pods that wait at Permit or "
+        "are being bound keep the old instances. If the file is invalid, no plugin is replaced. Earlier changes of "
+        "the configuration can no longer be undone.",
         returns="the plugins that the file now defines",
         answer=Sequence[PluginAnswer],
     )
@@ -53,7 +53,10 @@ def _sources(owner: SchedulingDriver) -> frozenset[str]:
 
 
 def _one_of(sources: frozenset[str], file: str) -> str:
-    """Return the source for this file. Only files named at the daemon's start are ever imported."""
+    """Return the plugin source with this file.
+
+    Only files that were given when the daemon was started are ever imported.
+    """
     files = sorted(source for source in sources if not source.startswith("entry point "))
     for source in files:
         if Path(source).resolve() == Path(file).resolve():

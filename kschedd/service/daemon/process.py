@@ -1,4 +1,4 @@
-"""Methods on the process: information about the daemon, and shutdown."""
+"""Methods for the process: information about the daemon, and shutdown."""
 
 import os
 import time
@@ -31,10 +31,10 @@ MOST_GRACE_S = 3600
 
 @attrs.define(eq=False)
 class DaemonState:
-    """The state of the process. `stop` is set to end the process; clients then have `grace_s` seconds.
+    """The state of the process. Setting `stop` ends the process; clients then have `grace_s` seconds to disconnect.
 
-    `pid` is 0 if there is no separate process, such as for a fork. `machine_s`: seconds of a clock that never stands
-    still.
+    `pid` is 0 if there is no separate process, for example for a fork. `machine_s`: seconds of a clock that never
+    stops.
     """
 
     version: str
@@ -47,7 +47,7 @@ class DaemonState:
     machine_s: Callable[[], float] = time.monotonic
     clients: Callable[[], list[ClientAnswer]] = list
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
-    # for each limit: current and highest usage
+    # function for each limit that returns the present and the highest usage
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)
     mirror: Callable[[], MirrorAnswer] | None = None  # the mirrored cluster, if there is one
     leader: Callable[[], LeaderAnswer] | None = None  # the lease of the mirrored cluster, with --schedule
@@ -58,7 +58,7 @@ class DaemonMethods(Methods):
     _cluster: ClusterBackend
     _daemon: DaemonState
 
-    @method("daemon.info", reads=True, doc="Returns information about the daemon and its contents.", answer=InfoAnswer)
+    @method("daemon.info", reads=True, doc="Returns information about the daemon and its cluster.", answer=InfoAnswer)
     async def info(self, call: Call) -> Any:
         cluster = self._cluster
         config, plugins = await cluster.scheduler.query(lambda owner: (owner.machine.config, _costs(owner)))
@@ -98,7 +98,7 @@ class DaemonMethods(Methods):
     @method(
         "daemon.limits",
         reads=True,
-        doc="Lists every limit of the daemon with its usage. `kschedd run --limit NAME=N` sets a limit.",
+        doc="Lists every limit of the daemon with its present usage. `kschedd run --limit NAME=N` sets a limit.",
         answer=Sequence[LimitAnswer],
     )
     async def limits(self, call: Call) -> Any:
@@ -155,7 +155,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 def _held(owner: SchedulingDriver) -> dict[str, int]:
-    """Return the usage of the scheduler's own limits."""
+    """Return the present usage of the scheduler's own limits."""
     machine = owner.machine
     labels, resources = machine.cluster.table.columns
     schedulers = machine.schedulers.values()

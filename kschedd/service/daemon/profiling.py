@@ -1,9 +1,9 @@
 """A sampling profiler of this process: a thread samples the stacks of all threads every few milliseconds.
 
-A sample blocks the interpreter for some tens of microseconds. A stack is listed outermost first, each frame as
-`module:function`. Frames outside a Trio task are omitted, so the stacks of the loop begin with the task's own function
-(`kschedd.actors.objects.store:StoreActor.run`), which names the actor. A waiting thread is `IDLE`: its innermost frame
-is in a module that only waits.
+A sample blocks the interpreter for some tens of microseconds. A stack is listed with the outermost frame first, each
+frame as `module:function`. Frames outside a Trio task are omitted, so the stacks of the event loop begin with the
+function of the task (`kschedd.actors.objects.store:StoreActor.run`), which shows the actor. A thread counts as waiting
+(`IDLE`) if its innermost frame is in a module that only waits.
 """
 
 import sys
@@ -18,7 +18,7 @@ import attrs
 
 IDLE: Final = "(idle)"
 _DEEPEST: Final = 100
-#: Functions in which a thread waits, by module.
+#: The functions of each module in which a thread waits.
 _WAITING: Final = {
     "trio._core._io_epoll": frozenset(("get_events",)),
     "trio._core._thread_cache": frozenset(("_work",)),
@@ -30,7 +30,10 @@ _TASKS_BEGIN: Final = "unrolled_run"
 
 @attrs.frozen
 class StackSample:
-    """The stack of a thread: its name and its frames, outermost first. A waiting thread has the frames (IDLE,)."""
+    """The stack of a thread: the thread's name, and its frames, outermost first.
+
+    A waiting thread has the frames (IDLE,).
+    """
 
     thread: str
     frames: tuple[str, ...]
@@ -38,7 +41,7 @@ class StackSample:
 
 @attrs.frozen
 class Sampled:
-    """The samples: the number of times each stack was seen."""
+    """The samples: how often each stack was found."""
 
     seconds: float
     looks: int
@@ -72,7 +75,7 @@ def sample(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Sampled:
-    """Sample for `seconds`, at least one time. Call this function in a separate thread."""
+    """Sample for `seconds`, but at least once. Call this function in a separate thread."""
     own, stacks, looks = threading.get_ident(), Counter[StackSample](), 0
     began = clock()
     while True:
@@ -82,8 +85,8 @@ def sample(
         took = clock() - began
         if took >= seconds or over():
             return Sampled(took, looks, stacks)
-        # The wait counts from the beginning, not from the last sample, so that a late sample does not lower their
-        # number.
+        # The waiting time counts from the start of sampling, so that a late sample does not reduce the number of
+        # samples.
         wait(max(0.0, min(looks / hertz, seconds) - took))
 
 

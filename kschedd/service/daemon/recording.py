@@ -1,4 +1,4 @@
-"""Methods that record a daemon's run from now on: `recording.start` and `recording.stop`."""
+"""Methods that start and stop the recording of a daemon's run: `recording.start` and `recording.stop`."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -25,9 +25,9 @@ class RecordingMethods(Methods):
             Param("file", "string", doc="absolute path of a new file on the daemon's host"),
             Param("wait_s", "number", False, _WAIT_S, "maximum wait in seconds", (), 0.1, _MOST_WAIT_S),
         ),
-        doc="Records the run from now on, beginning with the state of the cluster, for `kschedd replay`. First waits, "
-        "without starting new attempts, until running attempts and bindings are done. Not available over the "
-        "network, nor with out-of-tree plugins, which require `run --record`.",
+        doc="Records the run from now on, for `kschedd replay`; the recording begins with the present state of the "
+        "cluster. First, running attempts and bindings are completed, and no new attempt is started. This method is "
+        "not available over the network, nor with out-of-tree plugins, which require `run --record`.",
         answer=RecordingState,
     )
     async def start(self, call: Call) -> Any:

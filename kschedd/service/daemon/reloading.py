@@ -1,8 +1,8 @@
 """Reload of the daemon's inputs: plugin files, configuration, tokens and certificates.
 
-Each input is replaced as a whole or not at all, and a faulty input does not prevent the others from being reloaded.
-Plugins come first, because a configuration may have arguments for them. A configuration is a change like any other,
-which can be undone; changes made at run time are replaced by the contents of the file.
+Each input is replaced as a whole or not at all, and an invalid input does not prevent the reload of the others. Plugins
+are reloaded first, because the configuration may contain arguments for them. The new configuration is a change that can
+be undone; it replaces the changes made at run time.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -26,7 +26,10 @@ from kschedd.service.cluster import ClusterBackend
 
 @attrs.frozen(eq=False)
 class Reloading:
-    """A reload of all inputs. `read_config` reads the configuration file with the flags applied; None: no file."""
+    """A reload of all inputs.
+
+    `read_config` reads the configuration file and applies the flags; None: there is no file.
+    """
 
     cluster: ClusterBackend
     plugin_files: Sequence[Path]
@@ -74,7 +77,7 @@ class Reloading:
 async def reload_file(
     cluster: ClusterBackend, source: str, run: Callable[[Callable[[], object]], Awaitable[object]]
 ) -> None:
-    """Reload a plugin file in a thread through `run`. If it raises PluginLoadError, nothing has changed."""
+    """Reload a plugin file: `run` runs the reload in a thread. If PluginLoadError is raised, nothing has changed."""
     limit_s = await cluster.scheduler.query(lambda owner: owner.machine.registry.start_limit_s)
     fresh = Registry(start_limit_s=limit_s)
     await run(partial(fresh.add_file, Path(source)))

@@ -20,8 +20,8 @@ class SnapshotMethods(Methods):
     @method(
         "snapshot.get",
         reads=True,
-        doc="Returns every stored object at one version, with uid, resourceVersion and managedFields, and the data of "
-        "Secrets. `kschedd snapshot save` writes the result to a file.",
+        doc="Returns every stored object at one version, with UID, resourceVersion and managedFields, and with the "
+        "data of Secrets. `kschedd snapshot save` writes the result to a file.",
         answer=SnapshotAnswer,
         large=True,
     )

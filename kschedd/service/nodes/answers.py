@@ -11,7 +11,7 @@ Amounts = Mapping[Annotated[str, "resource"], Sequence[int]]
 
 @attrs.frozen
 class UsageAnswer:
-    """The usage of nodes in columns. A node has the same index in each column."""
+    """The usage of the nodes, as one array per column. Each node has the same index in all arrays."""
 
     nodes: Annotated[Sequence[Text], "by name"]
     zones: Sequence[Text]

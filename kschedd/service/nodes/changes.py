@@ -1,4 +1,4 @@
-"""Methods on nodes: add copies, cordon, uncordon, taint."""
+"""Methods for nodes: add copies, cordon, uncordon, taint."""
 
 from collections.abc import Callable, Sequence
 from itertools import count as numbers
@@ -36,10 +36,12 @@ class NodeMethods(Methods):
         (
             Param("like", "string", doc="the node to copy"),
             Param("count", "integer", False, 1, "number of nodes", (), 1, MOST_ADDED),
-            Param("prefix", "string|null", False, doc="prefix of the new nodes' names; null: the copied node's name"),
+            Param(
+                "prefix", "string|null", False, doc="prefix of the new nodes' names; null: the name of the copied node"
+            ),
         ),
-        doc="Creates copies of an existing node with its labels, taints, capacity, CSI drivers and devices, but "
-        "without its individual or current state, such as addresses, cordoning or not being ready. Creates all "
+        doc="Creates copies of an existing node with its labels, taints, capacity, CSI drivers and devices. State "
+        "that belongs to one node, such as addresses, a cordon or the condition NotReady, is not copied. Creates all "
         "copies or none.",
         returns="the names: the prefix and the first free numbers",
         answer=Sequence[Annotated[str, "name"]],
@@ -52,7 +54,7 @@ class NodeMethods(Methods):
     @method(
         "nodes.cordon",
         (_NODE, DRY_RUN),
-        doc="Cordons a node: no more pods are scheduled to it; its pods stay.",
+        doc="Cordons a node: no more pods are scheduled to it; its present pods stay.",
         answer=ChangeAnswer,
     )
     async def cordon(self, call: Call) -> Any:
@@ -78,7 +80,7 @@ class NodeMethods(Methods):
             ),
             OVERWRITE,
         ),
-        doc="Sets and removes taints of a node, all of them or none.",
+        doc="Sets and removes taints of a node, either all of them or none.",
         answer=ChangeAnswer,
     )
     async def taint(self, call: Call) -> Any:
@@ -103,7 +105,7 @@ def _added(store: ClusterWriter, like: str, count: int, prefix: str, given_up: G
 
 
 async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object], Request]) -> ChangeAnswer:
-    """Serve the request that `make` creates for the node; return the answer for a change."""
+    """Execute the request that `make` creates for the node; return the answer for a change."""
     name = call["name"]
     executor = Executor.of(cluster, call)
     response = await executor.edit(lambda store: store.get("Node", "", name), lambda store, node: make(node))
@@ -111,7 +113,7 @@ async def edit_node(cluster: ClusterBackend, call: Call, make: Callable[[Object]
 
 
 def check_simulated(node: Object) -> None:
-    """Raise RpcError if no simulated kubelet runs on the node."""
+    """Raise RpcError if the node has no simulated kubelet."""
     if kubelet_state(node) == NONE:
         why = f'node "{node.name}": its kubelet is not simulated ({KUBELET}: {NONE}); set its conditions manually'
         raise RpcError("conflict", why, {"name": node.name})

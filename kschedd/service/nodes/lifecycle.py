@@ -1,4 +1,4 @@
-"""Methods on the lifecycle of nodes: kubelets that stop and start, zones, and pods that will be evicted."""
+"""Methods for the lifecycle of nodes: kubelets that stop and start, zones, and pods that will be evicted."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -36,13 +36,13 @@ class LifecycleMethods(Methods):
     @method(
         "nodes.stop",
         (_NODE,),
-        doc="Stops the simulated kubelet of a node: heartbeats end, and its pods keep their state.",
+        doc="Stops the simulated kubelet of a node: its heartbeats end, and the node's pods keep their state.",
         answer=ChangeAnswer,
     )
     async def stop(self, call: Call) -> Any:
         return await self._set(call, STOPPED)
 
-    @method("nodes.start", (_NODE,), doc="Starts the simulated kubelet of a node again.", answer=ChangeAnswer)
+    @method("nodes.start", (_NODE,), doc="Starts the simulated kubelet of a node after a stop.", answer=ChangeAnswer)
     async def start(self, call: Call) -> Any:
         return await self._set(call, None)
 
@@ -68,8 +68,8 @@ class LifecycleMethods(Methods):
         "nodes.zones",
         reads=True,
         doc=(
-            "Returns the zones of the cluster with their state in the node lifecycle controller and the rate at which"
-            " their nodes get NoExecute taints. Also returns the nodes that are about to change their state."
+            "Returns the zones of the cluster, each with its state in the node lifecycle controller and the rate at "
+            "which its nodes get NoExecute taints. Also returns the nodes that are about to change their state."
         ),
         answer=ZonesAnswer,
     )

@@ -28,9 +28,9 @@ class PressureMethods(Methods):
             Param("pressure", "string", doc=f"the resource that runs short: one of {', '.join(PRESSURES)}"),
             Param("on", "boolean", False, True, "false: end the pressure"),
         ),
-        doc="Puts a node under pressure of memory, disk or process ids, whatever its pods use: its simulated "
-        "kubelet reports the condition, keeps pods away and evicts one pod after the other, until the pressure is "
-        f"ended. Stored in the node's annotation `{PRESSURE}`.",
+        doc="Puts a node under pressure of memory, disk or process IDs, whatever its pods use: its simulated kubelet "
+        "reports the condition, keeps new pods away and evicts one pod after the other, until the pressure is ended. "
+        f"Stored in the node's annotation `{PRESSURE}`.",
         answer=ChangeAnswer,
     )
     async def pressure(self, call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""The method on resource requests of all nodes, from the scheduler's columns."""
+"""The method for the resource requests of all nodes, read from the scheduler's node table."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ class UsageMethods(Methods):
     @method(
         "nodes.usage",
         reads=True,
-        doc="Returns the resources requested on every node as the scheduler counts them, including pods that are "
-        "about to be bound. The answer has one array for each column; a node has the same index in all arrays.",
+        doc="Returns the requested resources of every node as the scheduler counts them, including pods that are "
+        "about to be bound. The answer has one array per column; each node has the same index in all arrays.",
         answer=UsageAnswer,
     )
     async def usage(self, call: Call) -> Any:
@@ -27,7 +27,7 @@ class UsageMethods(Methods):
 
 
 def node_usage(driver: SchedulingDriver) -> UsageAnswer:
-    """Return the columns, sorted by node name. Takes a few milliseconds at 5,000 nodes."""
+    """Return the columns of the answer, sorted by node name. This takes a few milliseconds for 5,000 nodes."""
     table = driver.machine.cluster.table
     ordered = sorted(table.row_of.items())
     rows = np.array([row for _, row in ordered], dtype=np.int64)

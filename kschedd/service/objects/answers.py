@@ -26,7 +26,7 @@ class AppliedAnswer:
 
 @attrs.frozen
 class FaultAnswer:
-    """A fault of a manifest; for a rejected object, it has the object's kind, namespace and name."""
+    """An error in a manifest; for a rejected object it contains the object's kind, namespace and name."""
 
     source: str
     line: Annotated[int, "counts from 1; 0 if there is none"]

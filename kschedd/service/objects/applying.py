@@ -1,8 +1,7 @@
-"""Implementation of `objects.apply`: it creates or changes objects from manifests, and reports all faults.
+"""Implementation of `objects.apply`: it creates or changes objects from manifests, and reports all errors.
 
-Manifests are text or maps. An invalid document does not affect the others, unless `atomic`. A fault has a line number
-if the manifest was text. Atomic and dry runs are performed on a fork of the store, so that their objects may depend on
-each other.
+Manifests are text or maps. An invalid document does not affect the others, unless `atomic`. An error has a line number
+if the manifest was text. Atomic and dry runs use a fork of the store, so that their objects may depend on each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +33,7 @@ Raw = dict[str, Any]
 FROM_FILES: Final = WriteOptions(by_field=True, server_side=False)
 """The way `kubectl apply` applies files."""
 _FREED = 64  # objects freed per step
-_EACH = 20  # weight of an object besides its values, for defaults, admission and the write
+_EACH = 20  # weight of an object in addition to its values, for defaults, admission and the write
 _OF_A_DUMP = (
     "objects that had a uid, as in a dump of a cluster, were created with others: objects that name them as owner "
     "are garbage collected. `kschedd load` loads a dump unchanged"
@@ -43,7 +42,7 @@ _OF_A_DUMP = (
 
 @attrs.frozen(eq=False)
 class Wanted:
-    """An object to apply, and its source."""
+    """An object to apply, and the document from which it comes."""
 
     raw: Raw
     source: str
@@ -65,7 +64,7 @@ class Parsed:
     errors: tuple[FaultAnswer, ...]
 
     def free(self) -> None:
-        """Free the parsed texts in portions, after all faults are reported."""
+        """Free the parsed texts in parts, after all errors are reported."""
         while self.wanted:
             for one in self.wanted[-_FREED:]:
                 if one.manifest is not None:
@@ -74,7 +73,7 @@ class Parsed:
 
 
 def parse(manifests: Any, source: str, given_up: GivenUp | None = None) -> Parsed:
-    """Return the objects in text, in a map, or in an array of maps. Reading stops after `MOST_FAULTS` faults."""
+    """Return the objects in text, in a map, or in an array of maps. Reading stops after `MOST_FAULTS` errors."""
     if isinstance(manifests, str):
         reading = read_text(manifests, source, check=None if given_up is None else given_up.check)
         return Parsed(
@@ -148,7 +147,7 @@ class AppliedObject:
 
 @attrs.define(eq=False)
 class ApplyOutcome:
-    """The outcome of applying. `tell` reports rejections afterwards, because finding their lines takes time."""
+    """The outcome of applying. `tell` adds the rejections later, because finding their lines takes time."""
 
     results: list[AppliedObject] = attrs.field(factory=list)
     errors: list[FaultAnswer] = attrs.field(factory=list)
@@ -157,7 +156,7 @@ class ApplyOutcome:
     refused: list[tuple[Wanted, ApiError]] = attrs.field(factory=list)
 
     def tell(self) -> "ApplyOutcome":
-        """Return this outcome with its rejections added to the errors."""
+        """Return this outcome with its rejections among the errors."""
         for one, refusal in self.refused:
             if isinstance(refusal, Invalid | StrictDecodingError):
                 self.errors += [_fault(one.fault(fault), one) for fault in refusal.faults]
@@ -168,7 +167,7 @@ class ApplyOutcome:
         return self
 
     def adopted(self, here: Callable[[Object], Object]) -> "ApplyOutcome":
-        """Return this outcome with each object replaced by `here(object)`."""
+        """Return this outcome; each object is replaced by `here(object)`."""
         self.results = [attrs.evolve(each, object=here(each.object)) for each in self.results]
         return self
 
@@ -182,14 +181,14 @@ class ApplyOutcome:
 
 @attrs.frozen(eq=False)
 class Applier:
-    """A series of requests that apply manifests for a user. Objects without a namespace go to `namespace`."""
+    """Applies manifests for a user, in a series of requests. Objects without a namespace are created in `namespace`."""
 
     options: WriteOptions = FROM_FILES
     namespace: str = "default"
     user: UserInfo | None = None
 
     def each(self, wanted: Iterable[Wanted], store: ClusterWriter, given_up: GivenUp | None = None) -> ApplyOutcome:
-        """Apply one object after the other; rejected objects are recorded, and the others applied."""
+        """Apply one object after the other; rejected objects are recorded, and all other objects are applied."""
         outcome = ApplyOutcome()
         for one in wanted:
             if given_up is not None:
@@ -210,7 +209,7 @@ class Applier:
         return outcome
 
     def _migrates(self, store: ClusterWriter, request: Request, response: Response) -> bool:
-        """Return whether fields of client-side apply were moved to the current manager, which then must apply again."""
+        """Return whether fields of client-side apply were moved to the field manager, which then must apply again."""
         obj = response.object
         entries = migrated(obj.metadata.get(MANAGED), self.options.manager)
         if entries is None:
@@ -238,7 +237,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
     """Record the outcome of one object."""
     obj = response.object
     outcome.results.append(AppliedObject(obj, response.action, store.kind_of(obj.raw).resource))
-    if response.warnings:  # finding the line parses the text a second time
+    if response.warnings:  # the text is parsed a second time to find the line
         where = f"{one.source}:{one.line}: " if one.line else ""
         outcome.warnings += [f"{where}{obj.kind} {obj.name}: {text}" for text in response.warnings]
     created = response.action == "created"
@@ -248,7 +247,7 @@ def _note(outcome: ApplyOutcome, one: Wanted, response: Response, store: Cluster
 
 
 def namespace_for(raw: Raw, namespace: str) -> str:
-    """Return the request's namespace for an object that goes to `namespace`; "": the object's own, or the default."""
+    """Return the request's namespace for an object in `namespace`; "": the object's own namespace, or the default."""
     meta = raw.get("metadata")
     if namespace == "default" or (isinstance(meta, dict) and meta.get("namespace")):
         return ""
@@ -256,10 +255,9 @@ def namespace_for(raw: Raw, namespace: str) -> str:
 
 
 def chunks(wanted: Sequence[Wanted], heaviest: int) -> Iterator[Sequence[Wanted]]:
-    """Yield the objects in portions of at most this weight: their number of values, and `_EACH` for each.
+    """Yield the objects in parts of at most this weight; an object weighs its number of values plus `_EACH`.
 
-    An object that weighs more is a separate portion. A portion ends where the
-    controllers must run before the next portion.
+    An object with a larger weight is a part of its own. A part ends where controllers must run before the next part.
     """
     portion: list[Wanted] = []
     weighs = 0

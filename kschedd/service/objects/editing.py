@@ -1,4 +1,4 @@
-"""Small changes to existing objects, as requests: scale, label, annotate, cordon, taint, delete.
+"""Small changes of existing objects, as requests: scale, label, annotate, cordon, taint, delete.
 
 Each function creates the request that kubectl would send after reading the object. If kubectl would send no request,
 the function raises RpcError with kubectl's message.
@@ -35,7 +35,7 @@ _TAINT: Final = re.compile(r"(?P<key>[^=:\s]+?)(?:=(?P<value>[^:\s]*))?(?::(?P<e
 
 
 def changed_paths(old: Any, new: Any, path: str = "") -> list[str]:
-    """Return the paths of the fields that differ, as deep as possible."""
+    """Return the paths of the fields that differ, each as deep as possible."""
     if old is new or old == new:
         return []
     if isinstance(old, Mapping) and isinstance(new, Mapping):
@@ -57,13 +57,13 @@ def change_result(response: Response) -> ChangeAnswer:
 
 
 def merging(kind: str, obj: Object, change: Raw, manager: str, dry_run: bool = False) -> Request:
-    """Return the request to merge a change into an object."""
+    """Return the request that merges a change into an object."""
     options = WriteOptions(dry_run, manager)
     return Request("patch", kind, obj.namespace, obj.name, body=PatchBody("merge", change), options=options)
 
 
 def scale(store: ClusterReader, obj: Object, replicas: int, current: int | None = None) -> Request:
-    """Return the request to set an object's replicas.
+    """Return the request that sets an object's replicas.
 
     Raises RpcError if the object's current number of replicas is not `current`.
     """
@@ -82,7 +82,7 @@ def replicas_of(store: ClusterReader, obj: Object) -> int:
 
 
 def set_metadata(old: Object, field: str, wanted: Mapping[str, Any], remove: Sequence[str], overwrite: bool) -> Request:
-    """Return the request to set and remove labels or annotations (`field`)."""
+    """Return the request that sets and removes labels or annotations (`field`)."""
     present = old.metadata.get(field) or {}
     both = sorted(set(wanted) & set(remove))
     if both:
@@ -164,7 +164,7 @@ class Deletion:
             raise RpcError("invalid", f"grace_period_s: {self.grace_period_s}: must be 0 or more")
 
     def chosen(self, store: ClusterReader) -> Generator[None, None, Sequence[Object]]:
-        """Yield steps and return the selected objects, in order."""
+        """Return the selected objects in order; this generator yields between its steps."""
         kind = find_kind(store, self.kind)
         space = resolve_namespace(kind, self.namespace)
         if self.name is not None:
@@ -174,6 +174,6 @@ class Deletion:
 
     @property
     def request(self) -> Request:
-        """Return the request to delete one of these objects."""
+        """Return the request that deletes one of these objects."""
         options = DeleteOptions(self.grace_period_s, self.propagation, dry_run=self.dry_run)
         return Request("delete", name=self.name or "", deletion=options)

@@ -1,4 +1,4 @@
-"""Methods over events: the scheduler's events in memory, and the Event objects that controllers write."""
+"""Methods for events: the scheduler's events in memory, and the Event objects that controllers write."""
 
 from collections.abc import Callable
 from functools import partial
@@ -32,7 +32,7 @@ class EventMethods(Methods):
         (
             SPACES,
             Param("for", "string", False, doc="only events about this object: `pod/web-1`"),
-            Param("limit", "integer", False, doc="maximum number; the latest are returned", minimum=0),
+            Param("limit", "integer", False, doc="maximum number of events; the latest are returned", minimum=0),
         ),
         reads=True,
         doc="Returns the latest events, the newest last. Equal events are merged with a count.",
@@ -65,7 +65,7 @@ class EventMethods(Methods):
         "events.watch",
         (
             SPACES,
-            Param("since", "integer", False, doc="only events after this number; null: from now on", minimum=0),
+            Param("since", "integer", False, doc="only events after this number; null: events from now on", minimum=0),
             Param("instance", "string", False, doc="the instance to which the number belongs; null: this daemon"),
         ),
         reads=True,
@@ -108,7 +108,7 @@ async def follow(
     item: Callable[[EventSeries], Any],
     stream: Stream,
 ) -> None:
-    """Send the scheduler's events after number `seen` when they occur, converted by `item`, until the daemon ends."""
+    """Send the scheduler's events after number `seen` as they occur, converted by `item`, until the daemon ends."""
     bell = Doorbell()
     ask = cluster.log.query
     await ask(lambda log: log.subscribers.add(bell))
@@ -128,7 +128,7 @@ def _since(log: Log, number: int) -> list[EventSeries]:
 
 
 def _about(text: str | None) -> tuple[str | None, str | None]:
-    """Return (kind, name) of `pod/web-1`."""
+    """Return the kind and the name in `pod/web-1`."""
     if text is None:
         return None, None
     word, slash, name = text.partition("/")

@@ -1,4 +1,4 @@
-"""Resolution of kinds and objects: names in calls are matched with the contents of the store."""
+"""Resolution of kinds and objects: finds the kind or the object that a call names in the store."""
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
@@ -21,7 +21,10 @@ def custom_kinds(store: ClusterReader) -> list[Kind]:
 
 
 def find_kind(store: ClusterReader, word: str) -> Kind:
-    """Return the kind that `word` means: its name, plural, singular or short name. Raises RpcError `not_found`."""
+    """Return the kind for `word`, which is the kind's name, plural, singular or short name.
+
+    Raises RpcError `not_found`.
+    """
     kind = lookup(word)
     if kind.known:
         return kind
@@ -30,7 +33,7 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
     for other in others:
         if word == other.name:  # the name is unique
             return other
-    for other in others:  # among kinds with the same plural, built-in ones come first
+    for other in others:  # among kinds with the same plural, built-in kinds are first
         names = {other.name.lower(), other.plural, other.singular, *other.short}
         names |= {f"{name}.{other.group}" for name in names if other.group}
         if named in names or named in {name.partition(".")[0] for name in names}:
@@ -42,18 +45,18 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
 
 
 async def kind_meant(cluster: ClusterBackend, word: str) -> Kind:
-    """Return the kind that `word` means, without a call to the store if it is built in. Raises RpcError `not_found`."""
+    """Return the kind for `word`, without a call to the store if the kind is built in. Raises RpcError `not_found`."""
     kind = lookup(word)
     return kind if kind.known else await cluster.store.do(lambda store: find_kind(store, word))
 
 
 def resolve_namespace(kind: Kind, namespace: str | None) -> str:
-    """Return the namespace of an object of this kind, if the caller passes `namespace`."""
+    """Return the namespace of an object of this kind; `namespace` is the parameter of the call."""
     return (namespace or "default") if kind.namespaced else ""
 
 
 def described(store: ClusterReader) -> list[KindAnswer]:
-    """Return every kind, with its number of objects."""
+    """Return every kind, each with its number of objects."""
     return [
         KindAnswer(
             kind.name,

@@ -1,4 +1,4 @@
-"""Methods over pods' subresources: eviction, and binding for clients that place pods besides the scheduler."""
+"""Methods for pods' subresources: eviction, and binding for clients that schedule pods in addition to the scheduler."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class PodMethods(Methods):
             Param("namespace", "string", False, "default", "its namespace"),
             Param("uid", "string", False, "", "precondition: only the pod with this uid"),
         ),
-        doc="Binds a pod to a node, as the scheduler does; for extenders that bind. A pod that already has a node is "
+        doc="Binds a pod to a node as the scheduler does; for extenders that bind. A pod that already has a node is "
         "rejected with `conflict`; the node's existence and capacity are not checked.",
         answer=BindingAnswer,
     )
@@ -47,14 +47,21 @@ class PodMethods(Methods):
         (
             Param("name", "string", doc="the pod's name"),
             Param("namespace", "string", False, "default", "its namespace"),
-            Param("grace_period_s", "integer", False, doc="null: the pod's own value", minimum=0, maximum=_INT64),
+            Param(
+                "grace_period_s",
+                "integer",
+                False,
+                doc="null: the grace period in the pod's spec",
+                minimum=0,
+                maximum=_INT64,
+            ),
             Param("uid", "string", False, "", "precondition: only the pod with this uid"),
-            Param("resource_version", "integer", False, doc="precondition: only this version of the pod"),
+            Param("resource_version", "integer", False, doc="precondition: the pod still has this version"),
             DRY_RUN,
         ),
         doc=(
-            "Deletes a pod if its disruption budget allows it now; otherwise the error is `too_many_requests`. A pod "
-            "that is Pending, has finished or is being deleted is not subject to a budget."
+            "Deletes a pod if its disruption budget allows it now; otherwise the error is `too_many_requests`. Pods "
+            "that are Pending, have finished or are being deleted do not count against a budget."
         ),
         answer=EvictionAnswer,
     )

@@ -55,8 +55,8 @@ class ReadingMethods(Methods):
             MANAGERS,
         ),
         reads=True,
-        doc="Lists the objects of a kind, sorted by namespace and name. The kind Event includes the scheduler's "
-        "events, which are in memory only.",
+        doc="Lists the objects of a kind, sorted by namespace and name. For the kind Event, the scheduler's events, "
+        "which exist only in memory, are included.",
         large=True,
         small="short_list",
         answer=ListAnswer,
@@ -65,10 +65,10 @@ class ReadingMethods(Methods):
         return await self._listed(call, await kind_meant(self._cluster, call["kind"]))
 
     async def short_list(self, call: Call) -> Any | None:
-        """Return the same result if there are few objects of the kind, otherwise None."""
+        """Return the same result if there are few objects of the kind; otherwise None."""
         kind = await kind_meant(self._cluster, call["kind"])
         if kind.name == EVENT or await self._cluster.store.do(lambda store: store.count(kind.name)) > FEW:
-            return None  # the store does not hold the scheduler's events
+            return None  # the store does not contain the scheduler's events
         return await self._listed(call, kind)
 
     async def _listed(self, call: Call, kind: Kind) -> Large:
@@ -83,7 +83,7 @@ class ReadingMethods(Methods):
     @method(
         "objects.kinds",
         reads=True,
-        doc="Lists every kind, including undefined kinds that have objects.",
+        doc="Lists every kind, including kinds without a definition that have objects.",
         answer=Sequence[KindAnswer],
     )
     async def kinds(self, call: Call) -> Any:
@@ -93,10 +93,10 @@ class ReadingMethods(Methods):
         "objects.watch",
         (
             Param("kind", "string", False, doc="null: all kinds"),
-            Param("without", "string[]", False, doc="names of kinds to leave out, such as `Pod`"),
+            Param("without", "string[]", False, doc="names of kinds to omit, such as `Pod`"),
             SPACES,
-            Param("since", "integer", False, doc="a resource_version; null: from now on", minimum=0),
-            Param("epoch", "string", False, doc="the epoch of `since`, received with it"),
+            Param("since", "integer", False, doc="a resource_version; null: changes from now on", minimum=0),
+            Param("epoch", "string", False, doc="the epoch that was received with `since`"),
             METADATA_ONLY,
             FIELDS,
             Param(
@@ -111,9 +111,10 @@ class ReadingMethods(Methods):
             ),
         ),
         reads=True,
-        doc="Follows changes; the kind Event includes the scheduler's events. To resume after a break, pass the last "
-        "resource_version seen and the epoch. The error is `gone` if the version is too old, or belongs to "
-        "another history than this daemon's: list again. A stream that falls too far behind ends with `too_slow`.",
+        doc="Follows changes; for the kind Event, the scheduler's events are included. To resume after a break, pass "
+        "the last received resource_version and the epoch. The error is `gone` if the version is too old, or if it "
+        "belongs to another history than this daemon's: list again. A stream that falls too far behind ends with "
+        "`too_slow`.",
         answer=WatchAnswer,
         item=WatchItem,
     )
@@ -182,7 +183,7 @@ def _part_shown(fields: Sequence[str] | None) -> Callable[[Raw], Raw]:
 
 
 def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Return the paths without those inside another path, which are sent with it."""
+    """Return the paths without those inside another path, because the outer path includes them."""
     kept: dict[tuple[str, ...], None] = {}
     last: tuple[str, ...] | None = None
     for path in sorted(paths):
@@ -193,7 +194,7 @@ def _outermost(paths: Collection[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
-    """Return an object with apiVersion, kind and metadata, and the fields at these paths, in their places."""
+    """Return an object with apiVersion, kind and metadata, and with the fields at these paths in their places."""
     shown: dict[str, Any] = {**_metadata(raw)}
     for path in paths:
         found: Any = raw
@@ -209,7 +210,7 @@ def _with_fields(raw: Raw, paths: Sequence[Sequence[str]]) -> Raw:
 
 
 async def _all_behind(watch: ClusterWatch) -> list[WatchEvent]:
-    """Return the latest waiting event of each object, in order."""
+    """Return, in order, the latest waiting event of each object."""
     latest: dict[tuple[str, str, str], WatchEvent] = {}
     while watch.behind:
         for event in watch.take(_ITEMS):

@@ -1,4 +1,4 @@
-"""Methods that write objects. The methods build requests and format answers; the store performs the requests."""
+"""Methods that write objects. The methods create requests and format answers; the store executes the requests."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -56,11 +56,11 @@ Raw = Mapping[str, Any]
 _INT32, _INT64 = 2**31 - 1, 2**63 - 1
 _READ_AT_ONCE = 4_000  # maximum number of characters of manifests that are parsed without a thread
 _RESULT_BYTES = 400  # of memory, per result
-_PORTION = 400  # maximum number of values of the objects applied in one request to the store
+_PORTION = 400  # maximum number of values of the objects that one request to the store applies
 
 
 def _marking(name: str, what: str) -> Callable[[H], H]:
-    """Return the decorator of a method that changes labels or annotations."""
+    """Return the decorator for a method that changes labels or annotations."""
     params = (
         Param("set", "map", False, doc=f"{what} to set: text by key"),
         Param("remove", "string[]", False, doc=f"keys of {what} to remove"),
@@ -88,9 +88,9 @@ class WritingMethods(Methods):
             Param("force_conflicts", "boolean", False, False, "`server_side`: take over fields of other managers"),
         ),
         doc="Creates or changes objects, like `kubectl apply`. An invalid manifest does not affect the others, unless "
-        "`atomic`. Lists and multiple documents are accepted. With `server_side` an object gets the fields in the"
-        " manifest of its `field_manager`, and loses fields that only this manager set before. A field that "
-        "another manager owns with another value is a `conflict`.",
+        "`atomic`. Lists and multiple documents are accepted. With `server_side`, the manifest determines the fields "
+        "of its `field_manager`: fields in the manifest are set, and fields that only this manager set before are "
+        "removed. A field that another field manager owns with another value is a `conflict`.",
         answer=ApplyAnswer,
     )
     async def apply(self, call: Call) -> Any:
@@ -167,7 +167,7 @@ class WritingMethods(Methods):
         return await self._written(call, "update", "default", options)
 
     async def _written(self, call: Call, verb: Verb, namespace: str, options: WriteOptions) -> Any:
-        """Write the object of a manifest, in this namespace if the manifest has none."""
+        """Write the object in a manifest, in this namespace if the manifest has none."""
         raw = call["manifest"]
         request = Request(verb, namespace=namespace_for(raw, namespace), body=raw, options=options)
         executor = Executor.of(self._cluster, call)
@@ -183,11 +183,18 @@ class WritingMethods(Methods):
             Param("name", "string", False, doc="name of the object"),
             Param("label_selector", "string", False, doc="or: all that it matches"),
             Param(
-                "field_selector", "string", False, doc="or: all objects that this selector and the label selector match"
+                "field_selector", "string", False, doc="or: all objects that match this selector and the label selector"
             ),
             Param("all", "boolean", False, False, "or: all of them"),
             Param("namespace", "string", False, doc="null: `default`"),
-            Param("grace_period_s", "integer", False, doc="null: the pod's own value", minimum=0, maximum=_INT64),
+            Param(
+                "grace_period_s",
+                "integer",
+                False,
+                doc="null: the grace period in the pod's spec",
+                minimum=0,
+                maximum=_INT64,
+            ),
             Param("dry_run", "boolean", False, False, "return what would be deleted without deleting it"),
             Param(
                 "propagation",
@@ -198,7 +205,7 @@ class WritingMethods(Methods):
                 ("Background", "Foreground", "Orphan"),
             ),
         ),
-        doc="Deletes one object or several. A running pod first gets its grace period.",
+        doc="Deletes one object or several. A running pod first gets its grace period to terminate.",
         answer=DeletionAnswer,
     )
     async def delete(self, call: Call) -> Any:
@@ -225,7 +232,7 @@ class WritingMethods(Methods):
             KIND,
             NAME,
             NAMESPACE,
-            Param("patch", "map|array|null", doc="the patch; for type json an array of operations"),
+            Param("patch", "map|array|null", doc="the patch; for type json: an array of operations"),
             Param("subresource", "string", False, "", "the part to change", ("", "status", "resize")),
             Param("type", "string", False, "strategic", "type of the patch", PATCH_TYPES),
             VALIDATION,
@@ -253,7 +260,9 @@ class WritingMethods(Methods):
             NAME,
             NAMESPACE,
             Param("replicas", "integer", doc="number of replicas", minimum=0, maximum=_INT32),
-            Param("current", "integer", False, doc="precondition: the current number of replicas; null: none"),
+            Param(
+                "current", "integer", False, doc="precondition: the object has this number of replicas now; null: none"
+            ),
         ),
         doc="Sets the number of replicas of a workload, or of a custom resource with a scale subresource.",
         answer=ScaleAnswer,
@@ -294,21 +303,21 @@ def _made(response: Response) -> WrittenAnswer:
 
 
 class _Refused(Exception):
-    """A rejected part of an atomic apply, which has no effect as a whole."""
+    """An object in an atomic apply was rejected, so the apply has no effect."""
 
     def __init__(self, outcome: ApplyOutcome) -> None:
         self.outcome = outcome
 
 
 def _read(manifests: Any, source: str, given_up: GivenUp | None = None) -> tuple[Parsed, list[Sequence[Wanted]]]:
-    """Return the objects, and the same objects in portions that do not block other work."""
+    """Return the objects, and the same objects in parts that are small enough not to block other work."""
     parsed = parse(manifests, source, given_up)
     return parsed, list(chunks(parsed.wanted, _PORTION))
 
 
 def _fill_in(outcome: ApplyOutcome, parsed: Parsed, portions: list[Sequence[Wanted]], given_up: GivenUp) -> None:
     outcome.tell()
-    portions.clear()  # the objects are those of `parsed`
+    portions.clear()  # the parts contain the objects of `parsed`
     parsed.free()
 
 

@@ -87,7 +87,7 @@ async def list_objects(cluster: ClusterBackend, request: Request, turns: Turns, 
     sorting = in_order(present, options.labels, options.fields)
     few = sum(map(len, present)) <= FEW
     found = run_steps(sorting) if few else await turns.drive(client, sorting)
-    # A namespaced name is a key: only one object is looked up, and no further page follows.
+    # A name with a namespace is a key: only one object is read, and no further page follows.
     one_space = namespace is not None or (options.selected_in is not None and not options.selected_in.namespaced)
     by_key = one_space and _selects_name(options)
     return _page(found, options, version, present if options.selects and not by_key else ())
@@ -108,7 +108,7 @@ def _selects_name(options: ReadOptions) -> bool:
 def _undone(
     present: Sequence[Sequence[Object]], events: Sequence[WatchEvent], namespace: str | None
 ) -> Generator[None, None, Sequence[Sequence[Object]]]:
-    """Yield steps and return the objects as they were before these events."""
+    """Return the objects as they were before these events; this generator yields between its steps."""
     there = {obj.key: obj for space in present for obj in space}
     yield
     for number, event in enumerate(reversed(events)):
@@ -125,14 +125,14 @@ def _undone(
 def _page(found: list[Object], options: ReadOptions, version: int, others: Sequence[Sequence[Object]]) -> ListPage:
     """Return a page of the objects found. `others` are the objects from which the selector chose.
 
-    A full page reports that more may follow if any of `others` does, as in kube-apiserver.
+    A full page reports that more objects may follow if more of `others` follow, as kube-apiserver does.
     """
     if options.cont is not None:
         keys = [(obj.namespace, obj.name) for obj in found]
         found = found[bisect_right(keys, options.cont.after) :]
     limit = options.limit
     if options.version == 0 and not options.match:
-        limit = 0  # any version is acceptable: such a list is returned whole
+        limit = 0  # any version is acceptable; such a list has no pages
     if not limit or len(found) < limit or (len(found) == limit and not _follows(others, found[-1])):
         return ListPage(found, version)
     page = found[:limit]

@@ -29,11 +29,11 @@ from kschedd.store.patch_decoding import decode_patched
 from kschedd.store.patches.patching import check_patch_options, patched
 
 BUILT_IN: Final = ScalePaths()
-_NOT_SET: Final = -(2**31)  # replicas that a patch leaves unset
+_NOT_SET: Final = -(2**31)  # marks replicas that a patch does not set
 
 
 def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScalePaths:
-    """Return the paths of an object's scale.
+    """Return the field paths of an object's scale.
 
     Raises NoScale if the kind, or its definition, has no scale subresource.
     """
@@ -50,7 +50,7 @@ def paths_of(store: ClusterReader, obj: Object, api_version: str = "") -> ScaleP
 
 
 def scale_of(obj: Object, paths: ScalePaths, unset: int = 0) -> dict[str, Any]:
-    """Return the Scale of an object; `unset` is the number of replicas if the object does not state it.
+    """Return the Scale of an object; `unset` is the number of replicas if the object has no such field.
 
     Raises ScaleUnreadable.
     """
@@ -71,7 +71,7 @@ def scale_of(obj: Object, paths: ScalePaths, unset: int = 0) -> dict[str, Any]:
 
 
 def scale(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
-    """Write the replicas of a Scale; `request.kind` is the kind of the workload."""
+    """Write the replicas of a Scale to its workload; `request.kind` is the kind of the workload."""
     if request.verb == "apply":
         return _apply(store, request, warnings)
     given: Raw = {}
@@ -119,7 +119,7 @@ def _patched(request: Request, scale: Raw, warnings: list[str]) -> Mapping[str, 
 
 
 def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Response:
-    """Apply a Scale server-side: its manager then owns the workload's `spec.replicas`, through this subresource."""
+    """Apply a Scale server-side: its field manager then owns the workload's `spec.replicas`, by this subresource."""
     options = request.options
     check_patch_options(options.manager, options.force, applied=True)
     config = placed(store, request, request.body, warnings)
@@ -151,7 +151,7 @@ def _apply(store: ClusterWriter, request: Request, warnings: list[str]) -> Respo
 def _check_replicas(name: str, replicas: int, paths: ScalePaths) -> None:
     """Raise InvalidScale for a negative number.
 
-    For a custom resource the validation of the object checks the number.
+    For a custom resource, the validation of the object checks the number.
     """
     if replicas < 0 and paths is BUILT_IN:
         raise InvalidScale(name, (_below_zero(replicas),))

@@ -1,4 +1,4 @@
-"""Dispatch of a write to its operation, on behalf of a user, with all resulting warnings.
+"""Dispatch of a write to its operation, on behalf of a user, and the warnings that result.
 
 All writes of clients go through `serve`: over HTTP or the socket, and in the daemon's cluster, a fork or a cluster in
 virtual time.
@@ -26,7 +26,7 @@ _CLUSTER = UserInfo("system:admin", ("system:masters",))
 
 
 def serve(store: ClusterWriter, request: Request) -> Response:
-    """Serve one request on the store. Raises KscheddError, with the request's warnings."""
+    """Execute one request on the store. Raises KscheddError, with the request's warnings."""
     operation = _operation(request)
     warnings: list[str] = []
     with store.on_behalf_of(request.user or _CLUSTER) as warned:

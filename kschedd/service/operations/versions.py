@@ -24,7 +24,7 @@ _TO_EVENTS: Final = {
     "lastTimestamp": "deprecatedLastTimestamp",
     "count": "deprecatedCount",
 }
-#: Fields that are written even when empty.
+#: Fields that are written even if they are empty.
 _EVENT_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
     ("source", {}),
     ("firstTimestamp", None),
@@ -42,7 +42,7 @@ _EVENTS_FIELDS: Final[tuple[tuple[str, Any], ...]] = (
 _TO_CORE: Final = {new: old for old, new in _TO_EVENTS.items()}
 
 
-#: Maps selectable fields of an Event of events.k8s.io to fields of the core group.
+#: The selectable fields of an Event of events.k8s.io, with the corresponding fields of the core group.
 _SELECTED: Final[dict[str, str]] = {
     **{
         f"regarding.{field}": f"involvedObject.{field}"
@@ -65,9 +65,9 @@ def stored_selector(selector: FieldSelector | None, api_version: str) -> FieldSe
 
 
 def converted(raw: Raw, api_version: str) -> Raw:
-    """Return the object in this version, with all its managed fields.
+    """Return the object in this version, including its managed fields.
 
-    If no conversion is needed, return the given object.
+    If no conversion is needed, the given object itself is returned.
     """
     raw = with_resolved_entries(raw)
     kind = raw.get("kind")

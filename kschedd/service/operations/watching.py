@@ -1,8 +1,8 @@
 """The operation that watches objects: first the existing objects, if requested, then each change.
 
-An object that leaves the selection is sent as DELETED in its last state, at the current version. An object that enters
-the selection is sent as ADDED. Source: Kubernetes v1.34, apiserver/pkg/storage/cacher. Raises: ApiError,
-FieldLabelError; Gone if the log does not reach back to the version.
+An object that no longer matches the selectors is sent as DELETED with its last state, at the current version. An object
+that starts to match the selectors is sent as ADDED. Source: Kubernetes v1.34, apiserver/pkg/storage/cacher. Raises:
+ApiError, FieldLabelError; Gone if the log does not contain all events since the version.
 """
 
 from collections.abc import Sequence
@@ -33,10 +33,10 @@ class Watching:
     request: Request
     events: ClusterWatch
     first: Sequence[Object] = ()
-    after: int = 0  # events up to this version are not part of the watch
+    after: int = 0  # events up to this version are omitted
 
     def change(self, event: WatchEvent) -> Change | None:
-        """Return the change of the selection that the event causes, or None if the event causes no change."""
+        """Return the change that the event causes among the selected objects; None if it causes no change."""
         new = event.new
         if event.version <= self.after or (self.request.namespace and new.namespace != self.request.namespace):
             return None
@@ -63,8 +63,8 @@ class Watching:
 async def watch_objects(cluster: ClusterBackend, request: Request, turns: Turns, client: str) -> Watching:
     """Open the watch that the request describes.
 
-    The watch begins with the existing objects if the request requires them, or if it names no version and does not
-    decline them.
+    The watch begins with the existing objects if the request requires them, or if the request has no version and does
+    not exclude them.
     """
     options = request.reading
     if options.selected_in is not None:

@@ -1,4 +1,4 @@
-"""Answers of the methods on the scheduler, except explanations."""
+"""Answers of the methods for the scheduler, except explanations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -127,7 +127,7 @@ class MoveAnswer:
 
 @attrs.frozen(kw_only=True)
 class WayAnswer:
-    """The moves of a pod through the queue. After the pod has left, only its place and the moves are set."""
+    """A pod's moves through the queue. After the pod has left the queue, only `place` and `moves` are set."""
 
     key: str
     place: Annotated[str, "`outside` if it has left the queue; optional fields are then absent"]

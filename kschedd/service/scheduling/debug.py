@@ -1,7 +1,8 @@
 """Methods of the debugger: stop scheduling, step through it, inspect an attempt, and change its outcome.
 
-One client at a time controls the debugger (other clients get `DebuggerHeld` with its name); all clients may read. When
-the controlling client's connection ends, scheduling continues and its breakpoints are disabled, unless it set `keep`.
+One client at a time controls the debugger (other clients get the error `DebuggerHeld` with the name of that client);
+all clients may read. When the connection of the controlling client ends, scheduling continues and the client's
+breakpoints are disabled, unless it set `keep`.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +56,7 @@ _GOALS = (
     Param(
         "pod", "string", False, doc="until an attempt begins for a pod that matches this pattern of `namespace/name`"
     ),
-    Param("scheduled", "integer", False, doc="until this many more pods are bound", minimum=1),
+    Param("scheduled", "integer", False, doc="until this number of further pods is bound", minimum=1),
     Param(
         "condition",
         "string",
@@ -90,7 +91,7 @@ class DebugMethods(Methods):
         reads=True,
         doc=(
             "Sends the debugger's state now, and at each change. There is no position to resume from: each item is "
-            "the whole state, so call this method again after a break."
+            "the whole state. After a break, call this method again."
         ),
         answer=StreamAnswer,
         item=DebuggerState,
@@ -119,8 +120,8 @@ class DebugMethods(Methods):
             ),
         ),
         doc=(
-            "Gives this client control of the debugger. Every method that controls the debugger also does this if no "
-            "client holds the debugger."
+            "Gives this client control of the debugger. Every method that controls the debugger does the same if no "
+            "client controls the debugger."
         ),
         answer=DebuggerState,
     )
@@ -133,13 +134,15 @@ class DebugMethods(Methods):
         self._heed_end(call)
         return state
 
-    @method("debug.detach", doc="Releases the debugger, as the end of the connection does.", answer=DebuggerState)
+    @method(
+        "debug.detach", doc="Gives up control of the debugger, as the end of the connection does.", answer=DebuggerState
+    )
     async def detach(self, call: Call) -> Any:
         return await self._cluster.scheduler.query(partial(_leave, call.client))
 
     def _heed_end(self, call: Call) -> None:
         async def left() -> None:
-            with suppress(Ending):  # the driver has ended, so no attempt is left to continue
+            with suppress(Ending):  # the driver has ended, so there is no attempt to continue
                 await self._cluster.scheduler.query(partial(_leave, call.client))
 
         call.services.at_end("debugger", left)
@@ -168,7 +171,8 @@ class DebugMethods(Methods):
     @method(
         "debug.step",
         (Param("attempts", "integer", False, 1, "number of attempts", minimum=1),),
-        doc="Runs a number of attempts, and stops before the next attempt. A stopped attempt counts as one of them.",
+        doc="Runs a number of attempts, and stops before the next attempt. If an attempt is stopped, it counts as one "
+        "of them.",
         answer=DebuggerState,
     )
     async def step(self, call: Call) -> Any:
@@ -190,8 +194,8 @@ class DebugMethods(Methods):
                 choices=("plugin", "point"),
             ),
         ),
-        doc="Runs scheduling up to the next call of a plugin, or the next extension point at which a plugin is "
-        "called, or the end of the attempt.",
+        doc="Runs scheduling up to the next call of a plugin, the next extension point that calls a plugin, or the "
+        "end of the attempt.",
         answer=DebuggerState,
     )
     async def next(self, call: Call) -> Any:
@@ -204,7 +208,7 @@ class DebugMethods(Methods):
     async def _stopped_soon(self, call: Call, run: Callable[[SchedulingDriver], int]) -> Any:
         """Run scheduling.
 
-        Answer when it is stopped, when no work is left at the current time, or after a time limit.
+        Answer when scheduling is stopped, when no work is left at the present time, or after a time limit.
         """
         before = await self._control(call, run)
         await self._cluster.stops.wait_stopped_or_idle(before, self._cluster.time.until_idle, _SOON_S)
@@ -215,7 +219,7 @@ class DebugMethods(Methods):
         _GOALS,
         doc=(
             "Runs scheduling, and stops it when the first of these conditions is met. The method does not advance "
-            "virtual time; `debug.wait` does, and accepts the same parameters."
+            "virtual time; `debug.wait` does, with the same parameters."
         ),
         answer=DebuggerState,
     )
@@ -225,7 +229,10 @@ class DebugMethods(Methods):
         return await self._control(call, self._run_until(call))
 
     def _run_until(self, call: Call) -> Callable[[SchedulingDriver], Any]:
-        """Return the function that starts the run. Raises RpcError and CelCompileError for an invalid goal."""
+        """Return the function that starts the run to the condition of the call.
+
+        Raises RpcError and CelCompileError for an invalid condition.
+        """
         if call["pod"] == "":
             why = 'pod: must be a pattern of `namespace/name`, such as "web/*"'
             raise RpcError("bad_params", f"{call.method}: {why}")
@@ -250,10 +257,10 @@ class DebugMethods(Methods):
     @method(
         "debug.wait",
         _GOALS,
-        doc="Waits until scheduling is stopped. With any of these parameters it first runs scheduling until the first "
-        "condition is met, like `debug.until`. Virtual time advances as far as needed. If the stream is cancelled "
-        "or disconnected, scheduling stops where it is and cannot be resumed by the stream; `debug.state` returns "
-        "the position.",
+        doc="Waits until scheduling is stopped. With any of these parameters, it first runs scheduling until the "
+        "first condition is true, like `debug.until`. Virtual time advances as far as needed. If the stream is "
+        "cancelled or disconnected, scheduling stops where it is, and the stream cannot be resumed; `debug.state` "
+        "returns the position.",
         answer=StreamAnswer,
         item=MovedState,
         items="a single item",
@@ -266,7 +273,7 @@ class DebugMethods(Methods):
             moved: Moved | None = None
             stopped = False
             try:
-                await self._control(call, run)  # The task starts here, so that cancelling the stream ends the run.
+                await self._control(call, run)  # The run starts in this task, so cancelling the stream ends the run.
                 while True:
                     number = self._cluster.stops.number
                     state = await self.state(call)
@@ -307,7 +314,7 @@ class DebugMethods(Methods):
         ),
         doc=(
             "Sets a breakpoint: scheduling stops where all given criteria match. Without a plugin the breakpoint "
-            "stops once for each extension point, without an extension point once for each attempt."
+            "stops once for each extension point; without an extension point it stops once for each attempt."
         ),
         answer=BreakpointAnswer,
     )
@@ -366,7 +373,7 @@ class DebugMethods(Methods):
     @method(
         "debug.force",
         (_NODE, Param("yes", "boolean", False, False, "even if the pod does not fit")),
-        doc="Makes the stopped attempt choose this node. Reasons against the node are an error with the code "
+        doc="Makes the stopped attempt choose a given node. If the node does not fit, the error has the code "
         "`conflict`, unless `yes` is set.",
         answer=ForcedNode,
     )
@@ -377,7 +384,12 @@ class DebugMethods(Methods):
 
         return await self._control(call, run)
 
-    @method("debug.veto", (_NODE,), doc="Makes the stopped attempt choose another node.", answer=VetoedNode)
+    @method(
+        "debug.veto",
+        (_NODE,),
+        doc="Makes the stopped attempt choose another node than the given one.",
+        answer=VetoedNode,
+    )
     async def veto(self, call: Call) -> Any:
         def run(driver: SchedulingDriver) -> Any:
             interventions.veto(driver, call["node"])
@@ -390,7 +402,7 @@ class DebugMethods(Methods):
         (
             _NODE,
             Param("plugin", "string", doc="a score plugin"),
-            Param("score", "integer", doc="normalized: from 0 to 100"),
+            Param("score", "integer", doc="the normalized score, from 0 to 100"),
         ),
         doc="Replaces a plugin's score of a node, in the stopped attempt.",
         answer=ReplacedScoreAnswer,
@@ -416,7 +428,7 @@ class DebugMethods(Methods):
 
 
 def _goals(call: Call) -> bool:
-    """Return whether the call has a condition that ends a run."""
+    """Return whether the call contains a condition that ends a run."""
     return any(call[each.name] is not None for each in _GOALS)
 
 

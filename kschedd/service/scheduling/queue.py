@@ -1,4 +1,4 @@
-"""Methods on the scheduling queue, and on the pods that wait at Permit."""
+"""Methods for the scheduling queue, and for the pods that wait at Permit."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -35,7 +35,7 @@ MOVABLE = (SubQueue.ACTIVE.value, SubQueue.BACKOFF.value, SubQueue.UNSCHEDULABLE
 _ENTRY_BYTES = 1_500  # of memory, per entry
 _SHOWN = 200  # maximum number of entries encoded before other tasks run
 _POD = Param("pod", "string", doc="`namespace/name`")
-_PLUGIN = Param("plugin", "string", False, doc="null: all plugins that the pod waits for")
+_PLUGIN = Param("plugin", "string", False, doc="null: all plugins for which the pod waits")
 
 
 @attrs.frozen(eq=False)
@@ -49,7 +49,7 @@ class QueueMethods(Methods):
             Param("limit", "integer", False, doc="maximum number of pods", minimum=0),
         ),
         reads=True,
-        doc="Lists the pods without a node and their sub-queues, in queue order.",
+        doc="Lists the pods that have no node, each with its sub-queue, in the order of the queue.",
         large=True,
         answer=QueueAnswer,
     )
@@ -68,7 +68,7 @@ class QueueMethods(Methods):
             return {one.value: count for one, count in queue.counts().items()}, entries[:limit]
 
         def shown(entries: Sequence[QueuedPod], owner: Queue) -> Sequence[QueuedAnswer]:
-            # Pods that have left the queue since are omitted.
+            # Pods that have left the queue in the meantime are omitted.
             return [_entry(owner, entry, now, nominated) for entry in entries if entry.place is not SubQueue.OUTSIDE]
 
         nominated = await self._nominated()
@@ -79,14 +79,14 @@ class QueueMethods(Methods):
         return Large({"counts": counts}, "pods", pods, each=_ENTRY_BYTES)
 
     async def _nominated(self) -> Mapping[str, str]:
-        """Return the nominated node of each nominated pod, by uid."""
+        """Return the nominated node of each nominated pod, by the pod's UID."""
         return await self._cluster.scheduler.query(lambda owner: owner.nominator.node_by_uid())
 
     @method(
         "queue.pod",
         (_POD,),
         reads=True,
-        doc="Returns a pod of the queue and its recorded moves.",
+        doc="Returns a pod of the queue with its recorded moves.",
         answer=WayAnswer,
     )
     async def pod(self, call: Call) -> Any:
@@ -103,7 +103,7 @@ class QueueMethods(Methods):
             raise RpcError("not_found", f'pod "{key}" is not in the queue', {"pod": key})
         place = SubQueue.OUTSIDE.value if found is None else found.place
         ends = [number for number, move in enumerate(moves, 1) if move.target.value == place]
-        moves = moves[: ends[-1]] if ends else moves  # the queue's answer already contains the moves
+        moves = moves[: ends[-1]] if ends else moves  # `moves` up to this point are also in the queue's answer
         first, held = _stays(moves, now)
         way: dict[str, Any] = {"first_attempt": first, "held_s": held, "history": [_move(move) for move in moves]}
         return WayAnswer(key=key, place=place, **way) if found is None else extended(WayAnswer, found, **way)
@@ -114,7 +114,8 @@ class QueueMethods(Methods):
             Param("pods", "string[]", False, doc="`namespace/name` of each"),
             Param("all", "boolean", False, False, "all waiting pods"),
         ),
-        doc="Moves pods to the active queue, even if they wait for a backoff or an event; gated pods stay gated.",
+        doc="Moves pods to the active queue, even if their backoff has not expired or they wait for an event; gated "
+        "pods stay gated.",
         answer=ActivatedAnswer,
     )
     async def activate(self, call: Call) -> Any:
@@ -138,7 +139,7 @@ class QueueMethods(Methods):
     @method(
         "queue.move",
         (_POD, Param("place", "string", doc="target sub-queue", choices=MOVABLE)),
-        doc="Moves a pod within the queue. A pod whose attempt is in progress, or about to begin, cannot be moved.",
+        doc="Moves a pod within the queue. A pod whose attempt is running or about to begin cannot be moved.",
         answer=PlacedAnswer,
     )
     async def move(self, call: Call) -> Any:
@@ -176,7 +177,9 @@ class QueueMethods(Methods):
 
         return await self._cluster.scheduler.query(read)
 
-    @method("waiting.allow", (_POD, _PLUGIN), doc="Allows a waiting pod on behalf of a plugin.", answer=DecidedAnswer)
+    @method(
+        "waiting.allow", (_POD, _PLUGIN), doc="Allows a waiting pod, in the name of a plugin.", answer=DecidedAnswer
+    )
     async def allow(self, call: Call) -> Any:
         def let_go(owner: SchedulingDriver) -> Any:
             waiting = _waiting_pod(owner, call["pod"])
@@ -241,7 +244,7 @@ def _stays(moves: Sequence[Move], now: int) -> tuple[str | None, dict[str, float
     """Return the time of the pod's first attempt, and the seconds in each sub-queue, from its recorded moves."""
     first = next((move.when for move in moves if move.target is SubQueue.IN_FLIGHT), None)
     held: dict[str, float] = {}
-    times = [*(move.when for move in moves), now]  # a pod that waits for a long time may have lost its recorded moves
+    times = [*(move.when for move in moves), now]  # moves of pods that wait for a long time may have been dropped
     for move, end in zip(moves, times[1:], strict=True):
         if move.target is not SubQueue.OUTSIDE:
             place = move.target.value

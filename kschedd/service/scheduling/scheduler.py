@@ -1,4 +1,4 @@
-"""Methods on the scheduler: status, configuration, decisions and explanations."""
+"""Methods for the scheduler: status, configuration, decisions and explanations."""
 
 from collections.abc import Mapping, Sequence
 from time import perf_counter
@@ -62,8 +62,8 @@ class SchedulerMethods(Methods):
         (Param("interval_s", "number", False, 0.5, f"interval, at least {_SHORTEST_S}", (), 0, _LONGEST_S),),
         reads=True,
         doc=(
-            "Sends the status at each change. There is no position to resume from: each item is the whole status, so "
-            "call this method again after a break."
+            "Sends the status at each change. There is no position to resume from: each item is the whole status. "
+            "After a break, call this method again."
         ),
         answer=StreamAnswer,
         item=StatusAnswer,
@@ -93,7 +93,7 @@ class SchedulerMethods(Methods):
             Param("plugin", "string", doc="a score plugin"),
             Param("weight", "integer", doc="1 or more"),
         ),
-        doc="Changes the weight of a plugin's score, from the next attempt on.",
+        doc="Changes the weight of a plugin's score; the change applies from the next attempt on.",
         answer=WeightAnswer,
     )
     async def set_weight(self, call: Call) -> Any:
@@ -130,9 +130,9 @@ class SchedulerMethods(Methods):
             Param("attempt", "integer", False, doc="explain the pod's attempt with this number", minimum=1),
         ),
         reads=True,
-        doc="Explains why a pod has its node or none, by node and plugin, in the current state or at the time of an "
-        "attempt; for a deleted pod, its last attempt. Nothing is changed. A manifest is evaluated like a newly "
-        "created pod. An existing pod with the same name stays in the cluster.",
+        doc="Explains by node and plugin why a pod has its node or has no node, in the present state or at the time "
+        "of an attempt; a deleted pod is explained by its last attempt. Nothing is changed. A manifest is evaluated "
+        "as if its pod had just been created. An existing pod with the same name stays in the cluster.",
         answer=Explanation,
     )
     async def explain(self, call: Call) -> Any:
@@ -150,16 +150,16 @@ class SchedulerMethods(Methods):
         of_this = [_decision(decision) for decision in recorded if decision.uid == pod.uid]
         attempt = of_this[0] if of_this else None
         fork = await self._cluster.scheduler.query(lambda owner: begin(owner.machine, pod, owner.nominator.by_node()))
-        # The remaining work runs on the fork alone: the loop continues, and the client may disconnect.
+        # The fork is independent: other requests are served in the meantime, and the client may disconnect.
         return await call.services.workers.run(
             call.client, lambda given_up: finish(fork, recorded=attempt, clock=perf_counter)
         )
 
     @method(
         "scheduler.explain_group",
-        (Param("pod_group", "string", doc="`namespace/name` of a PodGroup, or of one that pods refer to"),),
+        (Param("pod_group", "string", doc="`namespace/name` of a PodGroup that exists or to which pods refer"),),
         reads=True,
-        doc="Explains the result that the next cycle of a PodGroup would have for each pod. Nothing is changed.",
+        doc="Explains what the next cycle of a PodGroup would decide about each of its pods. Nothing is changed.",
         answer=GroupExplanation,
     )
     async def explain_group(self, call: Call) -> Any:
@@ -208,7 +208,10 @@ def _no_attempt(key: str, number: int | None, mine: Sequence[AttemptRecord], kep
 
 
 def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
-    """Return the pod as it would be stored. Raises the exceptions that creating the pod would raise."""
+    """Return the pod in the form in which it would be stored.
+
+    Raises the errors that creating the pod would raise.
+    """
     if raw.get("kind", "Pod") != "Pod":
         raise RpcError("invalid", f"pod: a {raw['kind']} is not a Pod; a name or a Pod's manifest is expected")
     meta = raw.get("metadata")
@@ -217,7 +220,7 @@ def _admitted(raw: Mapping[str, Any], store: ClusterWriter) -> Pod:
         named["generateName"] = "explained-"
     space = str(named.get("namespace") or "default")
     if store.find("Pod", space, str(named.get("name") or "")) is not None:
-        # Evaluated next to the existing pod, as an additional pod.
+        # The pod is evaluated in addition to the existing pod of this name.
         named["generateName"] = f"{named.pop('name')}-"
     made = store.create({"apiVersion": "v1", "kind": "Pod", **raw, "metadata": named}, dry_run=True)
     assert isinstance(made, Pod)

@@ -1,4 +1,4 @@
-"""Methods on the cluster's time: read the time, set its speed, and advance virtual time."""
+"""Methods for the cluster's time: read the time, set its speed, and advance virtual time."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ class TimeMethods(Methods):
     @method(
         "time.set_speed",
         (Param("speed", "number", doc="1: real time; 0: virtual", minimum=0, maximum=_FASTEST),),
-        doc="Sets the speed of time from now on; 0 stops it (virtual time).",
+        doc="Sets the speed at which time passes from now on; 0 stops time (virtual time).",
         answer=TimeAnswer,
     )
     async def set_speed(self, call: Call) -> Any:
@@ -48,9 +48,9 @@ class TimeMethods(Methods):
             Param("seconds", "number", False, doc="duration to move", minimum=0),
             Param("until_s", "number", False, doc="target time, in seconds since the epoch"),
         ),
-        doc="Moves virtual time from one due event to the next; each is processed before time moves on. Ends early if "
-        "the debugger stops scheduling. If the stream is cancelled or disconnected, time stops at its current "
-        "value, which `time.get` returns.",
+        doc="Moves virtual time from one deadline to the next; the work of each deadline is done before time moves "
+        "on. Ends early if the debugger stops scheduling. If the stream is cancelled or disconnected, time stops "
+        "where it is; `time.get` returns the time.",
         answer=StreamAnswer,
         item=MovedTime,
         items="one item after each move",

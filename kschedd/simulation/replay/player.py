@@ -7,7 +7,7 @@ it diverges from the recording.
 If a recorded call called a plugin or an extender, the answer is in one of the following notes. The notes before that
 answer are processed first, because their calls happened while the scheduler waited for the answer.
 
-Errors: Raises ReplayDiverged if a call of the replay differs from the recorded call.
+Raises: ReplayDiverged if a call of the replay differs from the recorded call.
 """
 
 from collections import deque
