@@ -1,9 +1,9 @@
-"""AddedPods: the amounts that pods not on the nodes would add to a node table, summed by row.
+"""AddedPods: the amounts that pods which are not on the nodes would add to a node table, summed by row.
 
-An owner of these pods (nominated pods) keeps the sums, so that the pods of any number of rows are added to a what-if
-copy in a few array operations, and removed again.
+The owner of these pods (nominated pods) updates the sums. A few array operations then add the pods of any number of
+rows to a what-if copy, or remove them again.
 
-Shapes: equal to those of the table's columns with the same names. Sums wrap as int64, like the table's sums.
+Shapes: those of the table's columns with the same names. Sums wrap around as int64, like the table's sums.
 """
 
 from collections.abc import Sequence
@@ -53,9 +53,9 @@ class AddedPods:
             self._ports[row] = specs
 
     def count(self, copy: TableCopy, rows: Rows, of: Rows, sign: int) -> None:
-        """Add (1) or subtract (-1) the pods of the rows `of` on these distinct rows of a copy."""
+        """Add (1) or subtract (-1) the pods of the rows `of` on the given distinct rows of a copy."""
         for name, column in self._requested.items():
-            number = copy.resource(name)  # may replace the columns by a larger array
+            number = copy.resource(name)  # the call may replace the columns by larger arrays
             copy.requested[number][rows] += sign * column[of]
         for number in (0, 1):
             copy.nonzero[number][rows] += sign * self._nonzero[number][of]

@@ -1,20 +1,21 @@
 """Counts of pods by node and by topology domain, updated as pods are added and removed.
 
-PodTopologySpread and InterPodAffinity both need the number of pods in a domain that match some selector. Counting from
-scratch walks over every pod. Here every selector has a counter after its first request, and adding or removing a pod
+PodTopologySpread and InterPodAffinity both need the number of pods in a domain that match some selector. To count from
+scratch, all pods must be visited. Here every selector has a counter from its first request on. Adding or removing a pod
 updates only the counters that match the pod. There are two kinds:
 
-* `PodMatcher`: pods that match all of some terms (namespaces and selector), as an incoming pod's own terms require.
-* `ExistingTerm`: pods that have a given affinity or anti-affinity term themselves. It is used to decide whether the
-  terms of existing pods match an incoming pod.
+* `PodMatcher`: counts pods that match all of some terms (namespaces and selector), as an incoming pod's own terms
+  require.
+* `ExistingTerm`: counts pods that themselves have a given affinity or anti-affinity term. It is used to decide whether
+  the terms of existing pods match an incoming pod.
 
-Pods are held in groups (same namespace, same labels, terminating or not), because selectors read no other field of a
-pod. A new counter is filled from the groups that share a label with the selector, without walking over pods. Groups,
+Pods are stored in groups (same namespace, same labels, terminating or not), because selectors read no other field of a
+pod. A new counter is filled from the groups that share a label with the selector, without visiting single pods. Groups,
 matchers and existing terms are indexed by namespace and label (`term_index`), so that many applications do not slow
 each other down.
 
 Invariant: after any sequence of changes, every counter equals a new count of all pods.
-Owned by the cache; plugins read it.
+The cache owns the counts, and plugins read them.
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go, plugins/interpodaffinity/filtering.go and scoring.go.
 """
 
@@ -40,15 +41,15 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodSignature.group_key, terminating
 
-# Beyond this number the least recently used counters are dropped, so that unused signatures cost nothing.
+# Beyond this number, the least recently used counters are dropped, so that unused signatures cost nothing.
 _TERMS_MATCHING_LIMIT = 1024
 
 
 @attrs.frozen(cache_hash=True)
 class PodMatcher:
-    """The pods that match every one of `terms`; `live`: terminating pods do not match.
+    """A predicate for the pods that match every one of `terms`; with `live`, terminating pods do not match.
 
-    See `pod_matcher`, `spread_matcher`.
+    Created by `pod_matcher` and `spread_matcher`.
     """
 
     terms: tuple[PodAffinityTerm, ...]
@@ -68,25 +69,25 @@ def _selected(selector: LabelSelector | None, namespace: str, namespaces: Mappin
     if selector is None:
         return False
     if selector.empty:
-        return True  # every namespace, known or not
+        return True  # the selector matches every namespace, known or not
     labels = namespaces.get(namespace)
     return labels is not None and selector.matches(labels)
 
 
 def pod_matcher(terms: Iterable[PodAffinityTerm]) -> PodMatcher:
-    """Return a matcher for pods that match all these terms; topology keys are ignored."""
+    """Return a matcher for pods that match all of these terms; their topology keys are ignored."""
     bare = {attrs.evolve(term, topology_key=""): None for term in terms}
     return PodMatcher(tuple(bare), live=False)
 
 
 def spread_matcher(namespace: str, selector: LabelSelector) -> PodMatcher:
-    """Return a spread constraint's matcher: pods of its own namespace that match and are not being deleted."""
+    """Return the matcher of a spread constraint: live pods of its own namespace that its selector matches."""
     return PodMatcher((PodAffinityTerm(selector, "", frozenset((namespace,)), None),), live=True)
 
 
 @attrs.define(eq=False)
 class Group:
-    """Pods that no selector can distinguish."""
+    """Pods with equal namespace and labels, which no selector can distinguish."""
 
     namespace: str
     labels: Labels
@@ -95,14 +96,14 @@ class Group:
     counters: list[DomainCounter] = attrs.field(factory=list)
 
     def join(self, counter: DomainCounter) -> None:
-        """Update this counter as well from now on; remove dropped counters from the list of counters."""
+        """Update this counter from now on, too; remove dropped counters from the group's list."""
         self.counters = [known for known in self.counters if not known.dropped]
         self.counters.append(counter)
 
 
 @attrs.define(eq=False)
 class ExistingTerm:
-    """A term of existing pods, with its number of pods in each row, and their sum of weights if it is preferred."""
+    """A term of existing pods, with their number in each row, and the sum of their weights if it is preferred."""
 
     kind: TermKind
     term: PodAffinityTerm
@@ -116,7 +117,7 @@ _TermsMatching = dict[TermKind, list[ExistingTerm]]
 
 @attrs.define(eq=False)
 class PodCounts:
-    """All counters of one table. Its owner reports every pod added to a row or removed from one."""
+    """All counters of one table. The owner must report every pod that is added to a row or removed from one."""
 
     table: NodeTable
     namespaces: dict[str, Labels] = attrs.field(factory=dict)
@@ -124,12 +125,12 @@ class PodCounts:
     _carried_at: dict[TermKey, dict[tuple[TermKind, PodAffinityTerm], ExistingTerm]] = attrs.field(factory=dict)
     _groups: dict[GroupKey, Group] = attrs.field(factory=dict)
     _groups_in: dict[str, dict[GroupKey, Group]] = attrs.field(factory=dict)  # by namespace
-    # By a label key under which some matcher is indexed, then by namespace and value.
+    # By a label key by which matchers are indexed, then by namespace and value.
     _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
     _matching: OrderedDict[PodMatcher, DomainCounter] = attrs.field(factory=OrderedDict)
     _matching_at: dict[TermKey, dict[PodMatcher, DomainCounter]] = attrs.field(factory=dict)
-    _indexed_for: Counter[str] = attrs.field(factory=Counter)  # by label key: number of matchers looked up by it
-    # By namespace and labels (`PodSignature.group_key`): stamp, terms.
+    _indexed_for: Counter[str] = attrs.field(factory=Counter)  # by label key: number of matchers indexed by it
+    # By namespace and labels (`PodSignature.group_key`): version stamp and terms.
     _terms_matching: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, _TermsMatching]] = attrs.field(
         factory=dict
     )
@@ -137,7 +138,7 @@ class PodCounts:
 
     @property
     def counters(self) -> int:
-        """The number of pod matchers that have a counter."""
+        """The number of pod matchers with a counter."""
         return len(self._matching)
 
     @property
@@ -166,13 +167,16 @@ class PodCounts:
             self._carry(row, signature, amount)
 
     def prepare(self, pod: Pod) -> None:
-        """Prepare the counters for a pod like this one; raises an exception if the pod is invalid."""
+        """Create the counters for a pod like this one, without counting it.
+
+        Raises an exception if the pod is invalid.
+        """
         key = (pod.signature.group_key, bool(pod.deletion_timestamp))
         if key not in self._groups:
             self._found(key, pod.signature)
 
     def add_each(self, rows: Sequence[int], pod: Pod) -> None:
-        """Count a pod like this one, without affinity terms, on each of these rows."""
+        """Count a pod like this one, which has no affinity terms, on each of these rows."""
         signature = pod.signature
         assert not signature.spec.has_pod_affinity, "pods with terms are counted one by one"
         key = (signature.group_key, bool(pod.deletion_timestamp))
@@ -207,7 +211,7 @@ class PodCounts:
         return counter
 
     def existing_terms_matching(self, kind: TermKind, signature: PodSignature) -> list[ExistingTerm]:
-        """Return existing pods' terms of this kind that match a pod of this signature."""
+        """Return the terms of existing pods, of this kind, that match a pod of this signature."""
         known = self._terms_matching.get(signature.group_key)
         versions = self.table.versions
         if known is None or versions.at[TERMS] > known[0]:
@@ -235,9 +239,9 @@ class PodCounts:
             self._drop(kind)
 
     def row_set(self, included: Bools) -> RowSet:
-        """Return the set of these rows, the same object for equal masks; the mask must not change.
+        """Return the set of these rows; the object is the same for equal masks. The mask must not change.
 
-        Used for `DomainCounter.by_domain`.
+        The result is an argument of `DomainCounter.by_domain`.
         """
         key = included.tobytes()
         known = self._sets.get(key)
@@ -302,7 +306,7 @@ class PodCounts:
         _take_out(self._matching_at, place, kind)
         label = place[1]
         self._indexed_for[label] -= 1
-        if not self._indexed_for[label]:  # label keys may come and go, too, and every new group checks each of them
+        if not self._indexed_for[label]:  # drop unused label keys, because every new group checks each key
             del self._indexed_for[label]
             self._groups_at.pop(label, None)
 

@@ -1,11 +1,11 @@
 """An amount per node, and its sums by topology domain, updated incrementally.
 
-A `DomainCounter` receives every change (`add`) and returns columns: by row, or by the values of a label key. After its
-first request, a column is updated in place until labels change; then it is rebuilt on the next request.
+A `DomainCounter` receives every change (`add`) and returns columns: by row, or by the values of a label key. A column
+is updated in place from its first request until labels change; then it is rebuilt on the next request.
 
-Owned by `PodCounts`, or by its creator. Returned columns are read-only and valid only within the cycle.
-Shapes: by row, an int64 for each row of the table; by domain, one for each value id of the label column and one
-more that stays 0: a row without the key has id -1, which indexes the last entry.
+It is owned by `PodCounts`, or by the code that created it. Returned columns are read-only, and valid only within the
+scheduling cycle. Shapes: by row, an int64 for each row of the table; by domain, one for each value id of the label
+column and a last one that stays 0. A row without the key has id -1, which indexes the last entry.
 """
 
 import attrs
@@ -14,14 +14,14 @@ import numpy as np
 from kschedd.cache.table import Bools, Ints, LabelColumn, NodeTable
 from kschedd.cache.versions import LABELS
 
-FEW_DOMAINS = 64  # comparing counts of at most this number of domains takes no measurable time
+FEW_DOMAINS = 64  # with at most this number of domains, comparing counts takes no measurable time
 _DOMAINS_LIMIT = 64
 _DENSE = 16  # one row in this many
 
 
 @attrs.frozen(eq=False)
 class RowSet:
-    """A set of rows; equal sets made while the rows are unchanged share an id, and different sets never do."""
+    """A set of rows. Equal sets created while the rows are unchanged have the same id, and different sets never do."""
 
     number: int
     mask: Bools
@@ -31,8 +31,8 @@ class RowSet:
 class TopologyPairCounts:
     """Sums by the values of one topology key over some rows.
 
-    The minimum is tracked as sums change. It is searched again only when the count of the last domain that had the
-    minimum grows.
+    The minimum is updated as sums change. It is searched again only when the count of the last domain with the minimum
+    grows.
     """
 
     column: LabelColumn
@@ -43,7 +43,7 @@ class TopologyPairCounts:
     _having_least: int = 0
 
     def add(self, row: int, amount: int) -> None:
-        # Usually the first condition skips the row.
+        # Usually the first condition is true, and the row is skipped.
         if (self.included is not None and not self.included.item(row)) or (number := self.column.ids.item(row)) < 0:
             return
         before = self.counts.item(number)
@@ -53,7 +53,7 @@ class TopologyPairCounts:
         self.total += amount
 
     def least(self, values: Ints | None) -> int:
-        """Return the minimum sum among these values, which must be all values of the rows (None: the whole column)."""
+        """Return the minimum sum among these values (None: the whole column), which must be all values of the rows."""
         if self._least is None:
             sums = self.counts[:-1] if values is None else self.counts[values]
             self._least = int(sums.min())
@@ -75,8 +75,8 @@ class TopologyPairCounts:
 class DomainCounter:
     table: NodeTable
     by_row: dict[int, int] = attrs.field(factory=dict)
-    dropped: bool = False  # True if its owner has stopped updating it
-    _stamp: int = 0  # versions stamp of `_domains`
+    dropped: bool = False  # true if the owner has stopped updating this counter
+    _stamp: int = 0  # version stamp of `_domains`
     _domains: dict[tuple[str, int], TopologyPairCounts] = attrs.field(factory=dict)
     _column: Ints | None = None
 
@@ -108,7 +108,7 @@ class DomainCounter:
         return column
 
     def by_domain(self, key: str, among: RowSet | None = None) -> TopologyPairCounts:
-        """Return sums by value id of `key` over the rows of `among` (None: every row)."""
+        """Return the sums by value id of `key` over the rows in `among` (None: every row)."""
         table = self.table
         if table.versions.at[LABELS] > self._stamp:
             self._domains.clear()
@@ -136,10 +136,10 @@ class DomainCounter:
         return counts
 
     def _arrays(self) -> tuple[Ints, Ints]:
-        """Return the rows with a nonzero amount, and their amounts."""
+        """Return the rows with a nonzero amount, with their amounts."""
         if len(self.by_row) * _DENSE < self.table.capacity:
             return self._listed()
-        # A column then takes no more memory than the sparse form, and can be read several times faster.
+        # A column then takes no more memory than the sparse form, and is several times faster to read.
         column = self.rows()
         there = column.nonzero()[0]
         return there, column[there]

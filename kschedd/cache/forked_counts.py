@@ -1,11 +1,11 @@
-"""The counts of a fork, computed from its pods on request.
+"""The counts of a fork, computed from the fork's pods on request.
 
-A fork gets few queries and is then discarded. Groups of pods make many queries cheap, but would cost more than they
-save here. `ForkedCounts` walks over all pods for each requested matcher. `recount` collects the terms of the pods only
-once.
+A fork gets few queries and is then discarded. Groups of pods make many queries cheap, but for a few queries they would
+cost more than they save. `ForkedCounts` visits all pods for each requested matcher. `recount` collects the terms of
+the pods only once.
 
 Invariant: every answer equals the answer of `PodCounts` for the same pods.
-Owned by the fork's cluster; plugins read it.
+The fork's cluster owns the counts; plugins read them.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ from kschedd.cache.domain_counter import DomainCounter
 
 @attrs.define(eq=False)
 class ForkedCounts(PodCounts):
-    """The counts of a fork; see the module. Empty until `recount`."""
+    """The counts of a fork, computed on request. Empty until `recount`."""
 
-    any_terms: bool = True  # True if any initial pod has terms
+    any_terms: bool = True  # true if any pod has terms, counted when the fork was created
 
     @property
     def carries_terms(self) -> bool:

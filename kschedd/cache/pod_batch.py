@@ -1,9 +1,9 @@
-"""PodBatch: pods that are added to or removed from rows of a what-if copy, many in a few array operations.
+"""PodBatch: pods that are added to rows of a what-if copy, or removed from them, in a few array operations.
 
 Pods of one kind have the same signature and requests, so their amounts are computed once.
 
-Shapes: `requested` is R resources by kinds, `nonzero` 2 by kinds. Amounts beyond int64 wrap around, and the copy is
-marked as having amounts that wrap.
+Shapes: `requested` has R resources by kinds; `nonzero` has 2 resources by kinds. Amounts beyond int64 wrap around, and
+the copy is marked with `wraps`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ class PodKinds:
 
     @classmethod
     def among(cls, pods: Sequence[Pod], kinds_of: Iterable[object] | None = None) -> "PodKinds":
-        """Group pods by kind. `kinds_of`: the `kind_of_pod` of each pod, if already computed."""
+        """Group pods by kind. `kinds_of` contains the `kind_of_pod` of each pod, if already computed."""
         numbers: dict[object, int] = {}
         of: list[Pod] = []
         kinds = []
@@ -48,15 +48,15 @@ class PodKinds:
 class PodBatch(PodKinds):
     _requested: Ints
     _nonzero: Ints
-    _resources: list[int]  # resources that any pod requests
-    _ports: frozenset[int]  # the kinds with host ports
+    _resources: list[int]  # indices of the resources that any pod requests
+    _ports: frozenset[int]  # kinds of pods with host ports
 
     @classmethod
     def made(cls, pods: Sequence[Pod], table: TableCopy, kinds_of: Iterable[object] | None = None) -> Self:
-        """Create a batch. `kinds_of`: the `kind_of_pod` of each pod, if already computed."""
+        """Create a batch. `kinds_of` contains the `kind_of_pod` of each pod, if already computed."""
         among = PodKinds.among(pods, kinds_of)
         of = among.of
-        amounts: dict[int, int] = {}  # by the identity of the requests, which equal specs share
+        amounts: dict[int, int] = {}  # by the `id()` of the requests, which pods with equal specs share
         distinct: list[tuple[Resources, tuple[int, int]]] = []
         amounts_of = []
         for pod in map(table.counted, of):
@@ -85,7 +85,7 @@ class PodBatch(PodKinds):
         )
 
     def count(self, table: TableCopy, rows: Rows, places: Ints, sign: int) -> None:
-        """Add (`sign` 1) or remove (-1) one pod, by its index in the batch, on each of these distinct rows."""
+        """Add (`sign` 1) or remove (-1) one pod, given by its index in the batch, on each of these distinct rows."""
         kinds = self.kinds[places]
         for resource in self._resources:
             table.requested[resource][rows] += sign * self._requested[resource][kinds]
@@ -97,7 +97,7 @@ class PodBatch(PodKinds):
         table.versions.touch_each(rows)
 
     def count_all(self, table: TableCopy, rows: Rows, first: Ints, sign: int) -> None:
-        """Add or remove the whole batch; the pods of row `rows[n]` begin at `first[n]` and are consecutive.
+        """Add or remove the whole batch. The pods of row `rows[n]` begin at index `first[n]` and are consecutive.
 
         Every row has at least one pod.
         """

@@ -1,11 +1,11 @@
-"""PodGroups: the scheduler's pods of each PodGroup, in any state.
+"""PodGroups: the pods of each PodGroup that this scheduler schedules, in any state.
 
 A pod belongs to its group from its creation until it is deleted or has finished, whether it is waiting, assumed on a
 node, or running. The state of a pod is not stored here; it is looked up in the scheduler cache (`scheduled`,
 `waiting_for_node`). A group may have pods before its PodGroup object exists, and an object may exist without pods.
 
-Owned by the scheduling machine, which updates it from the watch; plugins read it (`Handle.shared`). Source: Kubernetes
-v1.36, scheduler/backend/cache/podgroupstate.go.
+The scheduling machine owns the groups and updates them from the watch; plugins read them (`Handle.shared`). Source:
+Kubernetes v1.36, scheduler/backend/cache/podgroupstate.go.
 """
 
 from typing import Final, Self
@@ -20,7 +20,7 @@ KIND: Final = "PodGroup.scheduling.k8s.io"
 
 
 def min_count(group: Object) -> int:
-    """Return the number of pods that must be placed together; 0 if the group's policy is not gang."""
+    """Return the number of pods that must be placed together; 0 if the group's policy is not `gang`."""
     gang = (group.spec.get("schedulingPolicy") or {}).get("gang")
     return 0 if gang is None else int(gang.get("minCount") or 0)
 
@@ -37,7 +37,7 @@ def disrupted_as_a_whole(group: Object) -> bool:
 
 @attrs.define(eq=False)
 class PodGroups:
-    """The PodGroups of a cluster; see the module. `cluster`: the cache that contains the assumed pods."""
+    """The PodGroups of a cluster, with their pods. `cluster` is the cache that contains the assumed pods."""
 
     cluster: SchedulerCache
     _pods: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # group key -> uid -> pod

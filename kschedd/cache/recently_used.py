@@ -13,9 +13,9 @@ V = TypeVar("V")
 
 class RecentlyUsed(OrderedDict[K, V]):
     def keep(self, key: K, value: V, most: int) -> V:
-        """Store the value as the most recently used, and keep at most `most` (1 or more) values; return it.
+        """Store the value as the most recently used one, and keep at most `most` (at least 1) values. Return the value.
 
-        The bound may be lower than at earlier calls, and the value may replace an earlier value.
+        `most` may be lower than at earlier calls, and the value may replace an earlier value.
         """
         self[key] = value
         self.move_to_end(key)

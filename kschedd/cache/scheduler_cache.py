@@ -1,11 +1,11 @@
-"""The scheduler cache: nodes and pods in columns, every other object by kind and name.
+"""The scheduler cache: nodes and pods as columns, and every other object by kind and name.
 
 Watch events are applied between two cycles. The scheduler's own decisions are applied immediately (`assume`), before
 the API server has confirmed them. An assumed pod counts like any other pod. The watch event that contains its node
-confirms the pod, and `forget` removes it. Pods whose node is unknown are stored under the node's name and count once
-the node is added.
+confirms the pod, and `forget` removes it. Pods on a node that the cache does not contain are stored under the node's
+name, and count once the node is added.
 
-Owned by the scheduling actor; plugins read it.
+The scheduling actor owns the cache; plugins read it.
 Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
 """
 
@@ -26,14 +26,14 @@ _EMPTY: Mapping[str, Object] = {}
 
 @attrs.define(eq=False)
 class _Known:
-    """A pod and whether it is assumed; replaced, never changed, because forks share it."""
+    """A pod, and whether it is assumed. Instances are replaced, never changed, because forks share them."""
 
     pod: Pod
     assumed: bool
 
 
 def counted_as(signature: PodSignature) -> Hashable:
-    """Return a key of the pod's effect on its node; pods with equal keys may be assumed together."""
+    """Return a key for the pod's effect on its node; pods with equal keys may be assumed together."""
     spec = signature.spec
     more_than_requests = bool(spec.has_pod_affinity or spec.host_ports or spec.volumes)
     return signature.group_key, spec.resource_requests, more_than_requests
@@ -53,16 +53,16 @@ class SchedulerCache:
 
     @property
     def versions(self) -> Versions:
-        """The change counters and logs."""
+        """The change counters and change logs."""
         return self.table.versions
 
     # -- forks ------------------------------------------------------------------------------------------------
 
     def fork(self) -> "SchedulerCache":
-        """Return a separate cluster, equal to this one except for its counts, which need a `recount`.
+        """Return a separate cluster that is equal to this one except for its counts, which need a `recount`.
 
-        The owner of this cluster makes the fork, which takes a few milliseconds at 5,000 nodes. All further work on the
-        fork can run in any thread, while the original continues.
+        The owner of this cluster creates the fork, which takes a few milliseconds for 5,000 nodes. All further work on
+        the fork may run in any thread while the original continues.
         """
         forked = SchedulerCache(
             self.table.fork(),
@@ -91,9 +91,9 @@ class SchedulerCache:
         return self.objects.get(kind, _EMPTY).get(key)
 
     def put(self, obj: Object) -> None:
-        """Add or update an object of any kind; a pod only if it has a node.
+        """Add or update an object of any kind; a pod must have a node.
 
-        If the object is unreadable, nothing of it is stored and the exception is raised.
+        If the object is unreadable, no part of it is stored, and the exception is raised.
         """
         try:
             if isinstance(obj, Pod):
@@ -177,7 +177,7 @@ class SchedulerCache:
             self._take_off_node(known.pod)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Count the pod on the node from now on; return the pod with its node set."""
+        """Count the pod on the node from now on. Return the pod with its node set."""
         assert pod.uid not in self._pods, f"pod {pod.key} is expected not to be on a node yet"
         placed = pod.on_node(node_name)
         self._pods[pod.uid] = _Known(placed, assumed=True)
@@ -185,15 +185,15 @@ class SchedulerCache:
         return placed
 
     def assume_each(self, pods: Sequence[Pod], node_names: Sequence[str]) -> list[Pod] | None:
-        """Assume each of these pods, whose effects are equal (`counted_as`), on distinct nodes.
+        """Assume each of these pods on one of these distinct nodes; the pods' effects must be equal (`counted_as`).
 
-        Returns None, and changes nothing, if the pods have to be assumed individually.
+        Returns None and changes nothing if the pods must be assumed one by one.
         """
         rows = [self.table.row_of[name] for name in node_names]
         placed = [pod.on_node(name) for pod, name in zip(pods, node_names, strict=True)]
         if placed[0].signature.spec.has_pod_affinity:
             return None
-        self.counts.prepare(placed[0])  # an invalid pod must raise its exception before anything has changed
+        self.counts.prepare(placed[0])  # raises the exception of an invalid pod before anything has changed
         if not self.table.add_each(rows, placed):
             return None
         known = self._pods
@@ -215,7 +215,7 @@ class SchedulerCache:
     def take_out(self, pod: Pod) -> Callable[[], None] | None:
         """Take the pod off its node temporarily; return a function that restores it.
 
-        Returns None if the pod is on no node.
+        Returns None if the pod has no node.
         """
         known = self._pods.pop(pod.uid, None)
         if known is None:
@@ -231,7 +231,7 @@ class SchedulerCache:
     def mark_deleted(self, pod: Pod) -> None:
         """Mark an assumed pod as deleted.
 
-        The pod counts until it is forgotten: in 1.34, after its binding has failed.
+        It counts until it is forgotten: in 1.34, after its binding has failed.
         """
         assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
         self._marked_deleted.add(pod.uid)

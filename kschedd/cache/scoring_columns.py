@@ -15,18 +15,19 @@ from kschedd.api.selecting.resource_names import is_scalar
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
 from kschedd.values import fast_frozen
 
-_ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # always included, even if the pod does not request them
+_ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # resources included even if the pod does not request them
 _CPU_AND_MEMORY: Final = [CPU, MEMORY]
 
 
 @fast_frozen(eq=False)
 class Fractions:
-    """The requested amount, including the pod, and the allocatable amount of each resource that counts.
+    """The requested amount, including the pod's, and the allocatable amount of each counted resource.
 
-    `wraps`: amounts may be negative, and results may overflow int64: overflows must wrap around as they do upstream.
+    `wraps` is true if amounts may be negative or results may overflow int64. Overflows must then wrap around as
+    upstream.
     """
 
-    places: tuple[int, ...]  # indices of these resources in the requested list
+    places: tuple[int, ...]  # indices of these resources in the configured list
     used: Ints  # resources by rows
     capacity: Ints  # the same shape
     wraps: bool
@@ -43,7 +44,7 @@ class Fractions:
 
     @property
     def complete(self) -> bool:
-        """True if every node has some of each resource."""
+        """True if every node offers some amount of each resource."""
         return bool(np.count_nonzero(self.capacity) == self.capacity.size)
 
 
@@ -53,7 +54,7 @@ def scoring_resources(
     """Return the utilization of these rows by resource, with the pod's `requests` added.
 
     With `nonzero`, existing pods without a cpu or memory request count with upstream's default request. Extended
-    resources that the pod does not request are omitted, and so are unknown names.
+    resources that the pod does not request, and resources without a column, are omitted.
     """
     places, numbers, amounts = [], [], []
     wraps = table.wraps
@@ -64,7 +65,7 @@ def scoring_resources(
             places.append(place)
             numbers.append(table.resource(name))
             amounts.append(requested)
-    if numbers == _CPU_AND_MEMORY:  # the default resources of a profile
+    if numbers == _CPU_AND_MEMORY:  # these are the default resources of a profile
         used = (table.nonzero if nonzero else table.requested[:2]).take(rows, axis=1)
         capacity = table.cpu_and_memory(rows)
     else:
@@ -85,7 +86,7 @@ def column(amounts: tuple[int, ...]) -> Ints:
 def truncated(dividend: Ints, divisor: Ints) -> Ints:
     """Return the quotient rounded towards zero, as in Go; division by zero gives 0."""
     by = np.where(divisor == 0, 1, divisor)
-    with np.errstate(over="ignore"):  # the lowest int64 divided by -1
+    with np.errstate(over="ignore"):  # the lowest int64 divided by -1 overflows
         quotient = dividend // by
         inexact = (quotient * by != dividend) & ((dividend < 0) != (by < 0))
     towards_zero: Ints = np.where(divisor == 0, 0, quotient + inexact)

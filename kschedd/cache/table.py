@@ -1,18 +1,18 @@
-"""Nodes as numpy columns with stable row numbers, and the pods on each of them.
+"""Nodes as numpy columns with stable row numbers, and the pods of each node.
 
-A row belongs to one node from the node's addition to its removal; then the row is free for another node. All columns
+A row belongs to one node from the node's addition to its removal, and may then be used for another node. All columns
 have the same length (`capacity`); rows without a node are not `alive`. Any code may read the columns. Only the owner of
-the table changes the columns, between two cycles or on a separate copy (`copy_rows`), never within a cycle.
+the table changes the columns, between two scheduling cycles or in a separate copy (`copy_rows`), never within a cycle.
 
 `versions` records the changes, so that cached evaluations recompute only the changed rows. The id of a label value or a
-taint set is reused once no node has the value or set any more. `trim` drops columns of label keys and resources if
-there are too many, so churn does not grow them without bound.
+taint set is reused once no node has the value or set. `trim` drops columns of label keys and resources if there are too
+many, so that changing nodes do not increase their number without bound.
 
-Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as they do upstream; `wraps`
-is set after an amount occurred that may cause arithmetic to overflow. Shapes: `allocatable` and `requested` are R
-resources by `capacity` rows (a resource is one contiguous column); `nonzero` is 2 (cpu, memory) by rows; all others
-have one value a row. Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go
-(order of nodes).
+Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream; `wraps` is set
+once an amount occurs that may cause arithmetic to overflow. Shapes: `allocatable` and `requested` have R resources by
+`capacity` rows (a resource is one contiguous column); `nonzero` has 2 (cpu, memory) by rows; all other columns have one
+value per row. Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of
+nodes).
 """
 
 import copy
@@ -37,35 +37,36 @@ Bools = npt.NDArray[np.bool_]
 
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
-_PLAIN_OF_POD = 1 << 46  # sums of smaller requests cannot overflow, however many pods a node runs
+_PLAIN_OF_POD = 1 << 46  # smaller requests than this cannot overflow in sums, however many pods a node runs
 _FEWEST_IN_A_SLICE = 256  # rows
-_LONG = 256  # a row with this number of pods or more has their places recorded
+_LONG = 256  # number of pods in a row from which their indices are recorded
 _JUST_COME = 16  # number of pods at the end of a list that are searched first
 _FEWEST_IN_A_SPAN = 1024  # rows
 _SPARSEST = 4  # one row in this many
 _MOST_LABELS, _MOST_RESOURCES = 256, 128  # default limits on the number of columns
-_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # columns that exist from the start, because they are always needed
+_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # keys with a column from the start, because it is always needed
 
 
 @attrs.define(eq=False)
 class LabelColumn:
-    """One label key over all rows: `ids[row]` is the id of the row's value, -1 if the node lacks the key.
+    """One label key for all rows: `ids[row]` is the id of the row's value, or -1 if the node lacks the key.
 
-    An id keeps its value as long as some row has it; then it is free for another value. While the id is free, its entry
-    in `values` is "", which no row has. `renumbered` is incremented whenever an id is reused for another value.
+    An id belongs to its value as long as some row has the value, and may then be used for another value. While the id
+    is unused, its entry in `values` is "", and no row has this id. `renumbered` is incremented whenever an id is reused
+    for another value.
     """
 
     key: str
-    ids: Ints  # int64, because numpy converts indices of other widths first
+    ids: Ints  # int64, because numpy converts index arrays of other types first
     numbers: dict[str, int]
     values: list[str]
     renumbered: int = 0
-    _users: list[int] = attrs.field(factory=list)  # by id: number of rows that have the value
+    _users: list[int] = attrs.field(factory=list)  # by id: number of rows with the value
     _free: list[int] = attrs.field(factory=list)
 
     @classmethod
     def of(cls, key: str, values: Sequence[str | None]) -> Self:
-        """Return the column with these values, in row order."""
+        """Return a column with these values, in row order."""
         column = cls(key, np.full(len(values), -1, dtype=np.int64), {}, [])
         column.ids[:] = [-1 if value is None else column._taken(value) for value in values]
         return column
@@ -82,7 +83,7 @@ class LabelColumn:
                 self._free.append(old)
 
     def _taken(self, value: str) -> int:
-        """Return the value's id, and increment the number of rows that have the value."""
+        """Return the value's id after incrementing the number of rows with this value."""
         number = self.numbers.get(value)
         if number is None:
             if self._free:
@@ -111,7 +112,7 @@ class LabelColumn:
 
 @attrs.define(eq=False)
 class ImageState:
-    size: int  # bytes, as reported by the first node that had it
+    size: int  # size in bytes, as reported by the first node with the image
     rows: set[int]
 
 
@@ -123,7 +124,7 @@ def _grown(array: npt.NDArray[Any], capacity: int, fill: int | bool = 0) -> npt.
 
 
 def _with_column(columns: Ints) -> Ints:
-    """Return the columns with a zero column appended. The spare capacity doubles each time all columns are in use."""
+    """Return the columns with a zero column appended. The spare capacity doubles whenever all columns are in use."""
     count, capacity = columns.shape
     room = columns.base
     if not isinstance(room, np.ndarray) or room.shape[1:] != (capacity,) or len(room) <= count:
@@ -133,18 +134,18 @@ def _with_column(columns: Ints) -> Ints:
 
 
 def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
-    """Return the node's images that count for ImageLocality: the images of known size, which may be 0.
+    """Return the node's images that count for ImageLocality: images of known size, even if it is 0.
 
-    Our own kubelets list images of unknown size; the kubelets of a real cluster report the size.
+    The simulated kubelets list images of unknown size; the kubelets of a real cluster always report the size.
     """
     return tuple([(name, size) for name, size in node.images if size is not None])
 
 
 class NodeTable:
-    """The nodes of a cluster as columns; see the module. Rows are int64 index arrays in methods that take several."""
+    """The nodes of a cluster as columns, with their pods. Methods for several rows take them as int64 index arrays."""
 
-    # Limits for derived data that is computed again on demand: evaluations of nodes by kind of pod, trials of
-    # preemption (both per profile), and counters of pods by node.
+    # Limits for derived data that can be computed again: evaluations of nodes by class of pods, dry runs of preemption
+    # (both per profile), and counters of pods by node.
     most_evaluation_bytes: int = 192 << 20
     most_preemption_bytes: int = 128 << 20
     most_counters: int = 1024
@@ -154,14 +155,14 @@ class NodeTable:
         self.names: list[str] = [""] * capacity
         self.nodes: list[Node | None] = [None] * capacity
         self.pods: list[list[Pod]] = [[] for _ in range(capacity)]
-        self._shared = bytearray(capacity)  # rows whose pod list is shared with a fork: copied before a change
-        # For long lists, the probable index of a pod in its row's list, by uid: see `_place`.
+        self._shared = bytearray(capacity)  # rows whose pod list is shared with a fork, and copied before a change
+        # For long lists: the probable index of a pod in its row's list, by uid, as a hint for `_place`.
         self._places: dict[str, int] = {}
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
-        self._rows_kept: dict[str, int] = {}  # rows reserved for nodes that are still to be added: see `lay_out`
+        self._rows_kept: dict[str, int] = {}  # rows reserved by `lay_out` for nodes that are still to be added
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
-        self.numbering = 0  # incremented when resource columns get other indices
+        self.numbering = 0  # incremented whenever indices of resource columns change
         self.most_labels, self.most_resources = _MOST_LABELS, _MOST_RESOURCES
         self._full_at = 0  # number of resource columns when all were in use at the last check
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
@@ -174,19 +175,19 @@ class NodeTable:
         self.taints: Ints = np.zeros(capacity, dtype=np.int64)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
-        self._taint_users: list[int] = [1]  # by id: rows that have the set; id 0, the empty set, is never freed
+        self._taint_users: list[int] = [1]  # by id: number of rows with the set; id 0, the empty set, is kept
         self._free_taint_numbers: list[int] = []
         self._labels = {key: LabelColumn.of(key, [None] * capacity) for key in _EXPECTED}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
         self.images: dict[str, ImageState] = {}  # image states by image name, as reported by nodes
-        self.claims: dict[str, dict[int, int]] = {}  # "namespace/claim" -> row -> pods using it there
+        self.claims: dict[str, dict[int, int]] = {}  # claim key -> row -> number of pods using it there
         self.versions = Versions(np.zeros(capacity, dtype=np.int64))
         self.resize_rules = ResizeRules(pod_level=False)
-        self.wraps = False  # True if some amount is negative, or so large that sums or products may overflow int64
+        self.wraps = False  # true if some amount is negative, or so large that sums or products may overflow int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
         self._ascends = True
-        self._cpu_and_memory: tuple[Rows, int, Ints] | None = None  # rows, stamp, their allocatable
+        self._cpu_and_memory: tuple[Rows, int, Ints] | None = None  # rows, stamp, amounts
 
     # -- nodes ------------------------------------------------------------------------------------------------
 
@@ -209,13 +210,13 @@ class NodeTable:
         return self._order
 
     def places(self, rows: Rows) -> Rows | slice:
-        """Return the rows at which to read columns, as a slice if they are consecutive.
+        """Return the rows as an index for columns: a slice if they are consecutive.
 
         A slice is several times faster in large clusters, where thousands of rows are read for a pod. Values read
-        through it must be copied before they are changed.
+        through a slice must be copied before they are changed.
         """
         count, order = len(rows), self._order
-        # Only a part of the order: other rows may be in any order, for example those from an extender.
+        # Check only within `order`: rows from elsewhere, for example from an extender, may be in any order.
         if count >= _FEWEST_IN_A_SLICE and order is not None and rows.base is order and self._ascends:
             first = rows.item(0)
             if rows.item(-1) - first == count - 1:
@@ -223,10 +224,10 @@ class NodeTable:
         return rows
 
     def span(self, rows: Rows) -> tuple[Rows | slice, Rows | None]:
-        """Return where to read columns for these rows, and the rows' indices in the result (None: the whole result).
+        """Return an index for reading columns of these rows, and the rows' places in the result (None: all of it).
 
-        For thousands of rows that lie close together, in any order, a slice is read that includes other rows. Reading
-        the slice takes half the time if little is computed for each row.
+        For thousands of rows that are close together, in any order, the index is a slice, which includes other rows.
+        A slice takes half the time to read, which pays if little is computed for each row.
         """
         count = len(rows)
         if count < _FEWEST_IN_A_SLICE:
@@ -240,7 +241,7 @@ class NodeTable:
         return slice(first, last + 1), rows - first
 
     def cpu_and_memory(self, rows: Rows) -> Ints:
-        """Return the allocatable cpu and memory of these rows, read-only; cached between plugins."""
+        """Return the allocatable cpu and memory of these rows, read-only, and cached for the next plugin."""
         known, at = self._cpu_and_memory, self.versions.nodes.at
         if known is not None and known[0] is rows and known[1] == at:
             return known[2]
@@ -269,7 +270,7 @@ class NodeTable:
         return number
 
     def make_every_resource(self) -> None:
-        """Create columns also for node resources that no pod has requested yet."""
+        """Create columns also for resources of nodes that no pod has requested yet."""
         names = (name for node in self.nodes if node is not None for name in node.allocatable if name != "pods")
         for name in dict.fromkeys(names):
             self.resource(name)
@@ -280,14 +281,14 @@ class NodeTable:
         return len(self._labels), len(self.resources)
 
     def trim(self) -> None:
-        """Drop columns, which are created again on demand; call this method between two cycles.
+        """Drop columns, which are created again on demand. Call this method between two cycles.
 
         If there are more label columns than `most_labels`, all label columns are dropped. If there are more resources
-        than `most_resources`, the resources that no pod on a node requests are dropped.
+        than `most_resources`, all resources are dropped that no pod on a node requests.
         """
         if len(self._labels) > self.most_labels:
             self._labels = {key: column for key, column in self._labels.items() if key in _EXPECTED}
-            self.versions.touch(LABELS)  # new columns will have different ids
+            self.versions.touch(LABELS)  # new columns will have other ids
         if len(self.resources) > self.most_resources and len(self.resources) > 2 * self._full_at:
             self._trim_resources()
 
@@ -295,7 +296,7 @@ class NodeTable:
         used: Bools = (self.requested != 0).any(axis=1)
         used[: len(_KNOWN)] = True
         kept = np.flatnonzero(used)
-        # Checked again after the number of columns has doubled, so that many used columns cost little.
+        # Check again when the number of columns has doubled, so that many used columns cost little.
         self._full_at = len(kept)
         if len(kept) == len(self.resources):
             return
@@ -306,11 +307,11 @@ class NodeTable:
 
     @property
     def layout(self) -> tuple[list[str], list[int]]:
-        """The name of the node in each row, "" if the row is free, and the free rows, with the next row to use last."""
+        """The name of the node in each row ("" for a free row), and the free rows, of which the last is used next."""
         return self.names.copy(), self._free.copy()
 
     def lay_out(self, names: Sequence[str], free: Sequence[int]) -> None:
-        """Give a new table the row layout of another table, from its `layout`; then the nodes are added one by one."""
+        """Give a new table the row layout of another table (its `layout`). The nodes are then added one by one."""
         assert not self.row_of, "a new table is expected"
         while self.capacity < len(names):
             self._grow()
@@ -319,7 +320,10 @@ class NodeTable:
 
     @property
     def nodes_by_zone(self) -> list[Node]:
-        """The nodes zone by zone, both in order of addition; adding them in this order keeps the visiting order."""
+        """The nodes zone by zone; zones and nodes are in order of addition.
+
+        Adding them in this order keeps the visiting order.
+        """
         rows = [row for queue in self._zones.values() for row in queue]
         return [node for row in rows if (node := self.nodes[row]) is not None]
 
@@ -352,7 +356,7 @@ class NodeTable:
         return row
 
     def remove_node(self, name: str) -> int | None:
-        """Remove a node; return its row. Pods still on it stay in the row's list until they are removed."""
+        """Remove a node; return its row. Pods on it stay in the row's list until they are removed."""
         row = self.row_of.pop(name, None)
         if row is None:
             return None
@@ -428,7 +432,7 @@ class NodeTable:
             if name == "pods":
                 continue
             number = self.resources.get(name)
-            if number is not None:  # otherwise no pod has requested it yet
+            if number is not None:  # otherwise no pod has requested the resource yet
                 self.allocatable[number, row] = amount
             if not 0 <= amount <= PLAIN_AMOUNT:
                 self.wraps = True
@@ -492,9 +496,9 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> bool:
-        """Add each of these pods to its row; the rows are distinct, and the pods count alike.
+        """Add each of these pods to its row. The rows must be distinct, and the pods must have equal amounts.
 
-        Returns False, and changes nothing, if the pods have effects other than their requests, or if sums may overflow.
+        Return False and change nothing if the pods affect more than the requested amounts, or if sums may overflow.
         """
         spec = pods[0].signature.spec
         if spec.host_ports or spec.volumes or any([pod.reports_resources for pod in pods]):
@@ -528,7 +532,7 @@ class NodeTable:
     def remove_pod(self, row: int, pod: Pod) -> None:
         """Remove the pod (by uid) from the row.
 
-        The last pod of the list moves to the removed pod's index, as upstream does.
+        The last pod of the list takes the index of the removed pod, as upstream.
         """
         if self._shared[row]:
             self._own(row)
@@ -541,7 +545,7 @@ class NodeTable:
         self.versions.touch_pods(row)
 
     def replace_pod(self, row: int, old: Pod, new: Pod) -> None:
-        """Replace a pod on a row by a new version; if the requests are equal, no column changes."""
+        """Replace a pod on a row by a new version. If the requests are equal, no column changes."""
         if old.signature is new.signature and (
             not (old.reports_resources or new.reports_resources)
             or self.counted(old).requests == self.counted(new).requests
@@ -572,7 +576,7 @@ class NodeTable:
     def _place(self, row: int, pod: Pod) -> int:
         """Return the index of a pod in its row's list.
 
-        Most lookups are for pods that were added recently and are being confirmed. A node may have 100,000 pods.
+        Most lookups are for pods that were added recently and are now confirmed. A node may have 100,000 pods.
         """
         pods, uid = self.pods[row], pod.uid
         for back, candidate in enumerate(islice(reversed(pods), _JUST_COME), 1):
@@ -587,7 +591,7 @@ class NodeTable:
         raise AssertionError(f"pod {pod.key} is expected on row {row} ({self.names[row]})")
 
     def set_resize_rules(self, rules: ResizeRules) -> None:
-        """Count reported pod resources by these rules, also for the pods already on the rows."""
+        """Apply these rules for counting reported pod resources, also to the pods already on the rows."""
         if rules == self.resize_rules:
             return
         resized = [(row, pod) for row in self for pod in self.pods[row] if pod.reports_resources]
@@ -599,7 +603,7 @@ class NodeTable:
             self.versions.touch_pods(row)
 
     def counted(self, pod: Pod) -> Counted:
-        """Return the pod's requests by this table's rules."""
+        """Return the pod's requests according to this table's rules."""
         return pod.counted(self.resize_rules)
 
     def _count(self, row: int, pod: Pod, sign: int) -> None:
@@ -647,7 +651,10 @@ class NodeTable:
     # -- copies for what-if ------------------------------------------------------------------------------------
 
     def copy_rows(self, rows: Iterable[int]) -> "TableCopy":
-        """Return a table with copies of these rows, numbered from 0, to try changes on. Label values keep their ids."""
+        """Return a table with copies of these rows, numbered from 0, for trying changes.
+
+        Label values keep their ids.
+        """
         chosen = np.fromiter(rows, dtype=np.int64)
         return TableCopy(self, chosen)
 
@@ -655,7 +662,7 @@ class NodeTable:
         """Return a separate table, equal to this one, with new change logs.
 
         Nodes and pods are shared, because they are immutable values. The rows' lists of pods are shared until one of
-        the tables changes them.
+        the two tables changes them.
         """
         forked = copy.copy(self)
         for name, held in vars(self).items():
@@ -676,10 +683,10 @@ class NodeTable:
 
 
 class TableCopy(NodeTable):
-    """Some rows of another table. Label columns are copied on demand; images are those of the whole table.
+    """Some rows of another table. Label columns are copied on demand; images are taken from the whole table.
 
-    `joined`: the rows to which pods were added that are not there in the whole table, even if the pods were removed
-    again. Code that changes `pods` directly must not add pods that are not on the row in the whole table.
+    `joined` contains the rows to which pods were added that are not there in the whole table, even if these pods were
+    removed again. Code that changes `pods` directly must not add pods that are not on the row in the whole table.
     """
 
     def __init__(self, whole: NodeTable, rows: Rows) -> None:
@@ -709,7 +716,7 @@ class TableCopy(NodeTable):
         self._labels = {}
         self.ports = {number: set(whole.ports[row]) for number, row in enumerate(chosen) if row in whole.ports}
         self.images = whole.images
-        self.claims = {}  # users of a claim are looked up only in the whole table
+        self.claims = {}  # the users of a claim are read only from the whole table
         self.versions = Versions(np.zeros(len(chosen), dtype=np.int64))
         self.resize_rules = whole.resize_rules
         self.wraps = whole.wraps
@@ -740,7 +747,7 @@ class TableCopy(NodeTable):
         return self.resources[name]
 
     def plain(self, amount: int) -> int:
-        """Return the amount of one pod, wrapped to int64 if sums that include the amount may overflow."""
+        """Return the amount of one pod; if sums with this amount may overflow, the amount wrapped to int64."""
         return amount if -_PLAIN_OF_POD <= amount <= _PLAIN_OF_POD else self._wrapped(amount)
 
 

@@ -1,8 +1,8 @@
 """TableWithoutPods: the columns of a node table without the pods and images of its nodes.
 
-kube-scheduler creates separate node information for the nodes in an extender's filter answer, from the Node objects
+kube-scheduler creates separate node information for the nodes in an extender's filter response, from the Node objects
 alone. Its score plugins read that information. Rows are those of the whole table, which must not change while this
-object is in use.
+object is used.
 
 Source: Kubernetes v1.34, scheduler/extender.go (Filter); kubernetes#141781.
 """
@@ -15,7 +15,7 @@ from kschedd.cache.table import NodeTable
 class TableWithoutPods(NodeTable):
     def __init__(self, whole: NodeTable) -> None:
         vars(self).update(vars(whole))
-        self.resources = dict(whole.resources)  # a copy, because the code below adds new columns to the arrays
+        self.resources = dict(whole.resources)  # a copy, because new columns are added below
         self.requested = np.zeros_like(whole.requested)
         self.nonzero = np.zeros_like(whole.nonzero)
         self.pod_count = np.zeros_like(whole.pod_count)

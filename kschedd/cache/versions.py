@@ -1,10 +1,10 @@
-"""Versions of the cluster: the counts and logs of all changes.
+"""Versions of the cluster: counters and logs of all changes.
 
-Time here is the number of changes so far (`now`). Every mutation of the cache calls a `touch` method, which stamps the
-changed parts. Every value derived from the cluster is stored with one stamp: `now` at the time of the computation. The
-value is valid as long as no part that was used to compute it has changed after its stamp.
+Time in this module is the number of changes so far (`now`). Every mutation of the cache calls a `touch` method, which
+stamps the changed parts. Every value derived from the cluster is stored with one stamp. This stamp is `now` at the time
+of the computation. The value is valid as long as no part that was used to compute it has changed after its stamp.
 
-The parts, and their readers (through `changed`, or the stamp itself):
+The parts, with the values that are checked against them (through `changed`, or the stamp itself):
 
     NODES       a Node object, row by row (`nodes`)         evaluation cache, dry runs of preemption
     PODS        which pods a row runs, row by row (`pods`)  evaluation cache
@@ -20,7 +20,7 @@ The parts, and their readers (through `changed`, or the stamp itself):
 
 `row_pods_at` is the time of the last change of the row's pods: PODS or POD_UPDATES.
 
-Owned by the node table; written by the cache, read by any code.
+The node table owns the versions, the cache writes them, and any code may read them.
 Shapes: `row_pods_at` has one int64 for each row of the table.
 """
 
@@ -38,7 +38,7 @@ TAINT_SETS: Final = "taint sets"
 TERMS: Final = "terms"
 
 _LOG_LIMIT = 1 << 14
-_OBJECT_LOG_LIMIT = 1 << 12  # smaller than the other limit, because the log keeps deleted objects in memory
+_OBJECT_LOG_LIMIT = 1 << 12  # fewer entries than in other logs, because this log keeps deleted objects in memory
 
 Entry = TypeVar("Entry")
 
@@ -48,16 +48,16 @@ ObjectChange = tuple[str, Any]
 
 @attrs.define(eq=False)
 class ChangeLog(Generic[Entry]):
-    """Rows, or changes of objects, in the order of change, each with its stamp.
+    """Rows, or changes of objects, in the order of change, each with a stamp.
 
-    A query from before the start of the log returns None, because anything may have changed.
+    A query for changes before the start of the log returns None, because anything may have changed.
     """
 
     limit: int = _LOG_LIMIT
     at: int = 0  # stamp of the last change
     rows: list[Entry] = attrs.field(factory=list)
     dates: list[int] = attrs.field(factory=list)
-    _forgotten: int = 0  # the stamp up to which changes were dropped from the log
+    _forgotten: int = 0  # the stamp up to which changes have been dropped from the log
 
     def add(self, row: Entry, date: int) -> None:
         self.at = date
@@ -92,7 +92,7 @@ class Versions:
     _followed: dict[str, ChangeLog[ObjectChange]] = attrs.field(factory=dict)  # by kind
 
     def fork(self) -> "Versions":
-        """Return the current versions for a copy of the cluster; the new logs contain no earlier changes."""
+        """Return the current versions for a copy of the cluster. The new logs contain no earlier changes."""
         nodes, pods, updates = (
             ChangeLog[int](log.limit, log.at, forgotten=self.now) for log in (self.nodes, self.pods, self.pod_updates)
         )
@@ -103,7 +103,7 @@ class Versions:
     # -- recording changes --------------------------------------------------------------------------------------
 
     def touch_node(self, row: int, *parts: str) -> None:
-        """Record that the row's Node object was replaced or removed; `parts`: the parts that changed."""
+        """Record that the row's Node object was replaced or removed; `parts` lists its changed parts."""
         self.now += 1
         self.nodes.add(row, self.now)
         for part in parts:
@@ -111,7 +111,7 @@ class Versions:
 
     def touch_pods(self, row: int) -> None:
         """Record that a pod was added to the row or removed from it."""
-        # Hot path, once per scheduled pod: `ChangeLog.add` inlined.
+        # This code runs once per scheduled pod: `ChangeLog.add` inlined.
         log = self.pods
         self.now = self.row_pods_at[row] = log.at = now = self.now + 1
         log.rows.append(row)
@@ -120,7 +120,7 @@ class Versions:
             log.forget_half()
 
     def touch_pods_of(self, rows: Sequence[int]) -> None:
-        """Record `touch_pods` for each of these rows in turn."""
+        """Record a change of the pods on each of these rows, one after the other."""
         log, before = self.pods, self.now
         self.now = log.at = now = before + len(rows)
         dates, row_pods_at = range(before + 1, now + 1), self.row_pods_at
@@ -138,7 +138,7 @@ class Versions:
         self.pod_updates.add(row, now)
 
     def touch_each(self, rows: npt.NDArray[np.int64]) -> None:
-        """Record that pods were added to or removed from these rows of a what-if copy (its logs are unused)."""
+        """Record that pods were added to or removed from these rows of a what-if copy, whose logs are not used."""
         self.now += 1
         self.row_pods_at[rows] = self.now
 
@@ -156,14 +156,14 @@ class Versions:
             log.add(change, self.now)
 
     def follow(self, kind: str) -> ChangeLog[ObjectChange]:
-        """Return the log of this kind's objects, which begins with the first call for the kind."""
+        """Return the change log of this kind's objects. The log begins at the first call for the kind."""
         log = self._followed.get(kind)
         if log is None:
             log = self._followed[kind] = ChangeLog(_OBJECT_LOG_LIMIT, forgotten=self.now)
         return log
 
     def grow(self, capacity: int) -> None:
-        """Extend the stamps to a grown capacity of the table."""
+        """Extend the stamps to the table's new capacity."""
         dates = np.zeros(capacity, dtype=np.int64)
         dates[: len(self.row_pods_at)] = self.row_pods_at
         self.row_pods_at = dates
@@ -171,9 +171,9 @@ class Versions:
     # -- validity ---------------------------------------------------------------------------------------------------
 
     def latest(self, *parts: str) -> int:
-        """Return the time of the last change of any of these parts; 0 if none ever changed."""
+        """Return the time of the last change of any of these parts; 0 if none has ever changed."""
         at, newest = self.at, 0
-        for part in parts:  # called for every pod: a loop over a few names costs less than `max` over a list
+        for part in parts:  # runs for every pod: a loop over a few names costs less than `max` of a list
             time = at.get(part, 0)
             if time > newest:
                 newest = time
@@ -189,5 +189,5 @@ class Versions:
 
     @property
     def last(self) -> int:
-        """The time of the last change that an in-tree filter's verdict may depend on."""
+        """The time of the last change on which an in-tree filter's verdict may depend."""
         return max(self.nodes.at, self.pods.at, *self.at.values())

@@ -2,11 +2,10 @@
 
 Pods rejected by plugins and pods whose attempt ended in an error have separate heaps (upstream's podBackoffQ and
 podErrorBackoffQ). Only pods rejected by plugins may be popped early, when activeQ is empty (SchedulerPopFromBackoffQ).
-With SchedulerPopFromBackoffQ backoffs are aligned to whole seconds, and pods with the same aligned expiration are
-ordered as in activeQ. An expiration equal to the current second still counts as backing off, so the pod leaves one
-second later.
+With SchedulerPopFromBackoffQ, backoffs are aligned to whole seconds, and pods with the same aligned expiration are
+ordered as in activeQ. A pod whose backoff expires in the current second still backs off, and leaves one second later.
 
-The limit of a PodGroup grows with the square root of the number of its pods.
+A PodGroup's limit grows with the square root of the number of its pods.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/backoff_queue.go. Owns its two heaps. Called by
 SchedulingQueue.
@@ -75,15 +74,18 @@ class BackoffQueue:
             self.failed.remove(key)
 
     def expires_later(self, expiration: int, now: int) -> bool:
-        """Return whether a pod with this expiration is still backing off."""
+        """Return whether a pod whose backoff expires at this time is still backing off."""
         return expiration >= self._align(now)
 
     def first_early(self) -> tuple[Any, QueuedPod] | None:
-        """Return the pod that `pop_early` would return, with its sort order: expiration first."""
+        """Return the pod that `pop_early` would return, with its sort order, which begins with the expiration."""
         return self.rejected.peek() if self.aligned else None
 
     def pop_early(self) -> QueuedPod | None:
-        """Remove and return the first rejected pod although it is still backing off; None if disabled or empty."""
+        """Remove and return the first rejected pod although it is still backing off.
+
+        Return None if disabled or empty.
+        """
         return self.rejected.take() if self.aligned else None
 
     def take_completed(self, now: int, most: int | None = None) -> list[QueuedPod]:
@@ -101,7 +103,7 @@ class BackoffQueue:
         return any(head is not None and not self.backing_off(head[1], now) for head in heads)
 
     def next_flush(self) -> int | None:
-        """Return the first whole second at which `take_completed` returns a pod; None if no pod is backing off."""
+        """Return the first whole second at which `take_completed` will return a pod; None if no pod is backing off."""
         heads = [head[1] for heap in (self.rejected, self.failed) if (head := heap.peek()) is not None]
         if not heads:
             return None

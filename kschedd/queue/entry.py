@@ -3,9 +3,9 @@
 An entry is created when the pod is first added and stays the same object in every sub-queue and during attempts, until
 the pod is bound or deleted. Only the queue writes to it, with one exception: after a failed attempt the caller sets
 `unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry. With the rule
-`groups_queued`, the pods of a PodGroup are members of one entry, which moves and backs off as a whole.
+`groups_queued`, the pods of a PodGroup are members of one entry. It moves and backs off as a whole.
 
-Units: all times are integer nanoseconds of the caller's clock; 0 means never.
+Units: all times are integer nanoseconds of the caller's clock; 0 means unset.
 """
 
 from enum import StrEnum
@@ -22,7 +22,7 @@ POD, POD_GROUP = "pod", "podgroup"  # types of entries
 
 
 class SubQueue(StrEnum):
-    """The one sub-queue a pod is in; `unschedulable` and `gated` together are upstream's unschedulablePods."""
+    """The only sub-queue in which a pod is; `unschedulable` and `gated` together are upstream's unschedulablePods."""
 
     OUTSIDE = "outside"
     ACTIVE = "active"
@@ -34,28 +34,28 @@ class SubQueue(StrEnum):
     PENDING_GROUP = "pending_group"  # waits for the end of its PodGroup's cycle
     INCOMPLETE_GROUP = "incomplete_group"  # waits for its PodGroup to be created
 
-    __hash__ = str.__hash__  # an enum's own hash is slow plain Python, and every move looks up places
+    __hash__ = str.__hash__  # An enum's own hash is slow plain Python, and every move looks up sub-queues.
 
 
 @attrs.define(eq=False)
 class QueuedPod:
     pod: Pod
     key: str  # namespace/name
-    timestamp: int  # the time when the pod was added, or when its last failed attempt ended
+    timestamp: int  # time at which the pod was added, or its last failed attempt ended
     place: SubQueue = SubQueue.OUTSIDE
-    attempts: int = 0  # number of pops, the running attempt included
-    unschedulable_count: int = 0  # attempts rejected by plugins
-    consecutive_errors: int = 0  # consecutive attempts that ended in an error
-    backoff_expiration: int = 0  # computed at the first use after an attempt
-    initial_attempt: int | None = None  # the time when the pod first entered the active queue
-    unschedulable_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected the pod, gating plugins included
-    pending_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected it as Pending: their Queue hint skips backoff
-    gating_plugin: str = ""  # the PreEnqueue plugin that gates the pod
-    gating_status: Status | None = None  # the status that the gating plugin returned
-    since: int = 0  # the time when the pod moved to `place`
-    # the time at which its backoff would have expired, if it was popped from the backoff queue; else 0
+    attempts: int = 0  # number of pops, including that of the running attempt
+    unschedulable_count: int = 0  # number of attempts in which plugins rejected the pod
+    consecutive_errors: int = 0  # number of consecutive attempts that ended in an error
+    backoff_expiration: int = 0  # end of the backoff, computed when first needed after an attempt
+    initial_attempt: int | None = None  # time at which the pod first entered the active queue
+    unschedulable_plugins: frozenset[str] = NO_PLUGINS  # plugins that rejected the pod, including gating plugins
+    pending_plugins: frozenset[str] = NO_PLUGINS  # plugins that returned Pending: if their hint is Queue, skip backoff
+    gating_plugin: str = ""  # PreEnqueue plugin that gates the pod
+    gating_status: Status | None = None  # status that the gating plugin returned
+    since: int = 0  # time at which the pod moved to `place`
+    # time at which the backoff would have expired, if the pod was popped during its backoff; else 0
     popped_early: int = 0
-    was_flushed: bool = False  # it left the unschedulable pods because it had waited too long, and was not tried since
+    was_flushed: bool = False  # true from the timeout for unschedulable pods until the next attempt
 
     @property
     def uid(self) -> str:
@@ -74,13 +74,13 @@ class QueuedPod:
 class QueuedGroup(QueuedPod):
     """A PodGroup and its waiting pods as one entry (upstream's QueuedPodGroupInfo).
 
-    `pod` is one of its pods; `attempts`, counts and times are the group's. Plugins do not reject groups, so a failed
-    group backs off as after an error.
+    `pod` is one of the group's pods; `attempts`, counts and times are those of the group. Plugins do not reject groups,
+    so a failed group backs off as after an error.
     """
 
     group: str = ""  # namespace/name
     group_priority: int = 0
-    members: list[QueuedPod] = attrs.field(factory=list)  # entries of the pods, in the order of their attempts
+    members: list[QueuedPod] = attrs.field(factory=list)  # entries of the group's pods, in the order of their attempts
 
     @property
     def priority(self) -> int:
@@ -93,8 +93,8 @@ class Move:
 
     `event` is upstream's label of the cause (`NodeAdd`, `ScheduleAttemptFailure`, `BackoffComplete`). `plugin` is the
     gating plugin, or the plugin whose queueing hint returned Queue ("" if no hint was needed). `seen` is the event for
-    which that hint was called, if the event was observed while the pod was in flight. `entity` is the type of the entry
-    that the queue gets, "" if it gets none. Of the moves of a PodGroup's pods, one has the type.
+    which this hint was called, if it was observed while the pod was in flight. `entity` is the type of the entry that
+    enters the queue; "" if none enters. When several pods of a PodGroup move, only one of the moves has the type.
     """
 
     when: int

@@ -1,13 +1,13 @@
 """Event handlers: translate object changes into cluster events and queue operations.
 
 The handlers cover assigned pods, pending pods of this scheduler, nodes, and every other kind for which a plugin may
-have registered. The caller updates the caches first and then calls `changed`, once per change, in watch order. Two
-facts from the owner of the caches are passed in as pod uids: which changed pods are assumed, and which were rejected at
-Permit because of the change. Terminated pods are treated as deleted. Fails: an exception raised for a change is
-recorded in `faults` under the changed object.
+have registered. The caller updates the caches first and then calls `changed`, once per change, in watch order. The
+owner of the caches passes two facts as pod uids: which changed pods are assumed, and which were rejected at Permit
+because of the change. Terminated pods are treated as deleted. An exception raised for a change does not propagate: it
+is recorded in `faults` under the changed object.
 
-Owns only the queue passed to it. Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in
-scheduler/scheduler.go.
+The handlers own only the queue passed to them. Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer
+in scheduler/scheduler.go.
 """
 
 from collections.abc import Container, Iterable
@@ -38,8 +38,8 @@ _UNSCHEDULED_DELETE: Final = events.UNSCHEDULED_POD_DELETE.label
 @attrs.define(eq=False)
 class EventHandlers:
     queue: SchedulingQueue
-    scheduler_names: Container[str]  # names of the profiles: this scheduler handles the pods with these names
-    assumed: Container[str] = frozenset()  # uids of the changed pods that the cache holds as assumed
+    scheduler_names: Container[str]  # scheduler names of the profiles: this scheduler handles the pods with these names
+    assumed: Container[str] = frozenset()  # uids of the changed pods that are assumed in the cache
     rejected: Container[str] = frozenset()  # uids of changed pods that were rejected at Permit because of the change
     faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
     times: QueueTimes | None = None
@@ -60,7 +60,7 @@ class EventHandlers:
                 self.faults.strike_off(ObjectRef(subject.kind, subject.namespace, subject.name))
 
     def observed(self, events: Iterable[WatchEvent], now: int) -> None:
-        """Process each of these events as `changed` does."""
+        """Process each of these events."""
         clock = None if self.times is None else self.times.start
         took_s: dict[str, list[float]] = {}  # by label
         began_s = 0.0 if clock is None else clock()
@@ -93,7 +93,7 @@ class EventHandlers:
         self.faults.note(ref, again, fault, now / SECOND)
 
     def _changed(self, old: Object | None, new: Object | None, now: int) -> str:
-        """Process a change; return the label of its event, "" if it does not concern the scheduler."""
+        """Process a change. Return the label of its event, or "" if it does not concern the scheduler."""
         subject = new or old
         if isinstance(subject, Pod):
             assert old is None or isinstance(old, Pod)
@@ -130,7 +130,7 @@ class EventHandlers:
         bound = False
         if self.queue.settings.resizing is not None:
             self._resize_changed(old, new, now)
-        # When a pod gets its node, it is first added as an assigned pod, then deleted as a pending one.
+        # A pod that gets its node is first added as an assigned pod, and then deleted as a pending one.
         if new is not None and new.node_name:
             if old is not None and old.node_name:
                 self.queue.assigned_pod_updated(old, new, now)
@@ -172,7 +172,7 @@ class EventHandlers:
         return pod if pod.resize_deferred else None
 
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int, bound: bool) -> None:
-        """Process a change of a pending pod; `bound`: the pod is no longer pending because it got a node.
+        """Process a change of a pending pod; with `bound`, the pod is no longer pending because it got a node.
 
         Source: Kubernetes v1.35, scheduler/eventhandlers.go (updatePod, deletePodFromSchedulingQueue).
         """
@@ -189,7 +189,7 @@ class EventHandlers:
                     queue.assigned_pod_deleted(old, now, _up_to(old.priority))
         elif old is None:
             queue.add(new, now)
-            if new.signature.spec.pod_group_name:  # other pods of the group may have waited for this pod
+            if new.signature.spec.pod_group_name:  # other pods of the group may have been waiting for this pod
                 queue.move_all_to_active_or_backoff(events.UNSCHEDULED_POD_ADD, None, new, now)
         else:
             if same_version(old, new) or new.uid in self.assumed:
@@ -205,5 +205,5 @@ def same_version(old: Pod, new: Pod) -> bool:
 
 
 def _up_to(priority: int) -> PreCheck:
-    """Return a pre-check for pods of at most this priority: only for them was the nominated pod counted on its node."""
+    """Return a pre-check that accepts pods of at most this priority: only for these was the nominated pod counted."""
     return lambda pod: pod.priority <= priority

@@ -1,8 +1,8 @@
-"""PreEnqueue: runs the plugins that may gate a pod, which keep a gated pod out of the active queue.
+"""PreEnqueue: runs the plugins that may gate a pod. A gated pod does not enter the active queue.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (runPreEnqueuePlugins).
-Owns the PreEnqueue plugins of all profiles; records the gating plugin in the entry. Called by SchedulingQueue.
-Fails: a plugin that raises gates its pod with an Error status and is reported to `on_fault`.
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (runPreEnqueuePlugins). This object owns the
+PreEnqueue plugins of all profiles, and records the gating plugin in the entry. Called by SchedulingQueue. A plugin that
+raises gates its pod with an Error status, and is reported to `on_fault`.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,10 +24,10 @@ class Gating:
     on_fault: FaultReport | None = None
 
     def passes(self, entry: QueuedPod) -> bool:
-        """Run the PreEnqueue plugins, the previous gating plugin first, and update the gating fields of the entry.
+        """Run the PreEnqueue plugins, beginning with the previous gating plugin. Update the gating fields of the entry.
 
-        The caller must then put the entry into a sub-queue immediately: the index is keyed by the gating plugin. A
-        PodGroup passes if all its pods pass; the plugins are called for each pod.
+        The caller must then put the entry into a sub-queue immediately, because the index uses the gating plugin as its
+        key. A PodGroup passes if all its pods pass; the plugins are called for each pod.
         """
         if isinstance(entry, QueuedGroup):
             gated = [member for member in entry.members if not self.passes(member)]
@@ -42,7 +42,7 @@ class Gating:
             for name in order:
                 try:
                     status = plugins[name](entry.pod)
-                except Exception as fault:  # a plugin's exception is contained here
+                except Exception as fault:  # a plugin's exception gates only this pod
                     if self.on_fault is not None:
                         self.on_fault(name, entry.key, fault)
                     status = error(f'running PreEnqueue plugin "{name}": {fault!r}')

@@ -1,15 +1,15 @@
-"""PodGroups in the scheduling queue with the rule `groups_queued`: the pods of a group are one entry.
+"""PodGroups in the scheduling queue, with the rule `groups_queued`: the pods of a group are one entry.
 
     PodGroup unknown ──▶ incomplete_group      group in its cycle ──▶ pending_group
     else: a member of the group's entry, which is in one sub-queue as a whole, at its PreEnqueue plugins' mercy as well
 
-The members of a group in its cycle are in flight individually. Pods that fail, and pods that are added in the meantime,
-are pending until `attempted` makes a new entry of them. The entry backs off after a cycle that placed no pod, and is
-active immediately after a cycle that placed a pod.
+During the group's cycle, its members are in flight individually. Pods that fail, and pods that are added during the
+cycle, are pending until `attempted` creates a new entry of them. The entry backs off after a cycle that placed no pod,
+and is active immediately after any other cycle.
 
-Owns the entries of groups and the pods that wait for one; calls the queue to move an entry. Called by SchedulingQueue.
-Source: Kubernetes v1.37, scheduler/backend/queue/scheduling_queue.go, pod_group_member_pods.go, workload_forest.go;
-scheduler/framework/types.go (QueuedPodGroupInfo).
+This object owns the entries of groups, and the pods that wait for an entry; it calls the queue to move an entry. Called
+by SchedulingQueue. Source: Kubernetes v1.37, scheduler/backend/queue/scheduling_queue.go, pod_group_member_pods.go,
+workload_forest.go; scheduler/framework/types.go (QueuedPodGroupInfo).
 """
 
 from bisect import insort
@@ -36,12 +36,12 @@ Waiting = dict[str, dict[str, QueuedPod]]
 
 
 def order_in_group(entry: QueuedPod) -> tuple[int, int, int, str]:
-    """Return the sort key of a PodGroup's pods: priority, attempts, time and name."""
+    """Return the sort key of a pod in its PodGroup: priority, attempts, time and name."""
     return -entry.pod.priority, -entry.attempts, entry.timestamp, entry.pod.name
 
 
 class Entries(Protocol):
-    """The operations of the scheduling queue on entries, both pods and groups."""
+    """The operations of the scheduling queue on entries of pods and of groups."""
 
     @property
     def hints(self) -> HintTable: ...
@@ -64,19 +64,19 @@ class Entries(Protocol):
 
 
 class GroupQueue:
-    """The PodGroups of one queue; see the module."""
+    """The PodGroups of one queue."""
 
     def __init__(self, queue: Entries) -> None:
         self._queue = queue
         self.known: dict[str, int] = {}  # PodGroup -> its priority
         self.queued: dict[str, QueuedGroup] = {}
         self.in_cycle: dict[str, QueuedGroup] = {}
-        self.leaving = ""  # the PodGroup from which a deleted pod is being removed
+        self.leaving = ""  # PodGroup from which a deleted pod is being removed
         self._pending: Waiting = {}
         self._incomplete: Waiting = {}
 
     def holder(self, entry: QueuedPod) -> QueuedPod:
-        """Return the group's entry that contains the pod; the pod's own entry if there is none."""
+        """Return the group's entry that contains the pod. Return the pod's own entry if there is none."""
         if not self.queued or entry.place in _WAITING:
             return entry
         return self.queued.get(entry.pod.pod_group, entry)
@@ -84,7 +84,7 @@ class GroupQueue:
     # -- pods -------------------------------------------------------------------------------------------------
 
     def add(self, entry: QueuedPod, label: str, now: int) -> SubQueue:
-        """Add a pod to its group; return its sub-queue."""
+        """Add a pod to its group; return the pod's sub-queue."""
         queue, key = self._queue, entry.pod.pod_group
         queue.nominate(entry, label)
         group = self.queued.get(key)
@@ -110,7 +110,7 @@ class GroupQueue:
         self._queue.lodge(entry, place, label, now)
 
     def update(self, entry: QueuedPod, old: Pod, new: Pod, now: int) -> SubQueue:
-        """Replace the pod's version, which may ungate its group; return its sub-queue."""
+        """Replace the pod's version, which may ungate its group. Return the pod's sub-queue."""
         queue, group = self._queue, self.holder(entry)
         if not isinstance(group, QueuedGroup) or group.place in _BY_PLACE:
             entry.pod = new
@@ -127,7 +127,7 @@ class GroupQueue:
         return entry.place
 
     def delete(self, entry: QueuedPod, now: int, bound: bool) -> None:
-        """Remove a pod from its group. `bound`: the pod got a node, and is still one of the group's pods."""
+        """Remove a pod from its group. With `bound`, the pod got a node, and is still a pod of the group."""
         queue, key, label = self._queue, entry.pod.pod_group, events.UNSCHEDULED_POD_DELETE.label
         group = self.holder(entry)
         if isinstance(group, QueuedGroup):
@@ -149,7 +149,7 @@ class GroupQueue:
     # -- cycles -----------------------------------------------------------------------------------------------
 
     def begin(self, group: QueuedGroup, label: str, now: int) -> QueuedPod | None:
-        """Begin the cycle of a group that has left its sub-queue; return the pod that is tried first."""
+        """Begin the cycle of a group that has left its sub-queue. Return the pod that is tried first."""
         del self.queued[group.group]
         group.attempts += 1
         early = group.popped_early
@@ -193,7 +193,7 @@ class GroupQueue:
     # -- events -----------------------------------------------------------------------------------------------
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
-        """Follow a PodGroup: its pods wait until it is created, and again after it is deleted."""
+        """Process a change of a PodGroup: its pods wait until it is created, and again after it is deleted."""
         if new is not None:
             self.known[new.key] = priority_of(new)
             for entry in self._incomplete.pop(new.key, {}).values():
@@ -225,7 +225,7 @@ class GroupQueue:
     # -- views ------------------------------------------------------------------------------------------------
 
     def waiting(self, place: SubQueue) -> list[QueuedPod]:
-        """Return the pods in one of the two sub-queues of pods that wait for a group."""
+        """Return the pods in one of the two sub-queues for pods that wait for a group."""
         waiting = self._pending if place is SubQueue.PENDING_GROUP else self._incomplete
         return [entry for of_group in waiting.values() for entry in of_group.values()]
 
@@ -257,7 +257,10 @@ class GroupQueue:
             waiting.setdefault(entry.pod.pod_group, {})[entry.key] = entry
 
     def dissolve(self) -> list[QueuedPod]:
-        """Dissolve all groups, because groups are no longer queued; return their pods, which are in no sub-queue."""
+        """Dissolve all groups, because groups are no longer queued.
+
+        Return their pods, which are then in no sub-queue.
+        """
         pods = [entry for place in _WAITING for entry in self.waiting(place)]
         for group in self.queued.values():
             self._queue.take_out(group)

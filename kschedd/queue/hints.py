@@ -1,8 +1,8 @@
 """Queueing hints: the plugins that rejected a pod decide whether an event may make the pod schedulable.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing). Owns the
-event registrations of all profiles and cached lookups of registrations, but no state of pods. Called by SchedulingQueue
-and UnschedulablePods. Fails: a hint that raises counts as Queue, so that no pod gets stuck, and is reported to
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing). This
+object owns the event registrations of all profiles and cached lookups of registrations, but no state of pods. Called by
+SchedulingQueue and UnschedulablePods. A hint that raises counts as Queue, so that no pod gets stuck, and is reported to
 `on_fault`.
 """
 
@@ -42,7 +42,7 @@ class Strategy(IntEnum):
 @attrs.frozen
 class RequeueDecision:
     strategy: Strategy
-    plugin: str = ""  # the plugin whose hint decided; "" if no hint was called
+    plugin: str = ""  # plugin whose hint decided; "" if no hint was called
 
 
 SKIP = RequeueDecision(Strategy.SKIP)
@@ -78,7 +78,7 @@ class HintTable:
     _registered_for: dict[tuple[str, str, int], bool] = attrs.field(factory=dict, init=False)
 
     def of_interest(self, event: ClusterEvent) -> bool:
-        """Return whether any plugin of any profile registered for such an event."""
+        """Return whether any plugin of any profile is registered for this event."""
         known = self._of_interest.get(event)
         if known is None:
             known = event.wildcard or any(self.matching(profile, event) for profile in self.registrations)
@@ -86,7 +86,7 @@ class HintTable:
         return known
 
     def is_registered_for(self, plugin: str, event: ClusterEvent) -> bool:
-        """Return whether the plugin, in any profile, registered for such an event."""
+        """Return whether the plugin, in any profile, is registered for this event."""
         kind = (plugin, event.resource.value, event.action.value)
         known = self._registered_for.get(kind)
         if known is None:
@@ -118,7 +118,7 @@ class HintTable:
     def relevant(
         self, profile: str, unschedulable: frozenset[str], pending: frozenset[str], event: ClusterEvent
     ) -> tuple[MatchedRegistration, ...] | None:
-        """Return the registrations of `matching` for the plugins in either set; None for an unknown profile."""
+        """Return the registrations in `matching` of the plugins in either set; None for an unknown profile."""
         kind = (profile, event.resource.value, event.action.value, unschedulable, pending)
         if kind not in self._relevant:
             found = self.matching(profile, event)
@@ -128,7 +128,7 @@ class HintTable:
         return self._relevant[kind]
 
     def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> RequeueDecision:
-        """Return how the event requeues one pod: the reference rule, which uses no index."""
+        """Return how the event requeues one pod. This is the reference rule, which uses no index."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
         if event.wildcard:
@@ -150,7 +150,7 @@ class HintTable:
         new: Any,
         answers: dict[tuple[int, PodSignature], QueueingHint] | None,
     ) -> RequeueDecision:
-        """Call the hints of one matched event. `answers` caches results that hold for the whole pod signature."""
+        """Call the hints of one matched event. `answers` caches results that are valid for the whole pod signature."""
         pending = entry.pending_plugins
         decision = SKIP
         for number, registration in enumerate(relevant):
@@ -193,7 +193,7 @@ class HintTable:
         try:
             hint = registration.hint(entry.pod, old, new)
             label = hint.value
-        except Exception as fault:  # a plugin's exception is contained here
+        except Exception as fault:  # a plugin's exception counts as Queue
             hint, label = QUEUE, "Error"
             if self.on_fault is not None:
                 self.on_fault(registration.plugin, entry.key, fault)

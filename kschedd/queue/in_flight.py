@@ -1,13 +1,13 @@
-"""In-flight pods (popped, being scheduled or bound) and the cluster events observed since their pop.
+"""In-flight pods (popped, being scheduled or bound), and the cluster events observed since their pop.
 
-A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead an event is kept while any pod that
-was in flight when it was observed is still in flight. When an attempt fails, the pod is checked against all events
-since its pop. So no wake-up is lost, whatever the order of events. (If every hint returns Queue, the result is
-equivalent to upstream's older rule, by which any move request since the pop sent the pod to backoffQ.) If several pods
-are popped together, events that the caches had observed before a pod's attempt began are skipped.
+A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead, an event is stored as long as any
+pod that was in flight when the event was observed is still in flight. When an attempt fails, the pod is checked against
+all events since its pop. No wake-up is therefore lost, whatever the order of events. (If every hint returns Queue, the
+result is equivalent to upstream's older rule, by which any move request since the pop sent the pod to backoffQ.) If
+several pods are popped together, events that the caches had observed before a pod's attempt began are skipped.
 
-Events are numbered in order of arrival. A pod stores the number of the first event after its pop; events older than
-the oldest pod's number are dropped.
+Events are numbered in order of arrival. A pod stores the number of the first event after its pop. Events older than the
+oldest pod's number are dropped.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents).
 """
@@ -22,7 +22,7 @@ from kschedd.framework.events import ClusterEvent
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.snapshot import EntryCopies, InFlightSnapshot
 
-# Minimum number of dropped events removed from the list at a time.
+# Smallest number of dropped events that are removed from the list at a time.
 _BATCH = 256
 
 
@@ -30,7 +30,7 @@ _BATCH = 256
 class Happened:
     """An event observed while some pod was in flight.
 
-    `observation` is the number of the caches' observation that contains the event; 0: none.
+    `observation` is the number of the caches' observation that contains the event; 0 if there is none.
     """
 
     event: ClusterEvent
@@ -41,7 +41,7 @@ class Happened:
 
 @attrs.define(eq=False)
 class InFlight:
-    # By uid, oldest first, each with the number of the first event after its pop; modified only here.
+    # By uid, oldest first: the number of the first event after the pod's pop, and its entry. Modified only here.
     pods: OrderedDict[str, tuple[int, QueuedPod]] = attrs.field(factory=OrderedDict, init=False)
     _events: list[Happened] = attrs.field(factory=list, init=False)
     _first: int = attrs.field(default=0, init=False)  # the number of _events[0]
@@ -56,13 +56,13 @@ class InFlight:
         return (entry for _, entry in self.pods.values())
 
     def events(self) -> list[Happened]:
-        """Return the retained events, oldest first."""
+        """Return the stored events, oldest first."""
         kept = self.events_kept
         return self._events[len(self._events) - kept :] if kept else []
 
     @property
     def events_kept(self) -> int:
-        """The number of events retained because some in-flight pod was popped before them."""
+        """The number of events stored because some in-flight pod was popped before them."""
         if not self.pods:
             return 0
         return self._first + len(self._events) - next(iter(self.pods.values()))[0]
@@ -81,14 +81,14 @@ class InFlight:
         self.pods[entry.uid] = (self._first + len(self._events), entry)
 
     def happened(self, event: ClusterEvent, old: Any, new: Any, observation: int) -> None:
-        """Retain the event if any pod is in flight."""
+        """Store the event if any pod is in flight."""
         if self.pods:
             self._events.append(Happened(event, old, new, observation))
 
     def since_pop(self, uid: str, seen: int = 0) -> Iterator[Happened]:
-        """Return the events since that pod was popped, oldest first.
+        """Return the events since the pod was popped, oldest first.
 
-        Events of observations up to number `seen` are left out.
+        Events of observations up to number `seen` are omitted.
         """
         start = self.pods[uid][0] - self._first
         return (happened for happened in self._events[start:] if not 0 < happened.observation <= seen)
@@ -98,7 +98,7 @@ class InFlight:
         return None if found is None else found[1]
 
     def done(self, uid: str) -> QueuedPod | None:
-        """Remove the pod, and the events retained only for it."""
+        """Remove the pod, and the events stored only for it."""
         found = self.pods.pop(uid, None)
         if found is None:
             return None

@@ -1,8 +1,8 @@
 """A priority queue whose items can also be found, replaced and removed by key.
 
-Built on heapq with lazy deletion: removing or replacing an item only updates the dictionary; the stale heap item is
-skipped when it reaches the top. When more than half of the heap is stale it is rebuilt, so every operation is
-O(log n) amortised, and lookup is O(1). Items of equal order leave in insertion order.
+It uses heapq with lazy deletion: removing or replacing an item only updates the dictionary, and the stale heap item is
+skipped when it reaches the top. The heap is rebuilt when more than half of it is stale, so every operation is O(log n)
+amortised, and lookup is O(1). Items of equal order are returned in insertion order.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,12 +11,15 @@ from typing import Any, Generic, Self, TypeVar
 
 V = TypeVar("V")
 
-# Number of stale items that are always tolerated, because rebuilding so short a heap does not pay.
+# Number of stale items that are always tolerated, because rebuilding such a short heap does not pay.
 _FEW = 64
 
 
 class KeyedHeap(Generic[V]):
-    """A heap with keys. `order` is any value comparable with those of the other items; the smallest leaves first."""
+    """A heap with keys.
+
+    `order` may be any value comparable with the order of other items; the smallest is returned first.
+    """
 
     __slots__ = ("_heap", "_items", "_next")
 
@@ -35,7 +38,7 @@ class KeyedHeap(Generic[V]):
         return heap
 
     def items(self) -> list[tuple[Any, int, str, V]]:
-        """Return all items in insertion order: their order, a tie-breaking number, key, value."""
+        """Return all items in insertion order, each as order, tie-breaking number, key and value."""
         return list(self._items.values())
 
     def __len__(self) -> int:
@@ -57,7 +60,7 @@ class KeyedHeap(Generic[V]):
         return None if item is None else item[3]
 
     def put(self, key: str, order: Any, value: V) -> None:
-        """Add an item, replacing the one with the same key."""
+        """Add an item, or replace the item with the same key."""
         self._next = number = self._next + 1
         item = (order, number, key, value)
         self._items[key] = item

@@ -1,7 +1,7 @@
-"""Metrics of the scheduling queue: kube-scheduler's names and labels, and additional ones.
+"""Metrics of the scheduling queue: kube-scheduler's names and labels, and additional metrics.
 
-`MoveMetrics` counts moves, many at once; the log owns it. `queue_metrics` returns the queue's current state. Metrics
-named `kschedd_…` do not exist upstream.
+`MoveMetrics` counts moves, many in one call; the log owns it. `queue_metrics` returns the queue's current state.
+Metrics named `kschedd_…` do not exist upstream.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/metrics/metrics.go.
 """
@@ -18,7 +18,8 @@ from kschedd.queue.entry import POD, POD_GROUP, SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
-#: upstream's metric label of each subqueue; the first two with unschedulablePods differ only in `pending_pods`
+#: upstream's metric label of each sub-queue; the first two that belong to unschedulablePods differ only in
+# `pending_pods`
 _QUEUES: Final = {
     SubQueue.ACTIVE: "active",
     SubQueue.BACKOFF: "backoff",
@@ -36,7 +37,7 @@ _kind = attrgetter("source", "target", "event", "entity")
 
 
 class MoveMetrics:
-    """The counts of all moves ever made."""
+    """The counts of all moves since the start."""
 
     def __init__(self) -> None:
         self._incoming = Counter(catalogue.INCOMING_PODS)
@@ -67,10 +68,10 @@ class MoveMetrics:
 
 
 def _entered(source: SubQueue, target: SubQueue, event: str) -> str | None:
-    """Return the label of the queue to which a move is counted; None if the move is not counted."""
+    """Return the metric label of the queue that a move enters; None if the move is not counted."""
     if event == POP_FROM_BACKOFF_Q:
-        return "active"  # upstream counts a pod that is popped early as if it passed the active queue
-    # Upstream has one place for gated and unschedulable pods, and does not count those that wait for their group.
+        return "active"  # upstream counts a pod that is popped early as if it had been in the active queue
+    # Upstream has one place for gated and unschedulable pods, and does not count pods that wait for their group.
     if target in (*_NOT_ENTERED, *_OF_GROUPS) or (source in _APART and target in _APART):
         return None
     return "unschedulable" if target in _APART else _QUEUES[target]

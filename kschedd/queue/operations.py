@@ -2,11 +2,12 @@
 
 Most inputs are operations that the scheduling driver requests: the driver never accesses the queue itself. The owner of
 the queue applies the operations in order: the queue actor in the daemon, the scheduling loop in a simulation. The other
-inputs come from the owner: pods are popped, time passes, a user moves a pod. Events reach the queue only after the
-caches have applied them, so a pod requeued by an event is attempted against a state that includes it.
+inputs come from the owner of the queue: pods are popped, time passes, a user moves a pod. Events reach the queue only
+after the caches have applied them. A pod requeued by an event is therefore attempted in a state that includes the
+event.
 
-Owns: the given queue and its event handlers; and `nominated`, the pods that were added with a nominated node since the
-last `take_nominated`. Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure,
+This object owns the given queue and its event handlers, and `nominated`: the pods that were added with a nominated node
+since the last `take_nominated`. Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure,
 handleBindingCycleError).
 """
 
@@ -30,12 +31,12 @@ T = TypeVar("T")
 
 @fast_frozen(eq=False)
 class EventsObserved:
-    """Events already applied to the caches, with facts about their pods from the owner of the caches."""
+    """Events that were already applied to the caches, with facts about their pods from the owner of the caches."""
 
     events: Sequence[WatchEvent]
     assumed: frozenset[str]  # uids
     rejected: frozenset[str]  # uids of pods that were rejected at Permit because of the event
-    number: int = 0  # number of the observation, counted from 1; 0: attempts may not have seen the events
+    number: int = 0  # number of the observation, counted from 1; 0 if attempts may not have used the events
 
 
 @attrs.frozen(eq=False)
@@ -46,15 +47,15 @@ class AttemptFailed:
     pod: Pod
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
-    evicting: bool = False  # the pod stays out of the active queue until its victims are evicted
-    seen: int = 0  # the number of the last observation that the attempt saw
+    evicting: bool = False  # true if the pod must not become active before its victims are evicted
+    seen: int = 0  # number of the last observation that the attempt used
 
 
 @attrs.frozen(eq=False)
 class GroupAttempted:
     """The end of a PodGroup's cycle; its failed pods have returned to the queue.
 
-    `evicting`: the uid of the group if its victims are selected but not evicted yet; else "".
+    `evicting` is the uid of the group if its victims are selected but not evicted yet; else "".
     """
 
     group: str
@@ -64,7 +65,7 @@ class GroupAttempted:
 
 @attrs.frozen(eq=False)
 class AssumedPodForgotten:
-    """The removal of an assumed pod; `for_itself`: the freed resources may requeue this pod too."""
+    """The removal of an assumed pod; with `for_itself`, the freed resources may also requeue this pod."""
 
     pod: Pod
     for_itself: bool
@@ -81,7 +82,7 @@ class Activate:
 class Reconfigured:
     """A new configuration of the queue.
 
-    `out_of_tree`: the configuration has out-of-tree plugins, whose calls may be slow.
+    `out_of_tree` is true if the configuration has out-of-tree plugins, whose calls may be slow.
     """
 
     out_of_tree: bool
@@ -114,7 +115,7 @@ QueueOperation = (
 
 @fast_frozen(eq=False)
 class PodDone:
-    """The end of a pod's time in flight."""
+    """The end of a pod's in-flight state."""
 
     uid: str
 
@@ -126,9 +127,9 @@ class Pop:
 
 @fast_frozen(eq=False)
 class PopOthersOfGroup:
-    """The pop of the other pods in that pod's PodGroup.
+    """The pop of the other pods of a popped pod's PodGroup.
 
-    Returns the popped pods; see `SchedulingQueue.pop_others_of_group`.
+    Returns the popped pods (`SchedulingQueue.pop_others_of_group`).
     """
 
     popped: QueuedPod
@@ -143,7 +144,10 @@ class FlushBackoff:
 
 @fast_frozen(eq=False)
 class FlushLeftover:
-    """The move of the pods that have been unschedulable for too long. Returns the pods that became active."""
+    """The requeue of pods that have been unschedulable for longer than the timeout.
+
+    Returns the pods that became active.
+    """
 
 
 @fast_frozen(eq=False)
@@ -191,13 +195,13 @@ class QueueListener(Protocol):
 
 @attrs.define(eq=False)
 class QueueOperations:
-    """The operations on one queue; see the module. Code that runs in the owner's task may read `queue`."""
+    """The operations on one queue. Code that runs in the owner's task may read `queue`."""
 
     queue: SchedulingQueue
     handlers: EventHandlers
     listener: QueueListener | None = attrs.field(default=None, init=False)
     nominated: list[Pod] = attrs.field(factory=list, init=False)
-    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor being requeued now
+    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor that is being requeued now
 
     _steps: dict[type[QueueInput], Callable[[Any, int], Any]] = attrs.field(init=False)
 
@@ -225,21 +229,21 @@ class QueueOperations:
     def step(self, given: QueueInput, now: int) -> Any:
         """Process an input and return the result that the input's class documents.
 
-        `now`: nanoseconds since the epoch.
+        `now` is in nanoseconds since the epoch.
         """
         step = self._steps[type(given)]
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     def evicting(self, uid: str) -> bool:
-        """Return whether the attempt that selected victims for this pod or PodGroup is requeuing it.
+        """Return whether a pod or PodGroup is being requeued after an attempt that selected victims for it.
 
-        None of its victims is evicted yet. Events observed during that attempt must not requeue the pod or PodGroup;
-        the deletion of its victims will.
+        None of the victims is evicted yet. Events observed during that attempt must not requeue the pod or PodGroup;
+        the deletion of the victims will.
         """
         return uid == self._evicting
 
     def leaving(self, key: str) -> bool:
-        """Return whether a pod of this PodGroup is being removed. The group's other pods do not see the removal yet.
+        """Return whether a pod of this PodGroup is being removed. The group's other pods do not observe this yet.
 
         Upstream's cache of PodGroups processes a deleted pod after the queue.
         """

@@ -1,10 +1,10 @@
 """Outcomes of requeues: for each plugin and event, how many requeued pods found a node, and how many did not.
 
-A pod is requeued (woken) when an event moves it out of unschedulablePods. An event that was observed while the pod was
-in flight also requeues it, if the event keeps the pod from entering them. The wake-up was useful if the next attempt
-finds a node, and useless if that attempt fails. Pods that only the timeout woke and that then found a node should have
-been woken earlier: `late` counts them. A recorder for SchedulingQueue. It owns the counts, and the cause of each
-wake-up until the pod's next attempt ends.
+A pod is requeued (woken) if an event moves it out of unschedulablePods. An event observed while the pod was in flight
+also requeues it, if the event keeps the pod from entering unschedulablePods. The wake-up was useful if the next attempt
+finds a node, and useless if that attempt fails. Pods that were requeued only by the timeout and then found a node
+should have been requeued earlier: `late` counts them. A recorder for SchedulingQueue. The object owns the counts, and
+the cause of each wake-up until the pod's next attempt ends.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,10 +28,10 @@ class RequeueOutcome:
 @attrs.define(eq=False)
 class RequeueStats:
     counts: dict[tuple[str, str], RequeueOutcome] = attrs.field(factory=dict)  # (plugin or "", event) -> outcomes
-    _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> (plugin, event) that woke it
+    _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> its last (plugin, event)
 
     def observe(self, moves: Sequence[Move], kinds: Collection[tuple[SubQueue, str]]) -> None:
-        """Process these moves; `kinds`: their sources and events."""
+        """Process these moves; `kinds` contains their sources and events."""
         if self._woken or any(source in _ASLEEP or event == SCHEDULE_ATTEMPT_FAILURE for source, event in kinds):
             for move in moves:
                 self(move)
@@ -58,11 +58,11 @@ class RequeueStats:
 
     @property
     def late(self) -> int:
-        """The number of pods that found a node only after the timeout woke them."""
+        """The number of pods that found a node only after the timeout requeued them."""
         return sum(worth.helped for (_, event), worth in self.counts.items() if event == _TIMEOUT)
 
     def as_data(self) -> list[dict[str, Any]]:
-        """Return the counts as plain maps, sorted by useless wake-ups, most first."""
+        """Return the counts as plain maps, sorted by descending number of useless wake-ups."""
         ordered = sorted(self.counts.items(), key=lambda item: (-item[1].in_vain, item[0]))
         return [
             {"plugin": plugin, "event": event, "helped": worth.helped, "in_vain": worth.in_vain}

@@ -1,4 +1,4 @@
-"""The scheduling queue: every pending pod, in exactly one sub-queue, and the operations that move pods.
+"""The scheduling queue: every pending pod, in exactly one sub-queue, and the operations that move pods between them.
 
     add, update ─▶ active ◀──────────── backoff, error backoff
                    │   ▲                     ▲  (backoff expired, or popped early)
@@ -6,18 +6,19 @@
                    ▼   │                     │
                in flight ── add_unschedulable_if_not_present ─▶ unschedulable, gated
 
-A state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer nanoseconds of the
-caller's clock; it must not go back. The owner calls `flush_backoff` at every whole second and
+It is a state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer nanoseconds
+of the caller's clock, and must not decrease. The owner calls `flush_backoff` at every whole second and
 `flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times given by `next_flush` and `next_leftover`.
 `pop` returns None where upstream's `pop` would block; `ready` predicts this.
 
-Owns: its entries and the events kept for pods in flight. Fails: a PreEnqueue plugin that raises gates its pod with an
-Error status, a hint that raises counts as Queue; both are reported to `on_fault`. `recorder` is called with every
-move, `on_nominated` with each pod that, on being added or updated, becomes active with a nominated node already set.
+The queue owns its entries, and the events stored for pods in flight. A PreEnqueue plugin that raises gates its pod with
+an Error status, and a hint that raises counts as Queue; both are reported to `on_fault`. `recorder` is called with
+every move. `on_nominated` is called with each added or updated pod that becomes active with a nominated node in its
+status.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. Differs on purpose: once an
-update has moved a pod to backoffQ, further events of the same update are not evaluated for it (upstream evaluates
-them if SchedulerPopFromBackoffQ is off, and may leave the pod in two sub-queues).
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. One difference is intentional:
+once an update has moved a pod to backoffQ, further events of the same update are not evaluated for it. (Upstream
+evaluates them if SchedulerPopFromBackoffQ is off, and may leave the pod in two sub-queues.)
 """
 
 from collections import Counter
@@ -42,7 +43,7 @@ from kschedd.queue.times import QueueTimes
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
-# event, old, new, now; called whether or not the event moves a pod
+# arguments: event, old, new, now; called whether or not the event moves a pod
 EventListener = Callable[[ClusterEvent, Any, Any, int], None]
 
 LEFTOVER_FLUSH = 30 * SECOND
@@ -51,12 +52,12 @@ _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.l
 _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _OUT_OF_ACTIVE = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _NOT_TO_ACTIVATE = (SubQueue.ACTIVE, SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
-_POD_POPPED = "PodPopped"  # upstream's label of a pod in flight, among the retained events
+_POD_POPPED = "PodPopped"  # upstream's label for a pod in flight, counted among the stored events
 _NO_HINT = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
 def by_priority(entry: QueuedPod) -> tuple[int, int]:
-    """Return PrioritySort's key: higher priority first, then the earlier timestamp."""
+    """Return PrioritySort's key: higher priority first, then earlier timestamp."""
     return -entry.priority, entry.timestamp
 
 
@@ -64,14 +65,14 @@ def by_priority(entry: QueuedPod) -> tuple[int, int]:
 class QueueSettings:
     initial_backoff: int = 1 * SECOND
     max_backoff: int = 10 * SECOND
-    pop_from_backoff_q: bool = True  # the feature SchedulerPopFromBackoffQ
+    pop_from_backoff_q: bool = True  # feature gate SchedulerPopFromBackoffQ
     max_in_unschedulable: int = 300 * SECOND
-    # The rules of these names (`kschedd.config.versions.rules`):
+    # The version rules of these names (`kschedd.config.versions.rules`):
     bound_nominees_wake_none: bool = False
     gated_pods_flushed: bool = False
     gated_nominations_kept: bool = False
     groups_queued: bool = False
-    # rules for counting requests with the rule resizes_preempt; None: the rule is off
+    # rules for counting requests if the rule resizes_preempt is on; None if it is off
     resizing: ResizeRules | None = None
 
 
@@ -85,7 +86,7 @@ class SchedulingQueue:
         hints: Registrations | None = None,
         recorder: Recorder | None = None,
         on_fault: FaultReport | None = None,
-        one_by_one: bool = False,  # call hints for every pod separately: the reference rule that the index must match
+        one_by_one: bool = False,  # call hints for each pod: the reference rule, which the index must match
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder
@@ -94,13 +95,13 @@ class SchedulingQueue:
         self.on_nominated: Callable[[Pod], None] | None = None
         self.scheduling_cycle = 0  # number of pods popped
         self.closed = False
-        self.observation = 0  # number of the caches' observation to which the following events belong; 0: none
+        self.observation = 0  # number of the caches' observation that contains the next events; 0: none
         self._sort_key = sort_key
         self._gating = Gating(pre_enqueue or {}, on_fault)
         self._times: QueueTimes | None = None
         self._hints = HintTable(hints or {}, on_fault)
-        self._entries: dict[str, QueuedPod] = {}  # all entries except those in flight, by key
-        self._of_group: dict[str, dict[str, None]] = {}  # PodGroup -> keys of its pods among `_entries`, oldest first
+        self._entries: dict[str, QueuedPod] = {}  # all entries except those in flight, by pod key
+        self._of_group: dict[str, dict[str, None]] = {}  # PodGroup -> keys of its pods in `_entries`, oldest first
         self._active: KeyedHeap[QueuedPod] = KeyedHeap()
         self._backoff = self._new_backoff()
         self.groups = GroupQueue(self)
@@ -111,16 +112,16 @@ class SchedulingQueue:
     # Pending pods are added, updated, deleted, activated.
 
     def add(self, pod: Pod, now: int) -> SubQueue:
-        """Add a pending pod. Returns its sub-queue: active or gated, or one of those that wait for a group."""
+        """Add a pending pod. Returns the pod's sub-queue: active, gated, or one for pods that wait for their group."""
         entry = QueuedPod(pod, pod.key, now)
         if self._in_group(pod):
             return self.groups.add(entry, _NOMINATING[0], now)
         return self.to_active(entry, _NOMINATING[0], now, _NO_HINT)
 
     def update(self, old: Pod, new: Pod, now: int) -> SubQueue:
-        """Update a pending pod; return its sub-queue afterwards."""
+        """Update a pending pod; return its sub-queue after the update."""
         if new.uid in self._in_flight:
-            # The attempt continues with the popped version; the update is evaluated if the attempt fails.
+            # The attempt continues with the popped version. The update is evaluated if the attempt fails.
             for event in events.pod_events(old, new, self.settings.resizing):
                 self.saw(event, old, new, now)
                 self._in_flight.happened(event, old, new, self.observation)
@@ -152,9 +153,9 @@ class SchedulingQueue:
         return entry.place
 
     def delete(self, pod: Pod, now: int, *, bound: bool = False) -> None:
-        """Remove a pod that was deleted or assigned (`bound`).
+        """Remove a pod that was deleted, or, with `bound`, assigned to a node.
 
-        A pod in flight is not affected: its attempt ends with `done`.
+        A pod in flight is not affected; its attempt ends with `done`.
         """
         entry = self._entries.get(pod.key)
         if entry is not None:
@@ -167,9 +168,9 @@ class SchedulingQueue:
             self._record(now, entry, source, SubQueue.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
 
     def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
-        """Move these pods to the active queue regardless of backoff and hints; return those that entered it.
+        """Move these pods to the active queue regardless of backoff and hints. Return the pods that entered it.
 
-        A pod in flight is requeued if its attempt fails; pods unknown to the queue are ignored.
+        A pod in flight is requeued if its attempt fails. Pods unknown to the queue are ignored.
         """
         moved = []
         label = events.FORCE_ACTIVATE.label
@@ -185,7 +186,7 @@ class SchedulingQueue:
         return moved
 
     def ungated(self) -> list[Pod]:
-        """Return the gated pods that no event can free: their gating plugin is no longer enabled in their profile."""
+        """Return the gated pods that no event can free: their gating plugin is no longer enabled in the profile."""
         gating = self._gating.plugins
         return [
             entry.pod
@@ -203,13 +204,13 @@ class SchedulingQueue:
         return len(self._active) > 0 or (self.settings.pop_from_backoff_q and len(self._backoff.rejected) > 0)
 
     def order_of(self, popped: QueuedPod) -> tuple[int, Any]:
-        """Return the pop order: the end of a pod's backoff if it was popped before that, then its sort key."""
+        """Return the pop order: the end of a pod's backoff if it was popped during its backoff, then its sort key."""
         return popped.popped_early, self._sort_key(popped)
 
     def next_comes_before(self, popped: tuple[int, Any], now: int) -> bool:
-        """Return whether the next pod sorts before a pod that was popped in that order.
+        """Return whether the next pod sorts before a pod that was popped with this order.
 
-        The popped pod counts as active if its backoff has expired since.
+        The popped pod counts as active if its backoff has expired since then.
         """
         early, sort_key = popped
         if not self._backoff.expires_later(early, now):
@@ -221,7 +222,10 @@ class SchedulingQueue:
         return head is not None and bool(head[0] < (early, sort_key))
 
     def pop(self, now: int) -> QueuedPod | None:
-        """Return the next pod to schedule; in flight until `done` or `add_unschedulable_if_not_present` is called."""
+        """Return the next pod to schedule.
+
+        It is in flight until `done` or `add_unschedulable_if_not_present` is called.
+        """
         while self._entries and not self.closed:
             label, early = "", 0
             entry = self._active.take()
@@ -240,7 +244,7 @@ class SchedulingQueue:
         return None
 
     def pop_others_of_group(self, popped: QueuedPod, now: int) -> list[QueuedPod]:
-        """Pop the other pods of that pod's PodGroup from all sub-queues, except gated ones; see `pop`."""
+        """Pop the other pods of that pod's PodGroup from all sub-queues, except gated pods."""
         group = popped.pod.pod_group
         if not group:
             return []
@@ -263,7 +267,7 @@ class SchedulingQueue:
         source = entry.place
         entry.attempts += 1
         if entry.pod.uid in self._in_flight:
-            # Two entries of one pod: upstream drops the later one.
+            # If there are two entries of one pod, upstream drops the later one.
             entry.place = SubQueue.OUTSIDE
             self._record(now, entry, source, SubQueue.OUTSIDE, label)
             return False
@@ -276,11 +280,11 @@ class SchedulingQueue:
         return True
 
     def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int, seen: int = 0) -> SubQueue | None:
-        """Requeue a popped pod whose attempt failed; None if a pod with that key is already queued.
+        """Requeue a popped pod whose attempt failed. Return None if a pod with its key is already queued.
 
-        The caller has set `unschedulable_plugins` and `pending_plugins`; both empty means the attempt ended in an
-        error. Events since the pop decide the sub-queue, except those of observations up to number `seen`, which the
-        attempt has seen. The pod is no longer in flight afterwards, in any case.
+        The caller must set `unschedulable_plugins` and `pending_plugins`; if both are empty, the attempt ended in an
+        error. Events since the pop decide the sub-queue, except events of observations up to number `seen`, which the
+        attempt has used. Afterwards the pod is not in flight, whatever the result.
         """
         try:
             if entry.key in self._entries:
@@ -301,7 +305,7 @@ class SchedulingQueue:
             self._in_flight.done(entry.pod.uid)
 
     def done(self, uid: str, now: int) -> None:
-        """Remove a bound, abandoned or skipped pod from those in flight; may be called more than once."""
+        """Remove a bound, abandoned or skipped pod from the pods in flight. May be called more than once."""
         entry = self._in_flight.done(uid)
         if entry is not None and entry.place is SubQueue.IN_FLIGHT:
             entry.place = SubQueue.OUTSIDE
@@ -322,7 +326,7 @@ class SchedulingQueue:
         now: int,
         pre_check: PreCheck | None = None,
     ) -> list[QueuedPod]:
-        """Requeue the pods that the event may make schedulable; return those that left unschedulablePods."""
+        """Requeue the pods that the event may make schedulable. Return the pods that left unschedulablePods."""
         if self.event_listener is not None:
             self.event_listener(event, old, new, now)
         if not self.heeds_events or not self._hints.of_interest(event):
@@ -348,11 +352,11 @@ class SchedulingQueue:
         return moved
 
     def assigned_pod_deleted(self, pod: Pod, now: int, pre_check: PreCheck | None = None) -> list[QueuedPod]:
-        """Process the deletion of an assigned pod, or a nominated or assumed pod that will not get its node."""
+        """Process the deletion of an assigned pod, or of a nominated or assumed pod that will not get its node."""
         return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_DELETE, pod, None, now, pre_check)
 
     def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
-        """Move pods whose backoff has expired (at most `most`) to the active queue; return those that entered it."""
+        """Move at most `most` pods whose backoff has expired to the active queue. Return the pods that entered it."""
         return [
             entry
             for entry in self._backoff.take_completed(now, most)
@@ -382,18 +386,18 @@ class SchedulingQueue:
         return moved
 
     def next_flush(self) -> int | None:
-        """Return the first whole second at which `flush_backoff` moves a pod; None if no pod is backing off."""
+        """Return the first whole second at which `flush_backoff` will move a pod; None if no pod is backing off."""
         return self._backoff.next_flush() if self._entries else None
 
     def next_leftover(self) -> int | None:
-        """Return the time after which `flush_unschedulable_leftover` moves a pod; None if it has none to move."""
+        """Return the time after which `flush_unschedulable_leftover` will move a pod; None if it would move none."""
         oldest = self._unschedulable.oldest() if self._entries else None
         return None if oldest is None else oldest + self.settings.max_in_unschedulable
 
     # Snapshots.
 
     def snapshot(self) -> QueueSnapshot:
-        """Return the current content of the queue; see `kschedd.queue.snapshot`."""
+        """Return the current content of the queue."""
         return QueueSnapshot(
             EntryStates.of([*self._entries.values(), *self._in_flight, *self.groups.entries()]),
             self.scheduling_cycle,
@@ -407,7 +411,7 @@ class SchedulingQueue:
         )
 
     def restore(self, snapshot: QueueSnapshot, copies: EntryCopies) -> None:
-        """Restore the content of another queue of the same configuration into this new one."""
+        """Restore the content of another queue with the same configuration into this new queue."""
         assert not self._entries, "a new queue is expected"
         self.scheduling_cycle = snapshot.scheduling_cycle
         for key, entry in snapshot.entries.items():
@@ -437,10 +441,10 @@ class SchedulingQueue:
         hints: Registrations | None = None,
         now: int = 0,
     ) -> None:
-        """Replace settings, sort key, PreEnqueue plugins or event registrations; None keeps the present value.
+        """Replace settings, sort key, PreEnqueue plugins or event registrations; None leaves the present value.
 
-        No pod changes its sub-queue (see `ungated`), unless queueing of PodGroups as one entry is turned on or off.
-        Backoffs already computed stay.
+        No pod changes its sub-queue (`ungated` returns pods that could), unless PodGroups begin or cease to be queued
+        as one entry. Backoffs that were already computed do not change.
         """
         before = self.settings
         if settings is not None:
@@ -463,7 +467,7 @@ class SchedulingQueue:
             self._regroup(now)
 
     def _regroup(self, now: int) -> None:
-        """Queue the pods of PodGroups as one entry each, or one by one, from now on."""
+        """From now on, queue the pods of each PodGroup as one entry, or one by one."""
         label = "Reconfigured"
         for entry in self.groups.dissolve():
             self.to_active(entry, label, now, _NO_HINT)
@@ -476,7 +480,10 @@ class SchedulingQueue:
             self.groups.add(entry, label, now)
 
     def force(self, key: str, place: SubQueue, now: int) -> bool:
-        """Move a queued pod to active, backoff or unschedulable for a user; return False if it is not queued."""
+        """Move a queued pod to active, backoff or unschedulable on a user's request.
+
+        Return False if it is not queued.
+        """
         entry = self._entries.get(key)
         if entry is None:
             return False
@@ -496,7 +503,7 @@ class SchedulingQueue:
     # Views.
 
     def entry(self, key: str) -> QueuedPod | None:
-        """Return the entry of a queued pod, or of one in flight."""
+        """Return the entry of a pod that is queued or in flight."""
         found = self._entries.get(key)
         if found is not None:
             return found
@@ -509,7 +516,7 @@ class SchedulingQueue:
         return list(self._in_flight)
 
     def entries(self, place: SubQueue | None = None) -> list[QueuedPod]:
-        """Return all queued pods, or those in one sub-queue; active and backoff in pop order."""
+        """Return all queued pods, or the pods of one sub-queue; active and backoff are in pop order."""
         heap = {
             SubQueue.ACTIVE: self._active,
             SubQueue.BACKOFF: self._backoff.rejected,
@@ -540,7 +547,7 @@ class SchedulingQueue:
         return counts
 
     def unschedulable_kinds(self) -> Iterable[Collection[QueuedPod]]:
-        """Return the unschedulable pods except gated ones, grouped by pod signature and rejecting plugins."""
+        """Return the unschedulable pods without gated ones, grouped by pod signature and rejecting plugins."""
         return self._unschedulable.kinds()
 
     @property
@@ -548,7 +555,7 @@ class SchedulingQueue:
         return self._hints
 
     def backoff_until(self, entry: QueuedPod) -> int:
-        """Return the time at which the current backoff of the pod or its PodGroup expires; 0 if it has none."""
+        """Return the time at which the current backoff of the pod or its PodGroup expires; 0 if there is none."""
         return self._backoff.expiration(self.groups.holder(entry))
 
     def pending_pods(self) -> tuple[list[Pod], str]:
@@ -560,17 +567,17 @@ class SchedulingQueue:
 
     @property
     def events_kept(self) -> int:
-        """The number of events retained for pods in flight."""
+        """The number of events stored for pods in flight."""
         return self._in_flight.events_kept
 
     def in_flight_events(self) -> Mapping[str, int]:
-        """Return the number of events of each kind retained for pods in flight, and the number of such pods."""
+        """Return the number of stored events of each kind for pods in flight, and the number of these pods."""
         held = Counter(event.event.label for event in self._in_flight.events())
         held[_POD_POPPED] = len(self._in_flight)
         return held
 
     def time(self, times: QueueTimes) -> None:
-        """Time all queueing hints from now on."""
+        """Measure the time of all queueing hints from now on."""
         self._times = self._hints.times = times
 
     # Moves between sub-queues.
@@ -580,7 +587,7 @@ class SchedulingQueue:
             self.event_listener(event, old, new, now)
 
     def _in_group(self, pod: Pod) -> bool:
-        """Return whether the pod is queued with the others of its PodGroup."""
+        """Return whether the pod is queued together with the other pods of its PodGroup."""
         return bool(pod.signature.spec.pod_group_name) and self.settings.groups_queued and not pod.node_name
 
     def _new_backoff(self) -> BackoffQueue:
@@ -588,11 +595,11 @@ class SchedulingQueue:
         return BackoffQueue(settings.initial_backoff, settings.max_backoff, settings.pop_from_backoff_q, self._sort_key)
 
     def _decide_in_flight(self, entry: QueuedPod, seen: int) -> tuple[RequeueDecision, str]:
-        """Return the decision from the unseen events since the pod's pop, and the label of the deciding event."""
+        """Return the decision by events since the pop that the attempt has not used, and the deciding event's label."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return _NO_HINT, ""
         if entry.pod.uid not in self._in_flight:
-            return _NO_HINT, ""  # `close` dropped its events; without them it must not get stuck as unschedulable
+            return _NO_HINT, ""  # `close` dropped the pod's events; the pod must not stay unschedulable because of this
         best, cause = SKIP, ""
         for happened in self._in_flight.since_pop(entry.pod.uid, seen):
             decision = self._hints.decide(entry, happened.event, happened.old, happened.new)
@@ -603,7 +610,7 @@ class SchedulingQueue:
         return best, cause
 
     def requeue(self, entry: QueuedPod, decision: RequeueDecision, label: str, now: int, seen: str = "") -> SubQueue:
-        """Apply a decision to a pod that is unschedulable or whose attempt has failed."""
+        """Apply a decision to a pod that is unschedulable, or whose attempt has failed."""
         if decision.strategy is Strategy.SKIP:
             self.put(entry, SubQueue.GATED if entry.gated else SubQueue.UNSCHEDULABLE, label, now, is_new=False)
             return entry.place
@@ -630,7 +637,7 @@ class SchedulingQueue:
     ) -> SubQueue:
         if self.settings.gated_nominations_kept:
             self.nominate(entry, label)
-        # With SchedulerPopFromBackoffQ, pods passed PreEnqueue before they entered backoffQ.
+        # With SchedulerPopFromBackoffQ, pods in backoffQ have already passed PreEnqueue.
         if not (from_backoff and self.settings.pop_from_backoff_q) and not self._gating.passes(entry):
             present = self._entries.get(entry.key)
             if present is None or present is entry:
@@ -667,8 +674,8 @@ class SchedulingQueue:
     ) -> None:
         """Move an entry to a sub-queue.
 
-        `is_new`: the entry counts as an incoming entity. Upstream treats the sub-queue as the entry's own if a hint
-        names it.
+        With `is_new`, the entry counts as an incoming entity. Upstream does not count an entry whose sub-queue a hint
+        has chosen.
         """
         source = entry.place
         if source is not SubQueue.OUTSIDE and source is not SubQueue.IN_FLIGHT:
@@ -722,7 +729,7 @@ class SchedulingQueue:
         seen: str = "",
         entity: str = "",
     ) -> None:
-        """Record the new place of a pod of a PodGroup: with its group, waiting for it, or in no sub-queue."""
+        """Record the new sub-queue of a pod of a PodGroup: in its group's entry, waiting for it, or none."""
         source, since = entry.place, entry.since
         entry.place = place
         if place is not SubQueue.OUTSIDE:
@@ -735,7 +742,7 @@ class SchedulingQueue:
                 self.recorder(Move(now, entry.key, entry.uid, source, place, label, plugin, seen, stayed, entity))
 
     def _forget(self, entry: QueuedPod) -> None:
-        """Remove the entry from the index, because it is in no sub-queue any more."""
+        """Remove the entry from the index, because it is no longer in a sub-queue."""
         del self._entries[entry.key]
         if entry.pod.signature.spec.pod_group_name:
             others = self._of_group[entry.pod.pod_group]

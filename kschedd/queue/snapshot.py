@@ -1,8 +1,8 @@
-"""A snapshot of the scheduling queue: its owner takes it, and a separate queue can be restored from it.
+"""A snapshot of the scheduling queue: its owner creates it, and a separate queue can be restored from it.
 
 The snapshot shares pods and events, which never change, and copies the containers. Entries do change, so the snapshot
 stores their fields. `EntryCopies` creates one copy of each entry, for the queue and for other holders (the driver holds
-the entries in flight). A restored queue pops, requeues and flushes exactly the pods that the original does.
+the entries in flight). A restored queue pops, requeues and flushes exactly the same pods as the original.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Groups = Mapping[Any, Mapping[Any, Mapping[str, QueuedPod]]]
 
 @attrs.frozen(eq=False)
 class EntryStates:
-    """The fields of some entries at one moment, and the entries themselves as identities."""
+    """The fields of some entries at one time, and the entries themselves for identification."""
 
     entries: list[QueuedPod]
     fields: list[tuple[Any, ...]]
@@ -34,7 +34,7 @@ class EntryStates:
 
 
 def fields_of(entry: QueuedPod) -> tuple[Any, ...]:
-    """Return the fields of an entry; the last field of a PodGroup's entry is the list of its pods' entries."""
+    """Return the fields of an entry. The last field of a PodGroup's entry is the list of its pods' entries."""
     if isinstance(entry, QueuedGroup):
         *others, members = _group_fields(entry)
         return *others, list(members)
@@ -43,12 +43,12 @@ def fields_of(entry: QueuedPod) -> tuple[Any, ...]:
 
 
 class EntryCopies:
-    """The copies of a fork's entries: each original always has one copy."""
+    """The copies of a fork's entries: one copy for each original entry."""
 
     def __init__(self, *states: EntryStates) -> None:
         """Create copies from these states; if an entry is in several states, the last state counts."""
         self._states = {id(e): f for known in states for e, f in zip(known.entries, known.fields, strict=True)}
-        self._held = states  # keeps the entries alive, so that their ids stay valid
+        self._held = states  # keeps the entries in memory, so that their ids stay valid
         self._copies: dict[int, QueuedPod] = {}
 
     def of(self, entry: QueuedPod) -> QueuedPod:
@@ -89,14 +89,14 @@ class UnschedulableSnapshot:
 
 @attrs.frozen(eq=False)
 class InFlightSnapshot:
-    pods: list[tuple[str, int, QueuedPod]]  # uid, number of the first event after its pop
+    pods: list[tuple[str, int, QueuedPod]]  # uid, number of the first event after the pod's pop, entry
     events: list[Any]
     first: int
 
 
 @attrs.frozen(eq=False)
 class GroupsSnapshot:
-    """The state of PodGroups: priorities, entries in sub-queues and in a cycle, and waiting pods."""
+    """The state of PodGroups: priorities, entries in sub-queues and in cycles, and waiting pods."""
 
     known: Mapping[str, int] = attrs.field(factory=dict)
     queued: Sequence[QueuedGroup] = ()
@@ -106,7 +106,7 @@ class GroupsSnapshot:
 
 @attrs.frozen(eq=False)
 class QueueSnapshot:
-    """The content of a queue. `states` covers every entry in the other fields."""
+    """The content of a queue. `states` contains the state of every entry in the other fields."""
 
     states: EntryStates
     scheduling_cycle: int

@@ -1,7 +1,7 @@
-"""Times of the queue's work: the handling of object changes, and plugins' queueing hints.
+"""Durations of the queue's work: the handling of object changes, and plugins' queueing hints.
 
-`QueueTimes`, which has the clock, is passed to the queue if metrics are on; without metrics, the queue reads no clock.
-The owner of the queue also owns these times.
+`QueueTimes`, which reads a clock, is passed to the queue if metrics are on. Without metrics, the queue reads no clock.
+The owner of the queue also owns the durations.
 
 Source: Kubernetes v1.34, scheduler/eventhandlers.go (EventHandlingLatency), backend/queue/scheduling_queue.go.
 """
@@ -13,7 +13,7 @@ from kschedd.metrics.instruments import Histogram, MetricFamily
 
 
 class QueueTimes:
-    """The timers of one queue; see the module. `start`: returns the seconds of a monotonic clock."""
+    """The timers of one queue. `start` returns the seconds of a monotonic clock."""
 
     def __init__(self, start: Callable[[], float]) -> None:
         self.start = start
@@ -21,12 +21,12 @@ class QueueTimes:
         self._hints = Histogram(catalogue.HINT_DURATION)
 
     def handled(self, took_s: Mapping[str, Sequence[float]]) -> None:
-        """Record the handling times of changes, by event."""
+        """Record the durations of handling changes, by event."""
         for event, each_s in took_s.items():
             self._events.series(event).observe_all(each_s)
 
     def hint(self, plugin: str, event: str, answer: str, began_s: float) -> None:
-        """Record a call of a plugin's hint for the event, and its answer."""
+        """Record a call of a plugin's hint for the event, and its result."""
         self._hints.observe(self.start() - began_s, plugin, event, answer)
 
     def families(self) -> list[MetricFamily]:

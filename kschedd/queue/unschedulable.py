@@ -1,16 +1,17 @@
 """unschedulablePods: pods that wait for an event, indexed so that an event visits few other pods.
 
 Pods are grouped by profile, rejecting plugins and gating plugin, and within a group by pod signature. An event skips a
-group if none of the group's plugins registered for it. A hint whose result holds for a whole signature is called once
-per signature. The result equals calling the hints for every single pod; `decide_each` is that reference rule.
+group if none of the group's plugins registered for it. A hint whose result is valid for a whole signature is called
+once per signature. The results equal those of calling the hints for every single pod; `decide_each` is this reference
+rule.
 
-A second index orders pods by timestamp, to find those past the timeout. Gated pods whose gating plugin is not
-registered for every event have a separate heap there, because the timeout does not move them. With `flushes_gated` (the
-rule gated_pods_flushed) the timeout moves them. Then that heap has the pods that stayed gated at their timeout. Such
-pods cause no further flush, but each flush tries them again.
+A second index orders pods by timestamp, to find pods whose timeout has passed. It has a separate heap for gated pods
+whose gating plugin is not registered for every event, because the timeout does not move them. With `flushes_gated` (the
+rule gated_pods_flushed), the timeout does move them. That heap then contains the pods that were still gated after their
+timeout. They cause no further flush, but each flush tries them again.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
-(movePodsToActiveOrBackoffQueue). Owns the index, not the entries. Called by SchedulingQueue.
+(movePodsToActiveOrBackoffQueue). This object owns the index, but not the entries. Called by SchedulingQueue.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -36,17 +37,17 @@ _Shape = dict[str, QueuedPod]  # by key
 class UnschedulablePods:
     hints: HintTable
     flushes_gated: bool = False
-    # returns the entry of the pod's PodGroup, if the group is gated
+    # returns the entry of the pod's PodGroup if the group is gated, else the pod's entry
     whole_of: Callable[[QueuedPod], QueuedPod] = lambda entry: entry
     _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
-    # By key, the group to which the pod was added; modified only here.
+    # By key, the group to which the pod was added. Modified only here.
     spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
     _by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _unmoved_by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _gated: int = attrs.field(default=0, init=False)
 
     def __len__(self) -> int:
-        """Return the number of unschedulable pods, gated ones included."""
+        """Return the number of unschedulable pods, including gated pods."""
         return len(self.spots)
 
     def __iter__(self) -> Iterator[QueuedPod]:
@@ -101,7 +102,7 @@ class UnschedulablePods:
             (self._by_age if moved else self._unmoved_by_age).put(entry.key, whole.timestamp, entry)
 
     def remove(self, key: str) -> None:
-        """Remove the pod from the group to which it was added, even if its entry has changed since."""
+        """Remove the pod from the group to which it was added, even if its entry has changed since then."""
         group, signature = self.spots.pop(key)
         signatures = self._groups[group]
         pods = signatures[signature]
@@ -125,7 +126,7 @@ class UnschedulablePods:
             self.add(entry)
 
     def left_since(self, time: int) -> tuple[list[QueuedPod], bool]:
-        """Return the pods older than `time` that the timeout moves, and whether any pod at all is that old."""
+        """Return the pods that are older than `time` and moved by the timeout, and whether any pod at all is older."""
         left = []
         while (head := self._by_age.peek()) is not None and head[0] < time:
             left.append(head[1])
@@ -138,17 +139,17 @@ class UnschedulablePods:
         return left, bool(left) or (unmoved is not None and unmoved[0] < time)
 
     def stayed_gated(self, entry: QueuedPod) -> None:
-        """Record that the timeout did not free a gated pod: it causes no further flush."""
+        """Record that a pod is still gated after its timeout: it causes no further flush."""
         if self._by_age.remove(entry.key) is not None:
             self._unmoved_by_age.put(entry.key, self._whole(entry).timestamp, entry)
 
     def oldest(self) -> int | None:
-        """Return the timestamp of the pod that the timeout moves next; None if it has none to move."""
+        """Return the timestamp of the pod that the timeout moves next; None if there is none."""
         head = self._by_age.peek()
         return None if head is None else int(head[0])
 
     def _reached(self, gating_plugin: str, event: ClusterEvent) -> bool:
-        """Return whether hints are called; not for gated pods whose gating plugin did not register for this event."""
+        """Return whether the event calls hints; not for gated pods whose gating plugin is not registered for it."""
         return not gating_plugin or self.hints.is_registered_for(gating_plugin, event)
 
     def decide_each(
@@ -169,9 +170,13 @@ class UnschedulablePods:
     def decide(
         self, event: ClusterEvent, old: Any, new: Any, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, RequeueDecision]]:
-        """Return the pods that the event moves, in another order than `decide_each`; visit only the affected groups."""
+        """Return the pods that the event moves, visiting only the affected groups.
+
+        Their order may differ from `decide_each`.
+        """
         moved: list[tuple[QueuedPod, RequeueDecision]] = []
-        # A hint may treat the event's own pod differently from others with its signature, so it is decided separately.
+        # A hint may treat the pod of the event differently from others with its signature, so this pod is decided
+        # separately.
         own = self._about(old, new)
         if own is not None and self._reached(self.spots[own.key][0][3], event):
             decision = self.hints.decide(own, event, old, new)
@@ -217,7 +222,7 @@ class UnschedulablePods:
         return [(entry, decision) for entry, decision in moved if pre_check(entry.pod)]
 
     def _about(self, old: Any, new: Any) -> QueuedPod | None:
-        """Return the entry of the event's own pod, if it is unschedulable."""
+        """Return the entry of the pod that the event is about, if it is unschedulable."""
         for subject in (new, old):
             if not isinstance(subject, Pod):
                 continue
