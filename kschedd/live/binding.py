@@ -113,7 +113,7 @@ class RemoteBindingActor:
         with self._under_way(turn):
             await turn.come()
             refused = await self._perform(write, {}) is not None
-        self.metrics.ended(time.perf_counter() - began_s, _NONE, _outcome(refused), _NONE)
+        self.metrics.ended(time.perf_counter() - began_s, _NONE, _outcome(refused))
 
     async def _evict(self, eviction: Eviction, turn: WriteTurn) -> None:
         began_s, failed = time.perf_counter(), True
@@ -127,7 +127,7 @@ class RemoteBindingActor:
                 why = await self._perform(write, written)
                 outcome.note(write, why, why is not None and await self._is_gone(write))
             failed = outcome.failure is not None
-        self.metrics.ended(time.perf_counter() - began_s, _NONE, _NONE, _outcome(failed))
+        self.metrics.ended(time.perf_counter() - began_s, _NONE, _NONE, {eviction.preemptor: _outcome(failed)})
         if failed:
             self._failed_evictions.append(eviction.pod)
             self._more.ring()
@@ -139,7 +139,7 @@ class RemoteBindingActor:
         with self._under_way(turn):
             await turn.come()
             failure = await self._first_failure(wanted.plan.writes)
-        self.metrics.ended(time.perf_counter() - began_s, _outcome(failure is not None), _NONE, _NONE)
+        self.metrics.ended(time.perf_counter() - began_s, _outcome(failure is not None), _NONE)
         self._executed.append((wanted.uid, failure))
         self._more.ring()
 

@@ -4,13 +4,14 @@
 meaning in kschedd if it differs. `OWN` are metrics that kube-scheduler does not have. The owners of the counted events
 count them, in other modules. `python -m kschedd.metrics.catalogue` prints the table of docs/OPERATING.md.
 
-Source: Kubernetes v1.34, scheduler/metrics/metrics.go, scheduler/framework/plugins/volumebinding/metrics/metrics.go,
-scheduler/metrics/resources/resources.go, component-base/metrics/prometheus/feature/metrics.go; kube-state-metrics
-(kube_pod_overhead_…).
+Source: Kubernetes v1.34 and v1.37, scheduler/metrics/metrics.go, scheduler/metrics/resources/resources.go,
+scheduler/framework/plugins/volumebinding/metrics/metrics.go, component-base/metrics/prometheus/feature/metrics.go;
+kube-state-metrics (kube_pod_overhead_…).
 
 Omitted, because the events that they count do not exist in kschedd: rest_client_… and workqueue_… (the scheduler writes
 to the store of its own process), leader_election_… (`kschedd status` shows it),
-scheduler_volume_binder_cache_requests_total (which upstream registers and never counts), go_….
+scheduler_volume_binder_cache_requests_total (which upstream registers and never counts),
+scheduler_pre_queueing_hint_evaluations_total (no plugin narrows the pods of an event), go_….
 """
 
 from typing import Final
@@ -18,6 +19,7 @@ from typing import Final
 from kschedd.metrics.instruments import Metric, exponential
 
 _MILLISECONDS: Final = exponential(0.001, 2, 15)
+_PREEMPTION: Final = exponential(0.001, 2, 16)
 _SHORT: Final = exponential(0.0001, 2, 12)
 _PLUGIN: Final = exponential(0.00001, 1.5, 20)
 _OF_POD: Final = ("namespace", "pod", "node", "scheduler", "priority", "resource", "unit")
@@ -139,6 +141,29 @@ PREEMPTION_VICTIMS: Final = Metric(
     exponential(1, 2, 7),
     "STABLE",
 )
+PREEMPTION_EVALUATION: Final = Metric(
+    "scheduler_preemption_evaluation_duration_seconds",
+    "histogram",
+    "Duration of the search for pods to evict, by preemptor (pod, podgroup) and status.",
+    ("preemptor", "result"),
+    _PREEMPTION,
+    "ALPHA",
+)
+PREEMPTION_EXECUTION: Final = Metric(
+    "scheduler_preemption_execution_duration_seconds",
+    "histogram",
+    "Duration of a preemption's evictions, by preemptor (pod, podgroup).",
+    ("preemptor", "result"),
+    _PREEMPTION,
+    "ALPHA",
+)
+BUDGET_VIOLATIONS: Final = Metric(
+    "scheduler_preemption_pdb_violations_total",
+    "counter",
+    "Evicted pods whose PodDisruptionBudget does not allow it, by preemptor (pod, podgroup).",
+    ("preemptor",),
+    stability="ALPHA",
+)
 PREEMPTION_DURATION: Final = Metric(
     "scheduler_preemption_goroutines_duration_seconds",
     "histogram",
@@ -156,6 +181,52 @@ PREEMPTION_EXECUTIONS: Final = Metric(
 )
 CACHE_SIZE: Final = Metric(
     "scheduler_cache_size", "gauge", "Number of objects in the scheduler cache, by type.", ("type",), stability="ALPHA"
+)
+POD_GROUP_ATTEMPTS: Final = Metric(
+    "scheduler_podgroup_schedule_attempts_total",
+    "counter",
+    "Scheduling cycles of PodGroups, by result.",
+    ("result", "profile"),
+    stability="ALPHA",
+)
+POD_GROUP_ATTEMPT_DURATION: Final = Metric(
+    "scheduler_podgroup_scheduling_attempt_duration_seconds",
+    "histogram",
+    "Duration of a PodGroup's scheduling cycle; includes the preemption.",
+    ("result", "profile"),
+    _MILLISECONDS,
+    "ALPHA",
+)
+POD_GROUP_ALGORITHM_DURATION: Final = Metric(
+    "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+    "histogram",
+    "Duration of the search for nodes for a PodGroup.",
+    (),
+    _MILLISECONDS,
+    "ALPHA",
+)
+WORKLOAD_PREEMPTIONS: Final = Metric(
+    "scheduler_workload_preemption_attempts_total",
+    "counter",
+    "Searches for pods to evict for a PodGroup, by status.",
+    ("result",),
+    stability="ALPHA",
+)
+WORKLOAD_VICTIMS: Final = Metric(
+    "scheduler_workload_preemption_victims",
+    "histogram",
+    "Number of pods that a PodGroup's preemption evicts.",
+    (),
+    exponential(1, 2, 11),
+    "ALPHA",
+)
+WORKLOAD_DISRUPTIONS: Final = Metric(
+    "scheduler_preemption_workload_disruptions",
+    "histogram",
+    "Number of victims of a PodGroup's preemption that belong to PodGroups; a group evicted as a whole is one victim.",
+    ("preemptor",),
+    exponential(1, 2, 11),
+    "ALPHA",
 )
 GOROUTINES: Final = Metric(
     "scheduler_goroutines", "gauge", "Number of concurrent tasks, by operation.", ("operation",), stability="ALPHA"
@@ -346,6 +417,15 @@ UPSTREAM: Final = (
     PERMIT_WAIT,
     PREEMPTION_ATTEMPTS,
     PREEMPTION_VICTIMS,
+    PREEMPTION_EVALUATION,
+    PREEMPTION_EXECUTION,
+    BUDGET_VIOLATIONS,
+    POD_GROUP_ATTEMPTS,
+    POD_GROUP_ATTEMPT_DURATION,
+    POD_GROUP_ALGORITHM_DURATION,
+    WORKLOAD_PREEMPTIONS,
+    WORKLOAD_VICTIMS,
+    WORKLOAD_DISRUPTIONS,
     PREEMPTION_DURATION,
     PREEMPTION_EXECUTIONS,
     CACHE_SIZE,

@@ -8,6 +8,8 @@ the start: attempts and failed attempts.
 import numpy as np
 
 from kschedd.cache.table import NodeTable
+from kschedd.framework.interface import PostFilterResult
+from kschedd.framework.postfilter import Preemption
 from kschedd.queue.entry import QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.effects import Effects
@@ -89,6 +91,14 @@ def _lead(result: ScheduleResult, table: NodeTable) -> Lead | None:
     return Lead(int(result.score or 0) - int(others[second]), table.names[int(result.feasible[second])])
 
 
+def _violations(post: PostFilterResult | None) -> int:
+    """Return the number of victims whose budget does not allow the eviction."""
+    details = None if post is None else post.details
+    if post is None or not isinstance(details, Preemption):
+        return 0
+    return next((one.pdb_violations for one in details.candidates if one.node_name == post.nominated_node), 0)
+
+
 def _ended_attempt(
     failed: FailedAttempt, result: ScheduleResult | FitError, took_s: float, of_binding: bool
 ) -> AttemptEnded:
@@ -103,5 +113,6 @@ def _ended_attempt(
         of_binding,
         post is not None,
         len(failed.victims),
+        _violations(post),
         [(status.plugin, reason, nodes) for status, nodes in rejections for reason in status.reasons],
     )

@@ -23,6 +23,7 @@ class Eviction:
     pod: Pod
     writes: tuple[Write, ...]
     gone_fails: bool = True  # see `EvictionOutcome`
+    preemptor: str = "pod"  # or "podgroup", for metrics
 
 
 @attrs.define(eq=False)

@@ -69,7 +69,7 @@ class FailureHandler:
         pod, effects = failed.entry.pod, self._effects
         if failed.evicts:
             gone_fails = not self._machine.handle.rules.gone_victims_evicted
-            effects.evictions.append(Eviction(pod, failed.writes, gone_fails))
+            effects.evictions.append(Eviction(pod, failed.writes, gone_fails, "podgroup" if group else "pod"))
         for victim in failed.victims:
             in_memory = victim.uid in failed.in_memory
             if in_memory:

@@ -7,7 +7,8 @@ the group returns to the queue. The debugger may stop the cycle before each pod.
 This class owns the results of the latest completed cycle.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from kschedd.api.objects import Object
 from kschedd.api.text.times import stamp
@@ -37,7 +38,16 @@ from kschedd.scheduling.inputs import BeginGroupCycle
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.nominator import Nominator
 from kschedd.scheduling.popped import PoppedPods
+from kschedd.scheduling.profiles.metrics import (
+    ERROR,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    WAITING_ON_PREEMPTION,
+    SchedulingMetrics,
+)
 from kschedd.scheduling.verdicts import Diagnosis
+
+_RESULTS: Final[Mapping[Code, str]] = {Code.SUCCESS: SCHEDULED, Code.UNSCHEDULABLE: UNSCHEDULABLE}
 
 
 class GroupCycles:
@@ -72,6 +82,7 @@ class GroupCycles:
         machine, attempts = self._machine, self._attempts
         group = entry.pod.pod_group
         entries = [entry, *self._popped.take_group(group)]
+        began_s = 0.0 if machine.metrics is None else machine.metrics.timer()
         machine.batches.next_cycle()
         counted = machine.handle.rules.gangs_counted
         entries = sorted(entries, key=order_in_group) if counted else order_of_members(entries)
@@ -93,6 +104,19 @@ class GroupCycles:
             pause, attempt = self._before_member, try_counted if counted else try_group
             tried = yield from attempt(machine, self._nominator, entries, clock(), attempts.broken, pause=pause)
         self._complete(group, entries, tried, clock(), on_result)
+        if counted and machine.metrics is not None and machine.groups.object(group) is not None:
+            self._count(machine.metrics, entries[0].pod.scheduler_name, tried, began_s)
+
+    def _count(self, metrics: SchedulingMetrics, profile: str, tried: TriedGroup, began_s: float) -> None:
+        """Count the cycle and its preemption."""
+        result = _RESULTS.get(tried.status.code, ERROR)
+        metrics.group_ended(
+            WAITING_ON_PREEMPTION if tried.waits_for_preemption else result, profile, metrics.timer() - began_s
+        )
+        if (made := tried.preemption) is not None:
+            metrics.group_preemptions.add(made.status.code.label)
+            if made.evicted is not None:
+                metrics.group_preempted(len(made.evicted.victims), made.disruptions, made.violations)
 
     def _before_member(self, entry: QueuedPod, tried: Sequence[TriedMember]) -> StopPoint | None:
         """Return the stop point of a PodGroup's cycle before this pod, or None if the cycle continues."""

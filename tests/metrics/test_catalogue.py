@@ -63,10 +63,21 @@ KUBE_SCHEDULER = [
     ("scheduler_async_api_call_execution_duration_seconds", "histogram", "call_type result", SECONDS, "ALPHA"),
     ("scheduler_pending_async_api_calls", "gauge", "call_type", (), "ALPHA"),
     ("scheduler_volume_scheduling_stage_error_total", "counter", "operation", (), "ALPHA"),
+    ("scheduler_preemption_evaluation_duration_seconds", "histogram", "preemptor result", steps(0.001, 2, 16), "ALPHA"),
+    ("scheduler_preemption_execution_duration_seconds", "histogram", "preemptor result", steps(0.001, 2, 16), "ALPHA"),
+    ("scheduler_preemption_pdb_violations_total", "counter", "preemptor", (), "ALPHA"),
+    ("scheduler_podgroup_schedule_attempts_total", "counter", "result profile", (), "ALPHA"),
+    ("scheduler_podgroup_scheduling_attempt_duration_seconds", "histogram", "result profile", SECONDS, "ALPHA"),
+    ("scheduler_podgroup_scheduling_algorithm_duration_seconds", "histogram", "", SECONDS, "ALPHA"),
+    ("scheduler_workload_preemption_attempts_total", "counter", "result", (), "ALPHA"),
+    ("scheduler_workload_preemption_victims", "histogram", "", steps(1, 2, 11), "ALPHA"),
+    ("scheduler_preemption_workload_disruptions", "histogram", "preemptor", steps(1, 2, 11), "ALPHA"),
     ("kubernetes_feature_enabled", "gauge", "name stage", (), "BETA"),
     ("kube_pod_resource_request", "gauge", OF_POD, (), "STABLE"),
     ("kube_pod_resource_limit", "gauge", OF_POD, (), "STABLE"),
 ]
+#: Since 1.37, and counted for PodGroups and preemptions only
+GROUPS = {row[0] for row in KUBE_SCHEDULER if "podgroup" in row[0] or "workload" in row[0] or "_pdb_" in row[0]}
 #: nothing in the run below comes to these, for certain
 NOT_COUNTED = {
     "scheduler_batch_attempts_total",
@@ -78,6 +89,7 @@ NOT_COUNTED = {
     "kschedd_plugin_score",
     "kube_pod_overhead_cpu_cores",
     "kube_pod_overhead_memory_bytes",
+    *GROUPS,
 }
 #: the gate SchedulerAsyncAPICalls is off in 1.34
 BY_GATE = {catalogue.API_CALLS, catalogue.API_CALL_DURATION, catalogue.PENDING_API_CALLS}

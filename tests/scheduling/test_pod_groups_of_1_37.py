@@ -6,9 +6,21 @@ from kschedd.api.pods import Pod
 from kschedd.clusters.virtual import VirtualCluster
 from kschedd.config.loading.load import default_config
 from kschedd.config.versions.kube_versions import V1_37
-from kschedd.metrics.catalogue import INCOMING_ENTITIES, QUEUED_ENTITIES
+from kschedd.metrics.catalogue import (
+    INCOMING_ENTITIES,
+    POD_GROUP_ALGORITHM_DURATION,
+    POD_GROUP_ATTEMPT_DURATION,
+    POD_GROUP_ATTEMPTS,
+    PREEMPTION_EVALUATION,
+    QUEUED_ENTITIES,
+    WORKLOAD_DISRUPTIONS,
+    WORKLOAD_PREEMPTIONS,
+    WORKLOAD_VICTIMS,
+)
 from kschedd.queue.entry import Move
 from kschedd.queue.metrics import MoveMetrics, queue_metrics
+from kschedd.scheduling.profiles.metrics import SchedulingMetrics
+from tests.scheduling.test_metrics import shown
 
 Raw = dict[str, Any]
 HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 10}
@@ -106,6 +118,29 @@ def test_it_preempts_as_a_whole() -> None:
     high = {"priorityClassName": "high"}
     cluster.add(group(2, **high), pod("a", **high), pod("b", **high))
     assert cluster.nodes() == {"a": "n", "b": "n"}
+
+
+def test_its_cycles_and_its_preemption_are_counted() -> None:
+    cluster = Cluster()
+    machine = cluster.engine.driver.machine
+    machine.metrics = SchedulingMetrics(lambda: 0.0)
+    machine.reconfigure(machine.config)
+    whole = {"disruptionMode": {"all": {}}}
+    cluster.add(group(2, "low", **whole), pod("low-1", "low"), pod("low-2", "low"))
+    high = {"priorityClassName": "high"}
+    cluster.add(group(2, **high), pod("a", **high), pod("b", **high))
+    found = shown(cluster.engine.driver)
+    profile = "default-scheduler"
+    assert found[POD_GROUP_ATTEMPTS.name] == {("scheduled", profile): 2, ("waiting_on_preemption", profile): 1}
+    assert found[POD_GROUP_ATTEMPT_DURATION.name] == {
+        ("scheduled", profile): (2, 0),
+        ("waiting_on_preemption", profile): (1, 0),
+    }
+    assert found[POD_GROUP_ALGORITHM_DURATION.name] == {(): (3, 0)}
+    assert found[WORKLOAD_PREEMPTIONS.name] == {("Success",): 1}
+    assert found[WORKLOAD_VICTIMS.name] == {(): (1, 2)}
+    assert found[WORKLOAD_DISRUPTIONS.name] == {("podgroup",): (1, 1)}
+    assert found[PREEMPTION_EVALUATION.name] == {("podgroup", "Success"): (1, 0)}
 
 
 def test_a_group_is_evicted_as_a_whole_if_its_disruption_mode_says_so() -> None:

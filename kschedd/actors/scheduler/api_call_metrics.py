@@ -18,6 +18,7 @@ from kschedd.metrics.instruments import Counter, Histogram, Labels, MetricFamily
 
 SUCCESS: Final = "success"
 ERROR: Final = "error"
+NO_PREEMPTIONS: Final[Mapping[str, "Outcomes"]] = {}
 POD_BINDING: Final = "pod_binding"
 POD_STATUS_PATCH: Final = "pod_status_patch"
 
@@ -38,6 +39,7 @@ class ApiCallMetrics:
         self._call_s = Histogram(catalogue.API_CALL_DURATION)
         self._preemptions = Counter(catalogue.PREEMPTION_EXECUTIONS)
         self._preemption_s = Histogram(catalogue.PREEMPTION_DURATION)
+        self._execution_s = Histogram(catalogue.PREEMPTION_EXECUTION)
         self._pending: dict[str, int] = {POD_BINDING: 0, POD_STATUS_PATCH: 0}
 
     def began(self, bindings: int, patches: int) -> None:
@@ -45,22 +47,30 @@ class ApiCallMetrics:
         self._pending[POD_BINDING] += bindings
         self._pending[POD_STATUS_PATCH] += patches
 
-    def ended(self, took_s: float, bindings: "Outcomes", patches: "Outcomes", preemptions: "Outcomes") -> None:
-        """Record the results of the writes, and of the evictions of preemptions."""
+    def ended(
+        self,
+        took_s: float,
+        bindings: "Outcomes",
+        patches: "Outcomes",
+        preemptions: Mapping[str, "Outcomes"] = NO_PREEMPTIONS,
+    ) -> None:
+        """Record the results of the writes, and of the evictions by preemptor."""
         for kind, outcomes in ((POD_BINDING, bindings), (POD_STATUS_PATCH, patches)):
             self._pending[kind] -= outcomes.succeeded + outcomes.failed
             for result, amount in ((SUCCESS, outcomes.succeeded), (ERROR, outcomes.failed)):
                 if amount:
                     self._calls.add(kind, result, amount=amount)
                     self._call_s.series(kind, result).observe_many(took_s, amount)
-        for result, amount in ((SUCCESS, preemptions.succeeded), (ERROR, preemptions.failed)):
-            if amount:
-                self._preemptions.add(result, amount=amount)
-                self._preemption_s.series(result).observe_many(took_s, amount)
+        for preemptor, outcomes in preemptions.items():
+            for result, amount in ((SUCCESS, outcomes.succeeded), (ERROR, outcomes.failed)):
+                if amount:
+                    self._preemptions.add(result, amount=amount)
+                    self._preemption_s.series(result).observe_many(took_s, amount)
+                    self._execution_s.series(preemptor, result).observe_many(took_s, amount)
 
     def families(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
         """Return the metrics that have their gate on."""
-        found = []
+        found = [self._execution_s.family()]
         if gates.get("SchedulerAsyncPreemption", True):
             found += [self._preemptions.family(), self._preemption_s.family()]
         if gates.get("SchedulerAsyncAPICalls", True):

@@ -123,7 +123,6 @@ class BindingActor:
     async def _answered(self, request: _Request) -> Answered:
         batch, plans = request.batch, request.plans
         patches = sum(len(one.writes) for one in batch)
-        preemptions = sum(len(one.evictions) for one in batch)
         try:
             answered = await request.answer.value()
         except JournalError as failure:  # nothing was persisted
@@ -135,7 +134,7 @@ class BindingActor:
             time.perf_counter() - request.began_s,
             Outcomes(len(plans) - refused, refused),
             Outcomes(patches - answered.refused, answered.refused),
-            Outcomes(preemptions - len(answered.failed_evictions), len(answered.failed_evictions)),
+            _preemptions([eviction for one in batch for eviction in one.evictions], answered.failed_evictions),
         )
         return answered
 
@@ -143,6 +142,15 @@ class BindingActor:
         if answered.plans or answered.failed_evictions:
             await self._answers.send(answered)
             self._bell.ring()
+
+
+def _preemptions(evictions: Sequence[Eviction], failed: Sequence[Pod]) -> dict[str, Outcomes]:
+    """Return the numbers of successful and of failed evictions by preemptor."""
+    uids, counted = {pod.uid for pod in failed}, dict[str, Outcomes]()
+    for preemptor in {eviction.preemptor for eviction in evictions}:
+        refused = [eviction.pod.uid in uids for eviction in evictions if eviction.preemptor == preemptor]
+        counted[preemptor] = Outcomes(len(refused) - sum(refused), sum(refused))
+    return counted
 
 
 def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], store: ClusterWriter) -> Answered:

@@ -17,6 +17,7 @@ from kschedd.framework.interface import POST_FILTER, PostFilterPlugin, PostFilte
 from kschedd.framework.postfilter import DryRun
 from kschedd.framework.status import Code, Status, error, fault_text
 from kschedd.framework.writes import Write
+from kschedd.plugins.defaultpreemption import DefaultPreemption
 from kschedd.scheduling.attempt.extended import CandidatesFound, candidates_left, preempting
 from kschedd.scheduling.attempt.outcome import FitError
 from kschedd.scheduling.attempt.resizing import SKIPPING
@@ -127,7 +128,7 @@ class PostFiltering:
                 yield from stepper.before("postFilter", plugin.name)
             own = view if plugin.name in self.profile.in_tree else attrs.evolve(view, cached=None, apart=True)
             calls = self.profile.plugin_metrics.calls(plugin.name, points.POST_FILTER)
-            began = calls.start()
+            began, started = calls.start(), self.profile.times.start()
             try:
                 try:
                     answer = plugin.post_filter(state, pod, self.cluster, own)
@@ -141,6 +142,9 @@ class PostFiltering:
             except Exception as fault:  # a plugin's exception fails the attempt, not the daemon
                 answer = PostFilterResult(error(fault_text(fault)))
             calls.answered(began, answer.status)
+            if isinstance(plugin, DefaultPreemption):
+                took_s = self.profile.times.start() - started
+                self.profile.plugin_metrics.searched_victims("pod", answer.status.code.label, took_s)
             code = answer.status.code
             if writes:
                 answer = attrs.evolve(answer, writes=(*writes, *answer.writes))

@@ -89,7 +89,11 @@ def _tried(
     pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
 ) -> Work[TriedGroup]:
     """Try the pods, and preempt for the group if its pods do not fit."""
+    metrics = cycle.machine.metrics
+    began_s = 0.0 if metrics is None else metrics.timer()
     tried = yield from cycle.run(pause)
+    if metrics is not None:
+        metrics.group_algorithm_s.observe(metrics.timer() - began_s)
     if tried.status.code is not Code.UNSCHEDULABLE:
         return tried
     made = yield from post_filtered(cycle.machine, cycle.nominator, group, cycle.entries, tried, cycle.again)

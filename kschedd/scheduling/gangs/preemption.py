@@ -107,8 +107,15 @@ class _Preemption:
         if self.is_ongoing():
             return GroupPreemption(_ONGOING, {entry.uid: entry.pod.nominated_node_name for entry in entries})
         victims = [victim for victim in among if victim.priority < self.priority]
-        if not victims:
-            return GroupPreemption(_NOBODY)
+        profile = machine.schedulers[entries[0].pod.scheduler_name].profile
+        began = profile.times.start()
+        made = (yield from self._searched(plugin, victims)) if victims else GroupPreemption(_NOBODY)
+        profile.plugin_metrics.searched_victims("podgroup", made.status.code.label, profile.times.start() - began)
+        return made
+
+    def _searched(self, plugin: DefaultPreemption, victims: Sequence[Victim]) -> Work[GroupPreemption]:
+        """Return the preemption of some of these victims."""
+        machine, entries = self.machine, self.entries
         with TakenOut(machine.cluster) as taken:
             for victim in victims:
                 taken.take(victim)
@@ -122,12 +129,13 @@ class _Preemption:
                 if isinstance(member.result, ScheduleResult) and member.failed is None
             ]
             budgets = machine.schedulers[entries[0].pod.scheduler_name].candidates.budgets
-            evicted, _ = yield from reprieved(victims, budgets, taken, partial(self.fit, results))
+            evicted, violations = yield from reprieved(victims, budgets, taken, partial(self.fit, results))
         pods: list[Pod] = [pod for victim in evicted for pod in victim.pods]
         message = f"{_PREFIX}found a placement for podgroup, preempting {len(pods)} victims"
         nominated = {entry.uid: result.node_name for entry, result in results}
         how = plugin.evicting(pods, entries[0].pod.scheduler_name, "podgroup")
-        return GroupPreemption(Status(Code.SUCCESS, (message,)), nominated, how)
+        disruptions = sum(victim.of_group for victim in evicted)
+        return GroupPreemption(Status(Code.SUCCESS, (message,)), nominated, how, (), disruptions, violations)
 
     def is_ongoing(self) -> bool:
         """Return whether pods that were evicted for the group are still terminating on its nominated nodes."""

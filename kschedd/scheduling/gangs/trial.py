@@ -66,6 +66,10 @@ class GroupPreemption:
     """The victims, and how they are evicted; None if there are none."""
     writes: tuple[Write, ...] = ()
     """Other writes."""
+    disruptions: int = 0
+    """Number of victims that belong to PodGroups; a group that is disrupted as a whole counts once."""
+    violations: int = 0
+    """Number of evicted pods whose budget does not allow it."""
 
 
 @attrs.frozen(eq=False)

@@ -20,6 +20,7 @@ Timer = Callable[[], float]
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
+WAITING_ON_PREEMPTION: Final = "waiting_on_preemption"  # result of a PodGroup's cycle
 ERROR: Final = "error"
 SUCCESS: Final = "Success"  # the label of a status
 
@@ -39,6 +40,7 @@ class AttemptEnded:
     of_binding: bool
     preempted: bool  # True if PostFilter ran
     victims: int
+    violations: int  # victims whose budget does not allow it
     rejections: Iterable[tuple[str, str, int]]  # (plugin, reason, nodes)
 
 
@@ -157,6 +159,13 @@ class SchedulingMetrics:
         self.algorithm_s = Histogram(catalogue.ALGORITHM_DURATION)
         self.victims = Histogram(catalogue.PREEMPTION_VICTIMS)
         self.preemptions = Counter(catalogue.PREEMPTION_ATTEMPTS)
+        self.budget_violations = Counter(catalogue.BUDGET_VIOLATIONS)
+        self.group_attempts = Counter(catalogue.POD_GROUP_ATTEMPTS)
+        self.group_attempt_s = Histogram(catalogue.POD_GROUP_ATTEMPT_DURATION)
+        self.group_algorithm_s = Histogram(catalogue.POD_GROUP_ALGORITHM_DURATION)
+        self.group_preemptions = Counter(catalogue.WORKLOAD_PREEMPTIONS)
+        self.group_victims = Histogram(catalogue.WORKLOAD_VICTIMS)
+        self.disruptions = Histogram(catalogue.WORKLOAD_DISRUPTIONS)
         self.sli_s = Histogram(catalogue.SLI_DURATION)
         self.pod_attempts = Histogram(catalogue.POD_ATTEMPTS)
         self.after_flush = Counter(catalogue.SCHEDULED_AFTER_FLUSH)
@@ -187,8 +196,23 @@ class SchedulingMetrics:
             self.preemptions.add()
         if ended.victims:
             self.victims.observe(ended.victims)
+        if ended.violations:
+            self.budget_violations.add("pod", amount=ended.violations)
         for plugin, reason, nodes in ended.rejections:
             self.rejections.add(plugin, reason, amount=nodes)
+
+    def group_ended(self, result: str, profile: str, took_s: float) -> None:
+        """Record the end of a PodGroup's cycle."""
+        self.group_attempts.add(result, profile)
+        self.group_attempt_s.observe(took_s, result, profile)
+
+    def group_preempted(self, victims: int, disruptions: int, violations: int) -> None:
+        """Record the evictions for a PodGroup: the pods, the victims of PodGroups, and the violations of budgets."""
+        self.group_victims.observe(victims)
+        if disruptions:
+            self.disruptions.observe(disruptions, "podgroup")
+        if violations:
+            self.budget_violations.add("podgroup", amount=violations)
 
     def bound(self, profile: str, attempt_s: float, attempts: int, waited_s: float) -> None:
         """Record a bound pod: `attempt_s` since its last attempt began, `waited_s` since its first attempt was due."""

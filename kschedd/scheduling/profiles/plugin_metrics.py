@@ -161,6 +161,10 @@ class PluginMetrics:
         """Record a plugin's weighted score of the selected node."""
         self._into.scores.observe(weighted, plugin, self._profile)
 
+    def searched_victims(self, preemptor: str, status: str, took_s: float) -> None:
+        """Record a search for pods to evict for a `pod` or a `podgroup`."""
+        self._into.victim_searches.observe(took_s, preemptor, status)
+
     def count(self, evaluations: dict[Labels, float], volume_errors: dict[Labels, float]) -> None:
         """Add the counts of calls."""
         for (plugin, point), calls in self._calls.items():
@@ -179,6 +183,7 @@ class PluginInstruments:
         self.durations = Histogram(catalogue.PLUGIN_DURATION)
         self.scores = Histogram(catalogue.SCORE)
         self.margins = Histogram(catalogue.MARGIN)
+        self.victim_searches = Histogram(catalogue.PREEMPTION_EVALUATION)
         self._profiles: dict[str, PluginMetrics] = {}
 
     def of(self, profile: str) -> PluginMetrics:
@@ -199,6 +204,7 @@ class PluginInstruments:
             self.durations.family(),
             self.scores.family(),
             self.margins.family(),
+            self.victim_searches.family(),
             MetricFamily(catalogue.PLUGIN_EVALUATIONS, evaluations),
             MetricFamily(catalogue.VOLUME_ERRORS, volume_errors),
             MetricFamily(catalogue.CACHED_EVALUATIONS, cache),
