@@ -1,6 +1,6 @@
 """Completion of a partial command line: verbs, flags, kinds, names of live objects, labels, files.
 
-`candidates` is a pure function of the line and the known names. The REPL renders its result in the prompt; `kschedd
+`candidates` is a pure function of the line and the known names. The REPL shows the result in the prompt; `kschedd
 __complete` prints it for shells.
 """
 
@@ -27,11 +27,11 @@ from kschedd.verbs.scheduler.config import SETS
 from kschedd.verbs.setting import OBJECT_SETS
 from kschedd.verbs.table import BY_NAME, GROUPS, group_members, short_words, without_program
 
-_MOST_FILES = 5_000  # maximum number of entries of a folder to read, because the user waits
+_MOST_FILES = 5_000  # maximum number of entries of a folder that are read, because the user waits for the result
 
 
 class CompletionNames(Protocol):
-    """Source of the names to complete. Mappings are keyed by kind, such as `Pod`."""
+    """Source of the names to complete. The keys of the mappings are kinds, such as `Pod`."""
 
     @property
     def kinds(self) -> Sequence[str]:
@@ -45,7 +45,7 @@ class CompletionNames(Protocol):
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
-        """Return labels as `key=value`, by kind."""
+        """Return the labels of each kind as `key=value`."""
 
     @property
     def profiles(self) -> Sequence[str]: ...
@@ -59,17 +59,17 @@ class CompletionNames(Protocol):
 
     @property
     def taints(self) -> Mapping[str, Sequence[str]]:
-        """Return the taints of each tainted node, as `key:Effect`, by node."""
+        """Return the taints of each tainted node as `key:Effect`."""
 
     @property
     def plugins_on(self) -> Mapping[str, bool]:
-        """Map every known plugin to whether a profile has it."""
+        """Return every known plugin, and whether a profile enables it."""
 
     def of(self, kind: str, namespace: str) -> Sequence[str]:
         """Return the names of the objects of a kind in a namespace."""
 
     def live(self, state: LiveState, namespace: str) -> Sequence[str]:
-        """Return the names of the objects that are in this state now."""
+        """Return the names of the objects that are in this state at present."""
 
     def pending_elsewhere(self, namespace: str) -> Sequence[str]:
         """Return the pods without a node in all other namespaces, as `namespace/name`."""
@@ -82,7 +82,7 @@ class CompletionCandidate:
 
 
 def split(line: str) -> tuple[list[str], str]:
-    """Return the complete words of a line, and the incomplete last one. Quotes need not be closed."""
+    """Return the complete words of a line, and the incomplete last word. Quotes need not be closed."""
     words: list[str] = []
     word = ""
     quote = ""
@@ -106,7 +106,10 @@ def split(line: str) -> tuple[list[str], str]:
 
 @cache
 def parser_of(verb: str) -> VerbParser:
-    """Return the parser of a verb, to look up its flags. Results are cached, because lines are parsed at every key."""
+    """Return the parser of a verb, to look up its flags.
+
+    Results are cached, because the line is parsed after every key press.
+    """
     return BY_NAME[verb].parser()
 
 
@@ -119,9 +122,9 @@ def candidates(
     *,
     short: bool = True,
 ) -> list[CompletionCandidate]:
-    """Return completions of the line's last word, in display order, at most `most` of them.
+    """Return completions of the last word of the line, in display order, at most `most` of them.
 
-    `others` are commands that are not verbs, with their help. `short`: verbs of groups have short names as well.
+    `others` are commands that are not verbs, with their help texts. `short`: verbs of groups have short names as well.
     """
     words, last = split(line)
     found = _all(list(without_program(words)), last, names, namespace, others, short=short)
@@ -155,7 +158,7 @@ def _all(
 
 
 def _inner(words: Sequence[str]) -> Sequence[str] | None:
-    """Return the words of the command that `plan` or `watch` runs; None while one of its flags lacks a value."""
+    """Return the words of the command that `plan` or `watch` runs; None if one of the outer flags lacks its value."""
     parser = parser_of(words[0])
     place = 1
     while place < len(words) and words[place].startswith("-"):
@@ -176,7 +179,7 @@ def _after(
 ) -> Iterable[CompletionCandidate]:
     parser = parser_of(verb.name)
     plain: list[str] = []
-    waits = ""  # the flag that the next word is the value of
+    waits = ""  # the flag whose value is the next word
     for word in words:
         if waits:
             if waits in ("-n", "--namespace"):
@@ -207,7 +210,7 @@ def flags_of(noted: Iterable[Flag]) -> list[CompletionCandidate]:
 
 
 def _kind(verb: Verb, plain: Sequence[str]) -> str:
-    """Return the kind that the complete words refer to, such as `Pod`."""
+    """Return the kind to which the complete words refer, such as `Pod`."""
     if verb.completes in ("pod", "queue"):
         return "Pod"
     if verb.completes in ("node", "kubelet", "taint"):
@@ -259,7 +262,8 @@ def _values(
             return [CompletionCandidate(choice) for choice in noted.choices] if noted is not None else ()
 
 
-#: the supported releases of Kubernetes. Verbs do not import the configuration, so a test compares the two lists.
+#: the supported releases of Kubernetes. A test compares this list with the configuration's list, which verbs do not
+# import.
 VERSIONS: Final = ("1.34.1", "1.34", "1.35", "1.36", "1.37")
 
 
@@ -271,14 +275,14 @@ def version_candidates(value: str) -> Iterator[CompletionCandidate]:
 
 
 def _selectors(value: str, kind: str, names: CompletionNames) -> Iterator[CompletionCandidate]:
-    """Complete label keys; after a `=`, whole labels. After a comma, completes the next requirement."""
+    """Complete label keys; after `=`, complete whole labels. After a comma, completes the next requirement."""
     before, comma, last = value.rpartition(",")
     for text in names.labels.get(kind, ()) if "=" in last else names.label_keys.get(kind, ()):
         yield CompletionCandidate(before + comma + text)
 
 
 def file_candidates(value: str, *, every: bool = False) -> list[CompletionCandidate]:
-    """Complete folders and manifests that begin with a path; `every`: files of any kind."""
+    """Complete folders and manifests whose path begins with the typed text; `every`: files of any kind."""
     folder, _, start = value.rpartition("/")
     here = Path(os.path.expanduser(folder + "/" if folder or value.startswith("/") else "."))
     try:
@@ -346,7 +350,7 @@ def _positional(
 def _of_kinds(
     verb: Verb, plain: Sequence[str], last: str, names: CompletionNames, namespace: str
 ) -> Iterable[CompletionCandidate]:
-    """Complete a kind and names of its objects, or KIND/NAME. For some verbs, complete labels after these."""
+    """Complete a kind and names of its objects, or KIND/NAME. For some verbs, complete labels after the names."""
     if not plain:
         return [*_kinds(last, names), *_slashed(last, names, namespace)] if "/" in last else _kinds(last, names)
     if "/" in plain[0]:
@@ -375,7 +379,7 @@ def _of_kubelet(plain: Sequence[str], names: CompletionNames) -> Sequence[str]:
 def _of_object_set(
     plain: Sequence[str], last: str, names: CompletionNames, namespace: str
 ) -> Iterable[CompletionCandidate]:
-    """Complete the objects that `set image` and similar verbs change: a kind and names, or KIND/NAME."""
+    """Complete the objects that `set image` and similar verbs change: a kind and its names, or KIND/NAME."""
     if len(plain) == 1 and "/" not in last:
         return [*_kinds(last, names), *_slashed(last, names, namespace)]
     if "/" in last or len(plain) == 1:
@@ -384,17 +388,20 @@ def _of_object_set(
 
 
 def _choices(verb: Verb) -> Sequence[str]:
-    """Return the choices of the first positional argument, if it has choices."""
+    """Return the choices of the first positional argument; empty if it has no fixed choices."""
     return next((argument.choices for argument in parser_of(verb.name).noted if not argument.names), ())
 
 
 def _fitting(found: Sequence[str], last: str, plain: Sequence[str]) -> Iterator[CompletionCandidate]:
-    """Yield the names that begin with the typed text. The generator is lazy: there may be thousands."""
+    """Yield the names that begin with the typed text.
+
+    A generator, because there may be thousands of names.
+    """
     return (CompletionCandidate(name) for name in found if name.startswith(last) and name not in plain)
 
 
 def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: str) -> Sequence[str]:
-    """Return the names in the state that the verb requires; all names if other states are allowed as well."""
+    """Return the names in the state that the verb requires; all names if the verb accepts other states, too."""
     if verb.live is None:
         return names.of(kind, namespace)
     found = names.live(verb.live, namespace)
@@ -404,7 +411,7 @@ def _live(verb: Verb, kind: str, last: str, names: CompletionNames, namespace: s
 
 
 def _taints(plain: Sequence[str], names: CompletionNames) -> list[CompletionCandidate]:
-    """Complete nodes; after a tainted node, words that remove its taints; after such a word, nodes with the taint."""
+    """Complete nodes; after a tainted node, words that remove its taints; after such a word, nodes with that taint."""
     removed = [word.removesuffix("-") for word in plain if word.endswith("-")]
     if removed:
         having = [node for node, taints in names.taints.items() if all(_is_of(word, taints) for word in removed)]

@@ -1,4 +1,4 @@
-"""api-resources, stop: verbs that concern the daemon as a whole."""
+"""api-resources, stop: verbs for the daemon as a whole."""
 
 import argparse
 

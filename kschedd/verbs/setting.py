@@ -1,4 +1,4 @@
-"""set: images, resources and environment of a workload's containers; its other settings are those of the configuration.
+"""set: changes images, resources and environment of a workload's containers, and settings of the configuration.
 
 `set image|resources|env|serviceaccount` change objects, as in kubectl. `set weight|plugin|…` change the configuration
 of the scheduler (`kschedd.verbs.scheduler.config`). No word means both.
@@ -42,11 +42,11 @@ def _words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="WHAT", help=what)
     config.set_flags(words)
     words.add_argument(
-        "-c", "--containers", metavar="NAMES", help="resources, env: containers by name; * is a wildcard"
+        "-c", "--containers", metavar="NAMES", help="resources, env: names of the containers; * is a wildcard"
     )
     words.add_argument("--requests", metavar="LIST", help="resources: cpu=100m,memory=64Mi")
     words.add_argument("--limits", metavar="LIST", help="resources: cpu=1,memory=256Mi")
-    words.add_argument("--list", action="store_true", help="env: print the variables, change nothing")
+    words.add_argument("--list", action="store_true", help="env: print the variables and change nothing")
     words.add_argument("-l", "--selector", metavar="LABELS", help="objects with these labels")
     words.add_argument("--all", action="store_true", help="all objects of the kind")
     namespace_flags(words)
@@ -179,7 +179,7 @@ def _set_service_account(session: VerbSession, options: argparse.Namespace, word
     *objects, account = words
 
     def changes(pod: Raw, kind: str) -> Raw:
-        # `serviceAccount` is the older name of the field. The API server keeps both fields equal.
+        # `serviceAccount` is the older name of the field. The API server gives both fields the same value.
         names = {"serviceAccountName": account, "serviceAccount": account}
         return {} if pod.get("serviceAccountName") == account else names
 
@@ -195,7 +195,10 @@ _SETS: Final[Mapping[str, Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _containers(pod: Raw, options: argparse.Namespace) -> list[Raw]:
-    """Return the containers that --containers names; all without it. Raises UsageError if no container has the name."""
+    """Return the containers that --containers selects; all containers without that flag.
+
+    Raises UsageError if no container has that name.
+    """
     every: list[Raw] = pod.get("containers") or []
     patterns = (options.containers or "*").split(",")
     found = [one for one in every if any(fnmatch.fnmatchcase(one["name"], pattern) for pattern in patterns)]

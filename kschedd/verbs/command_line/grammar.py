@@ -29,7 +29,7 @@ class UsageError(KscheddError):
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "pods"?`, or "" if no known name is similar."""
+    """Return `; did you mean "pods"?`; "" if no known name is similar."""
     folded = {name.casefold(): name for name in known}
     near = difflib.get_close_matches(word.casefold()[:80], folded, n=2, cutoff=0.6)
     if not near:
@@ -38,7 +38,7 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def clearer(message: str, flags: Sequence[str], renamed: Mapping[str, str] = {}) -> str:
-    """Return an error message of argparse in kschedd's form.
+    """Return an error message of argparse in the form of kschedd's messages.
 
     `flags` are the flags of the command, `renamed` maps earlier names of flags to current names.
     """
@@ -65,7 +65,10 @@ _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
 
 class VerbParser(NotingParser):
-    """Parser of the arguments of a verb. `implied` maps a flag such as --dry-run to its value when none is given."""
+    """Parser of the arguments of a verb.
+
+    `implied` contains the value of a flag such as --dry-run that is given without a value.
+    """
 
     def __init__(self, verb: str, summary: str, program: str, whole: str = "") -> None:
         super().__init__(
@@ -99,7 +102,7 @@ class VerbParser(NotingParser):
     def switched(self, words: Sequence[str], *, leading: bool = False) -> list[str]:
         """Replace `--flag=true` and `--flag=false` of flags without a value, as kubectl does.
 
-        `leading`: consider only flags before the first word that is not a flag.
+        `leading`: process only flags before the first word that is not a flag.
         """
         switched: list[str] = []
         for place, word in enumerate(words):
@@ -122,7 +125,7 @@ class VerbParser(NotingParser):
         return sorted((name for flag in self.noted for name in flag.names), key=lambda name: (-len(name), name))
 
     def takes_value(self, name: str) -> bool:
-        """Return whether the word after this flag is the flag's value."""
+        """Return whether the word after this flag is its value."""
         flag = self.flag(name)
         return flag is not None and bool(flag.metavar) and name not in self.implied
 
@@ -131,7 +134,7 @@ class VerbParser(NotingParser):
 
 
 def whole_number(text: str) -> int:
-    """Parse a positive limit on the number of items shown. For argparse: raises ValueError."""
+    """Parse a positive limit on the number of items shown. For argparse: raises ValueError if the number is invalid."""
     number = int(text)
     if number < 1:
         raise ValueError(text)
@@ -139,9 +142,9 @@ def whole_number(text: str) -> int:
 
 
 def given_value(what: str, text: str) -> Any:
-    """Return the value of a text in JSON or YAML. Return None unless the text has exactly one value.
+    """Return the single value in a text of JSON or YAML; None if the text does not contain exactly one value.
 
-    `what` names the text in errors. Raises UsageError.
+    `what` is the name of the text in error messages. Raises UsageError.
     """
     from kschedd.api.text.documents import read_documents
 
@@ -235,7 +238,7 @@ def namespace_flags(words: VerbParser, *, everywhere: bool = False) -> None:
 
 
 def namespace_of(session: VerbSession, options: argparse.Namespace) -> str | None:
-    """Return the namespace that the command applies to; None means all namespaces."""
+    """Return the namespace to which the command applies; None means all namespaces."""
     if getattr(options, "all_namespaces", False):
         return None
     given = options.namespace
@@ -257,7 +260,10 @@ def yes_flag(words: VerbParser) -> None:
 
 
 def may_go_on(session: VerbSession, options: argparse.Namespace, question: str) -> bool:
-    """Ask for confirmation of an irreversible action, if there is a prompt. Report if nothing is done."""
+    """Ask for confirmation of an irreversible action if there is a prompt.
+
+    If the user declines, report that nothing was done.
+    """
     if options.yes or getattr(options, "dry_run", "none") != "none" or not session.asks_first():
         return True
     if session.confirm(question):
@@ -282,7 +288,7 @@ def validation_of(options: argparse.Namespace) -> str:
 
 
 class LiveState(StrEnum):
-    """States of objects by which completion narrows the positional arguments of a verb: `Verb.live`."""
+    """The state of the objects that completion offers for the positional arguments of a verb: `Verb.live`."""
 
     PENDING = "pending pods"
     BOUND = "bound pods"
@@ -305,11 +311,11 @@ class Verb:
     examples: tuple[str, ...] = ()
     #: kind of the positional arguments, for completion: "kinds" (kind, then names), "pod", "node", "verb", ""
     completes: str = ""
-    #: for completion: the state of the objects, if it matters
+    #: for completion: the state of the objects, if only objects in one state are useful
     live: LiveState | None = None
-    #: the exit status of a failure: 2 if exit status 1 is an answer of the verb
+    #: the exit status of a failure; 2 if the exit status 1 is a regular answer of the verb
     failed: int = 1
-    #: the name on the command line of a verb that belongs to a group, such as "debug step"
+    #: the whole name of a verb that belongs to a group, such as "debug step"
     whole: str = ""
 
     def parser(self, program: str = "") -> VerbParser:
@@ -321,19 +327,22 @@ class Verb:
         return words
 
     def shown_examples(self, program: str = "") -> list[str]:
-        """Return the examples in the form that a user types: the program's name, then the verb's whole name."""
+        """Return the examples as a user types them: the program's name, then the verb's whole name."""
         name = self.whole if program and self.whole else self.name
         return [f"{program}{name}{example.removeprefix(self.name)}" for example in self.examples]
 
 
 R = TypeVar("R", bound=Callable[[VerbSession, argparse.Namespace], int])
-_DECLARED: Final[dict[Any, Verb]] = {}  # verbs by the function that runs them
+_DECLARED: Final[dict[Any, Verb]] = {}  # verbs, by the function that implements them
 
 
 def verb(
     name: str, summary: str, words: Callable[[VerbParser], None] = lambda words: None, **more: Any
 ) -> Callable[[R], R]:
-    """Declare the function that runs a verb. `more` are further fields of `Verb`."""
+    """Return a decorator that declares a function as the implementation of a verb.
+
+    `more` are additional fields of `Verb`.
+    """
 
     def declare(run: R) -> R:
         _DECLARED[run] = Verb(name, summary, run, words, **more)
@@ -343,6 +352,6 @@ def verb(
 
 
 def verbs_of(module: ModuleType) -> list[Verb]:
-    """Return the verbs that the functions of a module define, in their order."""
+    """Return the verbs that the functions of a module implement, in the order of the functions."""
     functions = (each for each in vars(module).values() if isinstance(each, FunctionType))
     return [_DECLARED[each] for each in functions if each in _DECLARED and each.__module__ == module.__name__]

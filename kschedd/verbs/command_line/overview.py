@@ -6,7 +6,7 @@ from typing import Final
 
 #: the commands that a new user needs first
 FIRST: Final = ("demo", "run", "apply", "explain", "repl")
-#: all commands by topic, each in one topic; verbs of a group are listed as their group
+#: all commands by topic, each in one topic; the verbs of a group are listed under the name of the group
 TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
     "Start": ("demo", "run", "repl", "status", "stop"),
     "kubectl's verbs, with kubectl's flags": (
@@ -36,12 +36,12 @@ TOPICS: Final[Mapping[str, tuple[str, ...]]] = {
         *("clients", "metrics", "profile", "kubeconfig", "mcp", "journal", "snapshot", "completion", "man"),
     ),
 }
-#: topics whose commands a reader already knows, listed without summaries
+#: topics whose commands the reader already knows, so they are listed without summaries
 _BRIEF: Final = ("kubectl's verbs, with kubectl's flags",)
 
 
 def by_topic(summaries: Mapping[str, str], columns: int) -> str:
-    """Return the commands by topic; `columns` as for `listing`. Commands without a summary are left out."""
+    """Return the commands by topic; `columns` as for `listing`. Commands without a summary are omitted."""
     width = max(map(len, summaries))
     text = ""
     for topic, names in TOPICS.items():
@@ -62,7 +62,8 @@ def brief(summary: str) -> str:
 def listing(entries: Iterable[tuple[str, str]], columns: int, width: int = 0) -> str:
     """Return one line for each name with its description, without a full stop.
 
-    `columns` is the width of the terminal, 0 without a terminal (no wrapping). `width` is the least width of the names.
+    `columns` is the width of the terminal; 0 (no terminal): lines are not wrapped. `width` is the minimum width of the
+    column of names.
     """
     found = list(entries)
     width = max([width, *(len(name) for name, _ in found)]) + 2
@@ -76,7 +77,7 @@ def _entry(name: str, meaning: str, width: int, columns: int) -> str:
     if columns - len(head) >= 24:
         first, *rest = textwrap.wrap(meaning, columns - len(head))
         return f"{head}{first}\n" + "".join(f"{' ' * len(head)}{line}\n" for line in rest)
-    # On a very narrow terminal the description goes below its name.
+    # On a very narrow terminal the description is on the lines below the name.
     return f"  {name}\n" + "".join(f"    {line}\n" for line in textwrap.wrap(meaning, max(columns - 4, 16)))
 
 

@@ -12,9 +12,11 @@ import attrs
 
 
 def path_text(text: str) -> str:
-    """Return the path unchanged. Reject an empty path (an unset variable), which would mean the current directory.
+    """Return the path unchanged.
 
-    For argparse: raises ArgumentTypeError.
+    Reject an empty path, which results from an unset variable and would mean the current directory.
+
+    For argparse: raises ArgumentTypeError if the path is empty.
     """
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
@@ -27,7 +29,10 @@ def path_value(text: str) -> Path:
 
 
 def duration(text: str) -> float:
-    """Return the seconds of a duration such as 30s, 5m or 1h30m. For argparse: raises ArgumentTypeError."""
+    """Return the seconds of a duration such as 30s, 5m or 1h30m.
+
+    For argparse: raises ArgumentTypeError if the path is empty.
+    """
     from kschedd.api.text.durations import DurationError, parse_duration
 
     try:
@@ -50,7 +55,7 @@ class Flag:
 
 
 class NotingParser(argparse.ArgumentParser):
-    """ArgumentParser that records every argument in `noted`, in the order of the calls to `add_argument`."""
+    """ArgumentParser that also stores every argument in `noted`, in the order of the calls to `add_argument`."""
 
     def __init__(self, **options: Any) -> None:
         self.noted: list[Flag] = []

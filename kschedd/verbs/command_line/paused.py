@@ -1,11 +1,11 @@
-"""The hint that scheduling is paused, for verbs that show its effects."""
+"""The hint that the debugger has stopped scheduling, for verbs whose output depends on this."""
 
 from kschedd.printing.reports.debugging import place_text
 from kschedd.verbs.command_line.session import VerbSession
 
 
 def note_if_paused(session: VerbSession) -> bool:
-    """Write a line on standard error if the debugger has stopped scheduling. Return whether scheduling is stopped."""
+    """Write a hint to standard error if the debugger has stopped scheduling. Return whether scheduling is stopped."""
     stopped = session.daemon.call("debug.state").get("stopped")
     if not stopped:
         return False

@@ -1,8 +1,8 @@
 """The environment of a verb: daemon connection, output streams, terminal style, and the user's settings.
 
-The command line creates one session for its one verb. The REPL creates one session for all its commands. Verbs are
-synchronous functions that block in `DaemonClient.call`. The caller chooses how this call waits (a blocking socket, or a
-Trio task).
+The command line creates one session for the single verb that it runs. The REPL creates one session for all its
+commands. Verbs are synchronous functions that block in `DaemonClient.call`. The caller decides how this call waits: in
+a blocking socket, or in a Trio task.
 """
 
 import time
@@ -19,7 +19,7 @@ from kschedd.printing.terminal.style import TerminalStyle
 
 
 class ItemStream(Protocol):
-    """A stream of the daemon; `result` is the result of the call that opened it."""
+    """A stream from the daemon; `result` is the result of the call that opened the stream."""
 
     @property
     def result(self) -> Any: ...
@@ -36,7 +36,10 @@ class DaemonClient(Protocol):
 
 @attrs.define(eq=False)
 class VerbSession:
-    """`write` and `write_error` take text with line ends. They escape control characters for a terminal."""
+    """The session of a verb; `write` and `write_error` write texts that end with a line feed.
+
+    They escape control characters if the output is a terminal.
+    """
 
     connect: Callable[[], DaemonClient]
     _write: Callable[[str], None]
@@ -44,22 +47,24 @@ class VerbSession:
     style: TerminalStyle = attrs.field(factory=TerminalStyle)
     now: Callable[[], float] = time.time  # seconds since the epoch
     sleep: Callable[[float], None] = time.sleep
-    read_input: Callable[[], bytes] = bytes  # the input of `-f -`; empty by default
-    confirm: Callable[[str], bool] = lambda question: True  # whether to ask for confirmation; off, as in kubectl
+    read_input: Callable[[], bytes] = bytes  # returns the input of `-f -`; empty by default
+    # asks the user for confirmation; by default no question is asked, as in kubectl
+    confirm: Callable[[str], bool] = lambda question: True
     namespace: str = "default"
     folder: Path = Path()  # the base of relative file paths
-    measure: Callable[[], TerminalStyle] | None = None  # a function, because a terminal may have been resized
-    streams: bool = True  # whether the daemon sends changes while a command runs; if not, verbs that wait poll
+    # returns the style; a function, because the terminal may have been resized
+    measure: Callable[[], TerminalStyle] | None = None
+    streams: bool = True  # True if the daemon can send changes while a command runs; otherwise, verbs that wait poll
     cluster_time: Callable[[], float] | None = None  # returns the daemon's time; None: the time is `now`
-    outlived: bool = False  # whether changes to the debugger outlive the command's connection
+    outlived: bool = False  # True if changes of the debugger's state remain after the command's connection ends
     program: str = ""  # prefix of verbs in hints: "kschedd " on the command line, "" in the REPL
-    remedies_for: str = ""  # the program whose commands remedies show; "": the daemon decides
-    offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # calls methods on files without a daemon
+    remedies_for: str = ""  # the program whose commands remedies contain; "": the daemon decides
+    offline: Callable[[str, Mapping[str, Any]], Any] | None = None  # calls methods for files without a daemon
     # Runs the user's editor on a file and returns its exit status; None: no terminal.
     open_editor: Callable[[Path], int] | None = None
-    loss_is_told: bool = False  # whether the caller reports the lost connection
-    asks_first: Callable[[], bool] = lambda: False  # whether to ask for confirmation of irreversible actions
-    whole_names: bool = False  # whether verbs of a group need their whole names: `debug step`, not `step`
+    loss_is_told: bool = False  # True if the caller itself reports a lost connection
+    asks_first: Callable[[], bool] = lambda: False  # True if irreversible actions require a confirmation
+    whole_names: bool = False  # True if verbs of a group require their whole names: `debug step`, not `step`
     _daemon: DaemonClient | None = None
 
     def cluster_now(self) -> float:
@@ -74,11 +79,11 @@ class VerbSession:
         return self._daemon
 
     def forget_daemon(self) -> None:
-        """Drop the lost connection; the next call connects again."""
+        """Drop the connection, which was lost; the next call connects again."""
         self._daemon = None
 
     def ask_of_file(self, method: str, **named: Any) -> Any:
-        """Call a method that only needs the given file, if possible without a daemon."""
+        """Call a method that needs only the given file; this is done without a daemon if possible."""
         if self.offline is not None:
             return self.offline(method, named)
         return self.daemon.call(method, **named)
@@ -90,14 +95,14 @@ class VerbSession:
         self._write_error(safe(text, color=self.style.color))
 
     def command(self, terminal: str) -> None:
-        """Write a control sequence to the terminal, unescaped."""
+        """Write a control sequence to the terminal without escaping it."""
         self._write(terminal)
 
     def warn(self, text: str) -> None:
         self.write_error(f"{self.style.paint('Warning:', 'yellow')} {text}\n")
 
     def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
-        """Warn once for each kind and reason of the results' `unsupported` fields, which have no effect."""
+        """Warn about the results' `unsupported` fields, which have no effect, once for each kind and reason."""
         entries = [Unsupported(**entry) for answer in answers for entry in answer.get("unsupported") or ()]
         for text in grouped(entries):
             self.warn(text)

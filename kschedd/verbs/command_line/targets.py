@@ -1,6 +1,6 @@
 """Objects that a command names: `pods`, `pod web db`, `pod/web node/n1`, `pods,nodes`, `all`.
 
-Calls the daemon only to look up custom kinds and to suggest similar names.
+The daemon is called only to find custom kinds and to suggest similar names.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
         return kind
     there = session.daemon.call("objects.kinds")
     folded = word.casefold()
-    for entry in there:  # among kinds with the same name, built-in ones come first
+    for entry in there:  # among kinds with the same name, built-in kinds are first
         if folded in _spellings(entry):
             known = lookup(entry["name"])
             return known if known.known else _kind(entry)
@@ -57,7 +57,7 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
 
 
 def _spellings(entry: dict[str, Any]) -> set[str]:
-    """Return the words for a kind: its names, each with and without its group."""
+    """Return the words for a kind: all its names, each with and without its group."""
     name, group = str(entry["name"]), group_of(str(entry.get("api_version") or ""))
     words = {name.partition(".")[0], str(entry.get("plural") or name), *(entry.get("short_names") or ())}
     return {word.casefold() for word in (name, *words, *(f"{word}.{group}" for word in words))}
@@ -77,10 +77,11 @@ def _kind(entry: dict[str, Any]) -> Kind:
 
 
 def targets_of(session: VerbSession, words: Sequence[str], *, needs_name: bool = False) -> list[Target]:
-    """Return the targets that the words name. Raises UsageError, UnknownKindError."""
+    """Return the targets that these words name. Raises UsageError, UnknownKindError."""
     if not words:
         raise UsageError("a kind is required, such as pods, pod web or pod/web")
-    if "" in (*words[0].split(","), *words[1:]):  # an unset $NAME, which must not mean all objects
+    # an unset $NAME results in an empty word, which must not mean all objects
+    if "" in (*words[0].split(","), *words[1:]):
         raise UsageError("a kind or name is empty; expected such as pods, pod web or pod/web")
     if any("/" in word for word in words):
         found = []
@@ -104,14 +105,14 @@ def _kinds(session: VerbSession, word: str) -> list[Kind]:
 
 
 def where(kind: Kind, namespace: str | None) -> dict[str, str]:
-    """Return the namespace as a call parameter; an empty mapping for cluster-scoped kinds."""
+    """Return the namespace as a parameter of a call; an empty mapping for cluster-scoped kinds."""
     return {"namespace": namespace} if kind.namespaced and namespace is not None else {}
 
 
 def selected(
     session: VerbSession, targets: Sequence[Target], options: argparse.Namespace
 ) -> list[tuple[Kind, str, str | None]]:
-    """Yield (kind, name, namespace) of every object that is selected by name, with -l or with --all."""
+    """Yield the kind, name and namespace of every object that is selected by name, with -l or with --all."""
     namespace = namespace_of(session, options)
     found: list[tuple[Kind, str, str | None]] = []
     for target in targets:
@@ -135,7 +136,10 @@ def selected(
 def get_object(
     session: VerbSession, kind: Kind, name: str, namespace: str | None, *, managers: bool = False
 ) -> dict[str, Any]:
-    """Return the object, with its managers if requested. Raises RpcError; a not-found error suggests similar names."""
+    """Return the object, with its managed fields if requested.
+
+    Raises RpcError; if the object is not found, the message suggests similar names.
+    """
     params = {**where(kind, namespace), **({"managed_fields": True} if managers else {})}
     try:
         answer = session.daemon.call("objects.get", kind=kind.name, name=name, **params)
@@ -146,13 +150,16 @@ def get_object(
 
 
 def with_near_name(session: VerbSession, error: RpcError, kind: Kind, name: str, namespace: str | None) -> RpcError:
-    """Return the error. A not-found error gets similar names, or the namespace that has an object of this name."""
+    """Return the error.
+
+    If the object was not found, add similar names, or the namespace that contains an object of this name.
+    """
     if error.code != "not_found":
         return error
     everywhere = session.daemon.call("objects.list", kind=kind.name)["items"]
     here = [item for item in everywhere if not kind.namespaced or _namespace(item) == namespace]
     if any(item["metadata"]["name"] == name for item in here):
-        return error  # the object exists, so the error has another reason
+        return error  # the object exists, so the error has another cause
     elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
     hint = suggest(name, (item["metadata"]["name"] for item in here))
     if elsewhere:

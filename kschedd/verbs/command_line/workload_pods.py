@@ -12,7 +12,7 @@ WORKLOADS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job
 def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Kind, str] | None:
     """Return the workload that `deployment/web` or `deployment web` names; None for other words.
 
-    `others` are further kinds that are accepted.
+    `others` are additional kinds that are accepted.
     """
     parts = words[0].split("/") if len(words) == 1 else words
     if len(parts) != 2 or not parts[1]:
@@ -22,7 +22,10 @@ def workload_named(words: Sequence[str], others: Sequence[str] = ()) -> tuple[Ki
 
 
 def with_workload(call: Callable[..., Any], error: RpcError, name: str, namespace: str | None) -> RpcError:
-    """Return the error. If there is no such pod, add a workload of that name, or the object that KIND/NAME names."""
+    """Return the error.
+
+    If the pod was not found, add the workload with this name, or the object to which KIND/NAME refers.
+    """
     if error.code != "not_found":
         return error
     word, slash, own = name.partition("/")

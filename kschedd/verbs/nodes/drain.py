@@ -1,11 +1,11 @@
 """drain and evict: evictions of the pods of a node, or of pods by name, within their disruption budgets.
 
-`drain` cordons the nodes, then drains one node after the other. It evicts all pods that `drain_filters` selects, and
-retries pods that their budget protects every 5 seconds, until all pods are gone or the time limit is reached. Ctrl-C
-leaves the nodes cordoned and lists the remaining pods.
+`drain` cordons the nodes, then drains one node after the other. It evicts all pods that `drain_filters` selects. If a
+pod's budget does not allow the eviction, the eviction is retried every 5 seconds, until all pods are gone or the time
+limit is reached. After Ctrl-C, the nodes remain cordoned and the remaining pods are listed.
 
-Source: kubectl v1.34, pkg/drain/drain.go, pkg/cmd/drain/drain.go. The messages are kubectl's, except the indented lines
-that explain why a budget blocks.
+Source: kubectl v1.34, pkg/drain/drain.go, pkg/cmd/drain/drain.go. The messages are kubectl's, except for the indented
+lines that explain why a budget blocks an eviction.
 """
 
 import argparse
@@ -65,11 +65,11 @@ class DrainError(KscheddError):
 
 @attrs.define(eq=False)
 class _Leaving:
-    """One pod that leaves the node: it is evicted at `next_try`, or, if `next_try` is None, terminating."""
+    """One pod that leaves the node: it will be evicted at `next_try`; None: it is terminating."""
 
     pod: Raw
     next_try: float | None
-    cause: str = ""  # the budget's reason at the latest attempt
+    cause: str = ""  # the reason that the budget gave at the latest attempt
 
     @property
     def name(self) -> str:
@@ -95,7 +95,7 @@ def _drain_words(words: VerbParser) -> None:
         type=int,
         default=-1,
         metavar="SECONDS",
-        help="seconds for pods to terminate; negative: the pods' own value (-1)",
+        help="seconds for pods to terminate; negative: the value in the pod's spec (-1)",
     )
     words.add_argument("--timeout", default="0", metavar="DURATION", help="time limit; 0: none (0)")
     words.add_argument(
@@ -137,7 +137,7 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("--pod-selector=<pod_selector> must be a valid label selector", "drain") from None
     names = node_names(session, options, options.what)
     for name in names:
-        get_object(session, NODE, name, None)  # either all of the named nodes exist, or no pod is evicted
+        get_object(session, NODE, name, None)  # if one of the named nodes does not exist, no pod is evicted
     if not may_go_on(session, options, f"Evict the pods of {', '.join(names)}?"):
         return 1
     set_cordon(session, names, True, options.dry_run)
@@ -150,7 +150,7 @@ def drain(session: VerbSession, options: argparse.Namespace) -> int:
             session.write_error(f'error: unable to drain node "{name}" due to error: {error}, continuing command...\n')
         except KscheddError:
             raise
-        except BaseException:  # Ctrl-C, which is a cancellation in the REPL
+        except BaseException:  # Ctrl-C; in the REPL it is a cancellation
             _interrupted(session, [*failed, *names[place:]])
             raise
         else:
@@ -207,7 +207,7 @@ class _Drain:
             raise failure
 
     def _pods_for_deletion(self) -> list[tuple[Raw, PodDeleteStatus]]:
-        """Return the node's pods with the action for each."""
+        """Return the pods of the node, each with the action for it."""
         options = self._options
         flags = DrainFlags(
             options.force, options.ignore_daemonsets, options.delete_emptydir_data, options.skip_wait_for_delete_timeout
@@ -252,7 +252,7 @@ class _Drain:
     # -- evicting ---------------------------------------------------------------------------------------------------
 
     def _evict(self, going: list[_Leaving]) -> list[str]:
-        """Evict the pods and wait until they are gone; return the reasons for failures, by pod."""
+        """Evict the pods and wait until they are gone; return the reasons for failures by pod."""
         deadline = self._session.now() + self._timeout_s if self._timeout_s else math.inf
         reasons: list[str] = []
         while True:
@@ -289,7 +289,7 @@ class _Drain:
         return f"global timeout reached: {show_duration(self._timeout_s)}"
 
     def _try(self, each: _Leaving) -> str | None:
-        """Evict the pod. Return None to wait or retry, otherwise the reason of the failure, or ""."""
+        """Evict the pod. Return None to wait or retry, the reason of a failure, or "" for success."""
         try:
             self._session.daemon.call(
                 "pods.evict",
@@ -312,7 +312,7 @@ class _Drain:
         return None if self._options.dry_run == "none" else ""
 
     def _report_cause(self, each: _Leaving, error: RpcError) -> None:
-        """Report why the budget blocks, unless this was reported before."""
+        """Report the reason why the budget blocks, unless it was already reported."""
         lines = blockers(self._session.daemon, each.namespace, error.data)
         cause = "".join(f"  {line}\n" for line in lines)
         if cause != each.cause and cause not in self._reported:
@@ -353,7 +353,7 @@ class _Drain:
             self._session.sleep(min(POLL_S, deadline - self._session.now()))
 
     def _gone(self, waiting: Sequence[_Leaving]) -> Iterator[_Leaving]:
-        """Yield the pods that no longer exist, or that the drain need not wait for."""
+        """Yield the pods that no longer exist, and those for which the drain need not wait."""
         if not waiting:
             return
         there = {pod["metadata"]["uid"]: pod for pod in self._pods()}
@@ -386,7 +386,7 @@ def _evict_words(words: VerbParser) -> None:
         type=int,
         default=-1,
         metavar="SECONDS",
-        help="seconds for the pod to terminate; negative: the pod's own value (-1)",
+        help="seconds for the pod to terminate; negative: the value in the pod's spec (-1)",
     )
     namespace_flags(words)
     dry_run_flag(words)

@@ -1,6 +1,6 @@
 """Reasons why a pod cannot be evicted: its disruption budget, and the unhealthy pods of that budget.
 
-Reads the budget and its pods from the daemon. Objects that were deleted in the meantime are not an error.
+This module reads the budget and its pods from the daemon. Objects that were deleted in the meantime are no error.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,10 @@ _LONGEST: Final = 160
 
 
 def blockers(daemon: DaemonClient, namespace: str, refusal: Any) -> list[str]:
-    """Return lines with the reason why the budget blocks. `refusal` is the data of the eviction's error."""
+    """Return lines with the reason why the budget blocks an eviction.
+
+    `refusal` is the data in the error of the eviction.
+    """
     if not isinstance(refusal, Mapping):
         return []
     if refusal.get("budgets"):
@@ -51,7 +54,7 @@ def blockers(daemon: DaemonClient, namespace: str, refusal: Any) -> list[str]:
 
 
 def _unhealthy(pod: Mapping[str, Any]) -> str:
-    """Return why the pod does not count as healthy; "" if it does."""
+    """Return the reason why the pod does not count as healthy; "" if it does."""
     status = pod.get("status") or {}
     if pod["metadata"].get("deletionTimestamp"):
         return "is being deleted"

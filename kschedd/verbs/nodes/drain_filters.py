@@ -1,6 +1,6 @@
 """kubectl's drain filters: the pods of a node that `drain` evicts, ignores, or rejects.
 
-The filters run in kubectl's order. The last filter decides about a pod, so an earlier filter's warning is dropped.
+The filters run in kubectl's order. The last filter decides about a pod; warnings of earlier filters are dropped.
 Source: kubectl v1.34, pkg/drain/filters.go.
 """
 
@@ -32,7 +32,7 @@ class DrainFlags:
 
 @attrs.frozen
 class PodDeleteStatus:
-    """Decision whether a pod is evicted, with its message."""
+    """The decision whether a pod is evicted, with a message."""
 
     delete: bool
     reason: Literal["Okay", "Skip", "Warning", "Error"]
@@ -107,12 +107,12 @@ def _unmanaged(pod: Raw, flags: DrainFlags) -> PodDeleteStatus:
 
 
 def warnings(found: Iterable[tuple[Raw, PodDeleteStatus]]) -> str:
-    """Return all warnings, each once with its pods; "" if there are no warnings."""
+    """Return all warnings, each once with all its pods; "" without warnings."""
     return "; ".join(f"{message}: {pods}" for message, pods in _by_message(found, "Warning"))
 
 
 def errors(found: Iterable[tuple[Raw, PodDeleteStatus]]) -> list[str]:
-    """Return the errors that prevent the drain, each once with its pods."""
+    """Return the errors that prevent the drain, each once with all its pods."""
     return [
         f"{message}: {pods}" if message.lower().startswith("cannot delete") else f"cannot delete {message}: {pods}"
         for message, pods in _by_message(found, "Error")

@@ -1,4 +1,4 @@
-"""node: add, stop, start and initialize nodes, simulate pressure; list zones and pods that will leave."""
+"""node: add, stop, start and initialize nodes, simulate pressure; list zones, and pods that will be evicted."""
 
 import argparse
 from collections.abc import Mapping
@@ -36,7 +36,9 @@ def _words(words: VerbParser) -> None:
     words.add_argument("-l", "--selector", metavar="LABELS", help="nodes with these labels, such as a zone")
     words.add_argument("--all", action="store_true", help="all nodes")
     words.add_argument("--count", type=whole_number, metavar="N", help="number of nodes to add (1)")
-    words.add_argument("--prefix", metavar="NAME", help="name prefix of added nodes (the node's name)")
+    words.add_argument(
+        "--prefix", metavar="NAME", help="name prefix of added nodes (default: the name of the copied node)"
+    )
     output_flag(words, _FORMS)
 
 
@@ -111,7 +113,7 @@ def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str
     allowed = f"allowed are {', '.join(PRESSURES)}"
     if not rest:
         raise UsageError(
-            f"node {PRESSURE} NODE... WHAT [on|off]: which node, and what is it short of? For WHAT {allowed}"
+            f"node {PRESSURE} NODE... WHAT [on|off]: which node, and of what is it short? For WHAT {allowed}"
         )
     *names, what = rest
     if what not in PRESSURES:
@@ -169,6 +171,6 @@ def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
 
 
 def _ahead(session: VerbSession, time: str | None) -> str:
-    """Return the time left until `time`, as text."""
+    """Return the time that remains until `time`, as text."""
     at = seconds_of(time)
     return "never" if at is None else span(max(0.0, at - session.cluster_now()))

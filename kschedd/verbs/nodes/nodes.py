@@ -26,7 +26,7 @@ def _cordon_words(words: VerbParser) -> None:
 
 
 def node_names(session: VerbSession, options: argparse.Namespace, names: list[str]) -> list[str]:
-    """Return the names of the selected nodes. A `node` word or `node/` prefix before a name is optional."""
+    """Return the names of the selected nodes. The word `node` or the prefix `node/` before a name is optional."""
     if names and lookup(names[0]) == NODE:
         names = names[1:]
     names = [name.partition("/")[2] if lookup(name.partition("/")[0]) == NODE else name for name in names]

@@ -35,7 +35,7 @@ _CASCADES = ("background", "foreground", "orphan")
 
 
 def write_change(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], result: str) -> None:
-    """Print the result of a change: one line (`pod/web labeled`), or with -o the object after the change."""
+    """Print the result of a change: one line (`pod/web labeled`), or with -o the changed object."""
     output = output_of(options.output, FORMS)
     if output.form == "yaml":
         session.write(documents.as_yaml(dict(raw)))
@@ -52,7 +52,7 @@ def _changed(answer: Mapping[str, Any]) -> str:
 
 
 def dry_run_text(options: argparse.Namespace) -> str:
-    """Return kubectl's suffix for the result of a dry run."""
+    """Return the suffix that kubectl prints for a dry run."""
     return {"none": "", "client": " (dry run)", "server": " (server dry run)"}[str(options.dry_run)]
 
 
@@ -69,10 +69,13 @@ def _delete_words(words: VerbParser) -> None:
     )
     words.add_argument("--all", action="store_true", help="all objects of the kind")
     words.add_argument(
-        "--grace-period", type=int, metavar="SECONDS", help="seconds for pods to terminate (negative: their own value)"
+        "--grace-period",
+        type=int,
+        metavar="SECONDS",
+        help="seconds for pods to terminate (negative: the value in their spec)",
     )
     words.add_argument("--now", action="store_true", help="set the grace period to 1 second")
-    words.add_argument("--force", action="store_true", help="delete at once, without graceful termination")
+    words.add_argument("--force", action="store_true", help="delete immediately, without graceful termination")
     words.add_argument(
         "--cascade",
         choices=_CASCADES,
@@ -80,9 +83,13 @@ def _delete_words(words: VerbParser) -> None:
         help="delete dependents after the owner (background), before it (foreground), or keep them (orphan)",
     )
     words.add_argument("--ignore-not-found", action="store_true", help="ignore objects that do not exist")
-    words.add_argument("--wait", choices=("true", "false"), default="false", help="wait until the objects are gone")
+    words.add_argument(
+        "--wait", choices=("true", "false"), default="false", help="wait until the objects no longer exist"
+    )
     words.implied["--wait"] = "true"
-    words.add_argument("--timeout", default="0s", metavar="TIME", help="time limit of --wait, such as 30s; 0s: none")
+    words.add_argument(
+        "--timeout", default="0s", metavar="TIME", help="time limit of --wait, such as 30s; 0s: no limit"
+    )
     dry_run_flag(words)
     yes_flag(words)
     output_flag(words, ("table", "name"))
@@ -145,7 +152,7 @@ def _deletions_of_files(
         raise UsageError("-f FILE excludes kinds, selectors and --all")
     objects, failed = read_objects(session, options.filename, namespace or "default")
     calls: list[_Deletion] = []
-    # Delete in reverse order: namespaces and other dependencies usually come first in a file.
+    # Delete in reverse order, because namespaces and other dependencies usually come first in a file.
     for _, raw in reversed(objects):
         kind, name = kind_of(raw), str((raw.get("metadata") or {}).get("name", ""))
         calls.append((kind, name, {"name": name, **where(kind, raw["metadata"].get("namespace"))}))
@@ -181,9 +188,9 @@ _WITH_MUCH_IN_IT = ("Node", "Namespace", "CustomResourceDefinition")
 
 
 def _question(calls: list[tuple[Kind, str, dict[str, Any]]], namespace: str | None) -> str:
-    """Return the confirmation question, or "" if none is needed.
+    """Return the question that asks for confirmation; "" if no confirmation is needed.
 
-    Several objects, or an object with dependents, need one.
+    A confirmation is needed for several objects, and for an object with dependents.
     """
     parts = []
     for kind, name, params in calls:
@@ -223,7 +230,7 @@ def _patch_words(words: VerbParser) -> None:
         "--type",
         choices=("strategic", "merge", "json"),
         default="strategic",
-        help="strategic merges lists by key, merge replaces them, json is a list of operations",
+        help="strategic: merge lists by key; merge: replace lists; json: a list of operations",
     )
     words.add_argument("--subresource", choices=("status", "resize"), help="patch this subresource")
     namespace_flags(words)

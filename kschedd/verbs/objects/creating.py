@@ -50,13 +50,13 @@ def _create_words(words: VerbParser) -> None:
     words.add_argument("--replicas", type=int, default=1, metavar="N", help="replicas of a deployment")
     words.add_argument("--port", type=int, metavar="N", help="container port of a deployment")
     words.add_argument(
-        "--requests", metavar="LIST", help="requests of a deployment's or job's pods, such as cpu=100m,memory=64Mi"
+        "--requests", metavar="LIST", help="requests of the pods of a deployment or job, such as cpu=100m,memory=64Mi"
     )
     words.add_argument("--from", dest="origin", metavar="cronjob/NAME", help="template of a job: cronjob/NAME")
     words.add_argument("--schedule", metavar="TEXT", help='schedule of a cronjob, such as "*/5 * * * *"')
     words.add_argument("--restart", choices=("OnFailure", "Never"), help="restart policy of a cronjob's pods")
     words.add_argument("--value", type=int, metavar="N", help="priority of a priority class")
-    words.add_argument("--global-default", action="store_true", help="make it the default priority class")
+    words.add_argument("--global-default", action="store_true", help="make this class the default priority class")
     words.add_argument("--description", default="", metavar="TEXT", help="description of a priority class")
     words.add_argument(
         "--preemption-policy",
@@ -113,7 +113,7 @@ def _call(session: VerbSession, options: argparse.Namespace, raw: Raw) -> Any:
 
 
 def _create_one(session: VerbSession, options: argparse.Namespace, raw: Raw, done: str) -> int:
-    """Create an object from flags; with --dry-run=client only print it, without a daemon."""
+    """Create an object from flags; with --dry-run=client, only print the object, without a daemon."""
     output_of(options.output, FORMS)
     if options.namespace and kind_of(raw).namespaced:
         raw["metadata"]["namespace"] = namespace_of(session, options)
@@ -175,11 +175,13 @@ def _run_words(words: VerbParser) -> None:
     words.add_argument(
         "--annotations", action="append", default=[], metavar="KEY=VALUE", help="annotation; may be repeated"
     )
-    words.add_argument("--env", action="append", default=[], metavar="KEY=VALUE", help="variable; may be repeated")
+    words.add_argument(
+        "--env", action="append", default=[], metavar="KEY=VALUE", help="environment variable; may be repeated"
+    )
     words.add_argument("--port", type=int, metavar="N", help="port of the container")
     words.add_argument("--expose", action="store_true", help="also create a Service for the pod (requires --port)")
     words.add_argument("--restart", choices=("Always", "OnFailure", "Never"), default="Always", help="restart policy")
-    words.add_argument("--command", action="store_true", help="use the words after -- as command instead of arguments")
+    words.add_argument("--command", action="store_true", help="use the words after -- as the command, not as arguments")
     words.add_argument(
         "--overrides", metavar="JSON", help="fields to merge into the pod, such as {spec: {nodeName: node-a}}"
     )
@@ -229,15 +231,17 @@ def _merged(old: Mapping[str, Any], patch: Mapping[str, Any]) -> Raw:
 
 def _expose_words(words: VerbParser) -> None:
     words.add_argument("what", nargs="*", metavar="KIND NAME | KIND/NAME")
-    words.add_argument("--port", metavar="PORTS", help="ports of the service; default: those of the containers")
+    words.add_argument("--port", metavar="PORTS", help="ports of the service; default: the ports of the containers")
     words.add_argument(
-        "--target-port", metavar="PORT", help="ports of the containers, by number or name; default: the same"
+        "--target-port",
+        metavar="PORT",
+        help="ports of the containers, by number or name; default: the ports of the service",
     )
-    words.add_argument("--name", metavar="NAME", help="default: that of the object")
+    words.add_argument("--name", metavar="NAME", help="default: the name of the object")
     words.add_argument("--protocol", choices=("TCP", "UDP", "SCTP"), default="TCP", help="of the ports")
     words.add_argument("--type", choices=("ClusterIP", "NodePort", "LoadBalancer"), help="of the service")
-    words.add_argument("--selector", metavar="LABELS", help="default: that of the object")
-    words.add_argument("--labels", "-l", metavar="LABELS", help="default: those of the object")
+    words.add_argument("--selector", metavar="LABELS", help="default: the selector of the object")
+    words.add_argument("--labels", "-l", metavar="LABELS", help="default: the labels of the object")
     namespace_flags(words)
     dry_run_flag(words)
     validate_flag(words)
@@ -266,9 +270,9 @@ def expose(session: VerbSession, options: argparse.Namespace) -> int:
 def each_manifest(
     session: VerbSession, options: argparse.Namespace, done: str, request: Callable[[dict[str, Any]], Any]
 ) -> int:
-    """Call `request` with each object and print the result. An error of one object does not affect the others.
+    """Call `request` for each object and print the result. An error of one object does not affect the others.
 
-    `done` is the word for success. Returns the exit status: 1 if any object was rejected.
+    `done` is the word that is printed for success. Returns the exit status: 1 if any object was rejected.
     """
     objects, failed = read_objects(session, options.filename, namespace_of(session, options) or "default")
     answers = []

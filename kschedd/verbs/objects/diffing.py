@@ -1,6 +1,6 @@
-"""diff: the changes that `apply` would make, as a unified diff; fork diff: the changes in a fork since it was created.
+"""diff: the changes that `apply` would make, as a unified diff; fork diff: the changes in a fork since its creation.
 
-The exit status is kubectl's: 0 no change, 1 changes, 2 an error.
+The exit status is kubectl's: 0 no changes, 1 changes, 2 an error.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _MASKED: Final = "***"
 
 def _words(words: VerbParser) -> None:
     file_flag(words, needed=True)
-    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects without one")
+    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects that have none")
     words.add_argument("--show-managed-fields", action="store_true", help="show metadata.managedFields")
 
 
@@ -86,7 +86,7 @@ def fork_diff(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iterator[str]:
-    """Yield the lines of the diff of one object; no lines if the object is unchanged."""
+    """Yield the lines of the diff of one object; none if the object is unchanged."""
     after: Raw = result["object"]
     if result["action"] == "unchanged":
         return
@@ -97,7 +97,7 @@ def _changes(session: VerbSession, result: Raw, *, managed_fields: bool) -> Iter
     if before is not None and kind.name == "Secret":
         before, after = _masked(before, after)
     name = ".".join([*kind.api_version.split("/"), kind.name, meta.get("namespace", ""), meta["name"]])
-    # The dry run itself changes the version of a stored object, which is not a difference.
+    # A dry run sets a new resourceVersion, which does not count as a difference.
     version = None if before is None else before["metadata"].get("resourceVersion")
     old = [] if before is None else _lines(before, version, managed_fields)
     new = _lines(after, version, managed_fields)
@@ -116,7 +116,7 @@ def _lines(raw: Raw, version: Any, managed_fields: bool) -> list[str]:
 
 
 def _masked(before: Raw, after: Raw) -> tuple[Raw, Raw]:
-    """Return a Secret before and after with its data hidden; changed values are marked."""
+    """Return a Secret before and after, with its data hidden and changed values marked."""
     old, new = dict(before.get("data") or {}), dict(after.get("data") or {})
     for key in {*old, *new}:
         differs = key in old and key in new and old[key] != new[key]

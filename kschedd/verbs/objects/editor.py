@@ -9,7 +9,10 @@ from kschedd.verbs.command_line.grammar import UsageError
 
 
 def open_editor(file: Path) -> int:
-    """Run $KUBE_EDITOR, else $EDITOR, else vi. Returns its exit status. Raises UsageError if it cannot be started."""
+    """Run the editor in $KUBE_EDITOR, otherwise the one in $EDITOR, otherwise vi.
+
+    Returns its exit status. Raises UsageError if the editor cannot be started.
+    """
     chosen = next((os.environ[name] for name in ("KUBE_EDITOR", "EDITOR") if os.environ.get(name)), "vi")
     try:
         return subprocess.run([*shlex.split(chosen), str(file)], check=False).returncode

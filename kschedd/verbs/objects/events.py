@@ -1,4 +1,4 @@
-"""events, logs, decisions: verbs that show past activity."""
+"""events, logs, decisions: verbs that show past actions."""
 
 import argparse
 from typing import Any
@@ -27,7 +27,7 @@ def _events_words(words: VerbParser) -> None:
     words.add_argument("about", nargs="?", metavar="KIND/NAME", help="events of this object")
     words.add_argument("--for", dest="about_flag", metavar="KIND/NAME", help="the same as --for")
     words.add_argument("--types", metavar="LIST", help="events of these types: Normal, Warning")
-    words.add_argument("--limit", type=whole_number, metavar="N", help="print at most N events, the last ones")
+    words.add_argument("--limit", type=whole_number, metavar="N", help="print at most N events, the latest ones")
     words.add_argument("-w", "--watch", action="store_true", help="then print every new event")
     words.add_argument("--no-headers", action="store_true", help="omit the header line")
     namespace_flags(words, everywhere=True)
@@ -56,7 +56,7 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
     types = _types(options.types)
     namespace = namespace_of(session, options)
     if about and about.startswith("Node/"):
-        namespace = None  # events about a node are in another namespace than the session's: search all
+        namespace = None  # an event about a node may be in any namespace, so all are searched
     params: dict[str, Any] = {"for": about, "namespace": namespace, "limit": options.limit}
     answer = session.daemon.call("events.list", **{k: v for k, v in params.items() if v is not None})
     shown = [event for event in answer["events"] if not types or event.get("type") in types]
@@ -82,7 +82,7 @@ def _events(session: VerbSession, options: argparse.Namespace, about: str | None
             session.write(render(row, session.style, headers=False, widths=widths))
 
         def start_over(lost: Place) -> Place:
-            """Return the position of the daemon's oldest kept event, or of the next event if it keeps none."""
+            """Return the position of the daemon's oldest event, or of the next event if the daemon has none."""
             return attrs.evolve(lost, number=None if lost.number == 0 else 0, history=None)
 
         place = Place("number", "instance").after(answer)

@@ -39,7 +39,7 @@ _LEAVES: Final = {
 
 
 def kind_of_path(text: str) -> Kind | None:
-    """Return the built-in kind at the start of a path such as `pod` or `pods.spec.containers`, or None."""
+    """Return the built-in kind at the start of a path such as `pod` or `pods.spec.containers`; None for other words."""
     kind = lookup(text.split("/")[0].partition(".")[0])
     return kind if kind.known and "/" not in text and kind.api_versions else None
 
@@ -70,13 +70,13 @@ def _lines(fields: Fields, recursive: bool, indent: str, above: tuple[str, ...])
     for name in sorted(fields):
         yield f"{indent}{name}\t<{type_text(fields[name])}>\n"
         inner = _inner(fields[name])
-        # A type may contain itself, so each path shows it once.
+        # A type may contain itself; each path therefore shows a type only once.
         if recursive and isinstance(inner, Fields) and inner.name not in above:
             yield from _lines(inner, recursive, indent + "  ", (*above, inner.name))
 
 
 def _inner(schema: Any) -> Any:
-    """Return the type of the items if the schema is a list or a map, else the schema itself."""
+    """Return the type of the items if the schema is a list or a map, otherwise the schema itself."""
     while isinstance(schema, ListOf | MapOf):
         schema = schema.item
     return schema

@@ -1,6 +1,6 @@
 """Objects built from flags without a daemon, for `create KIND NAME`, `run` and `expose` as in kubectl.
 
-Each function of `GENERATORS` takes the arguments of the verb and returns a manifest without namespace.
+Each function of `GENERATORS` receives the arguments of the verb and returns a manifest without a namespace.
 Raises UsageError.
 
 Source: Source: Kubernetes v1.34, kubectl pkg/cmd/create and pkg/cmd/run.
@@ -179,7 +179,7 @@ def secret(name: str, options: argparse.Namespace, folder: Path) -> Raw:
 
 
 def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
-    """Return the entries of --from-literal, --from-file and --from-env-file."""
+    """Return the entries that --from-literal, --from-file and --from-env-file contain."""
     found: dict[str, bytes] = {}
 
     def add(key: str, value: bytes) -> None:
@@ -205,7 +205,7 @@ def _data(options: argparse.Namespace, folder: Path) -> dict[str, bytes]:
 
 
 def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the keys and files that a `[KEY=]PATH` of --from-file names; for a folder, each of its files."""
+    """Yield the key and the file of a `[KEY=]PATH` of --from-file; for a folder, of each of its files."""
     key, equals, path = word.rpartition("=")
     file = folder / path
     if not file.is_dir():
@@ -275,7 +275,10 @@ def pod(name: str, options: argparse.Namespace) -> Raw:
 
 
 def exposing_service(name: str, options: argparse.Namespace, raw: Mapping[str, Any]) -> Raw:
-    """Return the Service that `expose` creates for the pods of an object. Raises UsageError if it has no selector."""
+    """Return the Service that `expose` creates for the pods of an object.
+
+    Raises UsageError if the object has no selector.
+    """
     kind, spec = raw["kind"], raw.get("spec") or {}
     labels = raw["metadata"].get("labels") or {}
     if options.selector:

@@ -30,7 +30,7 @@ from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 
 _FORMS = ("table", "name", "json", "yaml")
-_SERVER_SIDE = "kubectl"  # kubectl's manager names for client-side apply, whose fields server-side apply takes over
+_SERVER_SIDE = "kubectl"  # kubectl's field manager for client-side apply, whose fields a server-side apply takes over
 _CLIENT_SIDE = "kubectl-client-side-apply"
 
 
@@ -62,7 +62,10 @@ def file_flag(words: VerbParser, *, needed: bool) -> None:
 
 
 def sources_of(session: VerbSession, names: Sequence[str]) -> tuple[list[Source], int]:
-    """Read the named files in order. Return them and the number of unreadable files, whose errors are written."""
+    """Read the named files in order.
+
+    Return the contents, and the number of files that could not be read; their errors are printed.
+    """
     sources: list[Source] = []
     failed = 0
     for name in names:
@@ -102,11 +105,13 @@ def _take(session: VerbSession, sources: list[Source], name: str, data: bytes) -
 
 def _apply_words(words: VerbParser) -> None:
     file_flag(words, needed=True)
-    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects without one")
-    words.add_argument("--atomic", action="store_true", help="apply nothing if any object is invalid")
+    words.add_argument("-n", "--namespace", metavar="NS", help="namespace of objects that have none")
+    words.add_argument("--atomic", action="store_true", help="apply no object if any is invalid")
     words.add_argument("--server-side", action="store_true", help="apply on the server, by field manager")
     words.add_argument(
-        "--force-conflicts", action="store_true", help="take over fields of other managers (requires --server-side)"
+        "--force-conflicts",
+        action="store_true",
+        help="overwrite fields of other field managers (requires --server-side)",
     )
     words.add_argument("--field-manager", metavar="NAME", default="", help="name of the field manager")
     dry_run_flag(words)
@@ -148,7 +153,8 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
     answers: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
     limit = _limit(session, sources)
-    # An atomic apply of several files must be one call: the texts are joined, and error lines mapped back.
+    # An atomic apply of several files must be one call: the texts are joined, and the lines of errors are converted
+    # back.
     for joined in [_Joined(sources)] if options.atomic and sources else [_Joined([source]) for source in sources]:
         if options.atomic and joined.size > limit:
             session.error(
@@ -198,18 +204,19 @@ def _report(
         for result in results:
             name = reference(result)
             session.write(f"{name}\n" if output.form == "name" else f"{name} {result['action']}{tail}\n")
-    for text in dict.fromkeys(fault_text(error) for error in errors):  # the API server checks some fields twice
+    # each text only once, because the API server checks some fields twice
+    for text in dict.fromkeys(fault_text(error) for error in errors):
         session.error(text)
 
 
 def reference(result: dict[str, Any]) -> str:
-    """Return kubectl's reference of a result, such as `deployment.apps/web`."""
+    """Return kubectl's name for a result, such as `deployment.apps/web`."""
     resource = result.get("resource") or lookup(str(result.get("kind", ""))).resource
     return f"{resource}/{result.get('name', '')}"
 
 
 def fault_text(error: dict[str, Any]) -> str:
-    """Return the message for one fault in a manifest: file, line, object, field and the allowed values."""
+    """Return the message for one error in a manifest: file, line, object, field and the allowed values."""
     source, at = error.get("source") or "-", error.get("line")
     where = f"{'standard input' if source == '-' else source}{f':{at}' if at else ''}"
     why = str(error.get("why") or error.get("message") or "is wrong")
@@ -233,7 +240,7 @@ def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
 def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
     """Return the maximum request size in bytes.
 
-    Calls the daemon only if the sources are large enough to exceed a limit.
+    The daemon is called only if the sources are large enough to exceed a limit.
     """
     if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
@@ -241,11 +248,11 @@ def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
 
 
 class _Joined:
-    """Several sources joined into one text, with a mapping from lines of the text to lines of the sources."""
+    """Several sources joined into one text, with the lines of the sources for the lines of the text."""
 
     def __init__(self, sources: Sequence[Source], after: int = 0) -> None:
         self._sources = sources
-        self._after = after  # line offset: the number of lines of the source before this text
+        self._after = after  # number of lines of the source before this text
         self._starts: list[int] = []
         pieces = []
         at = 0
@@ -267,7 +274,7 @@ class _Joined:
         return len(self.text.encode("utf-8", "replace"))
 
     def portions(self, most: int) -> "Iterator[_Joined]":
-        """Yield the text in parts of at most `most` bytes, split between documents."""
+        """Yield the text in parts of at most `most` bytes; a document is never split."""
         if len(self._sources) > 1 or self.size <= most:
             yield self
             return
@@ -287,9 +294,9 @@ class _Joined:
 def _apply_each(
     session: VerbSession, joined: _Joined, flags: dict[str, Any], limit: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Apply a List that is too large for one request: parse the List here and send its objects one by one.
+    """Apply a List that is too large for one request: parse it in the client and send its objects one by one.
 
-    Returns the results, and the errors with the lines that they belong to."""
+    Return the results, and the errors, each with its line."""
     import msgpack
 
     from kschedd.api.manifests import read_text
@@ -324,7 +331,7 @@ def _apply_each(
 
 
 def _named(meta: Any) -> tuple[str, str]:
-    """Return the namespace and name in metadata, or raise an error."""
+    """Return the namespace and the name in metadata, or raise an error."""
     found = meta if isinstance(meta, dict) else {}
     return str(found.get("namespace") or ""), str(found.get("name") or found.get("generateName") or "")
 
@@ -336,7 +343,7 @@ def _fields(fault: Any) -> dict[str, Any]:
 def read_objects(
     session: VerbSession, names: Sequence[str], namespace: str
 ) -> tuple[list[tuple[str, dict[str, Any]]], int]:
-    """Return (place, object) of every object in the files, and the number of faults written to standard error."""
+    """Return the place and the content of every object in the files, and the number of errors printed."""
     from kschedd.api.manifests import read_text
     from kschedd.api.schemas.kinds import kind_of
 

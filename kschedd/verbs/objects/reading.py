@@ -59,12 +59,12 @@ def _get_words(words: VerbParser) -> None:
     words.add_argument("--sort-by", metavar="PATH", help="sort by this field, such as .metadata.name")
     words.add_argument("--ignore-not-found", action="store_true", help="ignore objects that do not exist")
     words.add_argument("--template", metavar="TEMPLATE", help="template of -o; without -o, a go-template")
-    words.add_argument("--chunk-size", type=int, metavar="N", help="no effect: lists are always returned whole")
+    words.add_argument("--chunk-size", type=int, metavar="N", help="no effect: lists are always complete")
 
 
 @attrs.frozen
 class _Layout:
-    """Output settings of `get`."""
+    """The output settings of `get`."""
 
     output: Output
     headers: bool
@@ -79,7 +79,7 @@ class _Layout:
 
 
 def _form(options: argparse.Namespace) -> str:
-    """Return the value of -o combined with the value of --template."""
+    """Return the value of -o together with the value of --template."""
     form = str(options.output).removeprefix("=")
     if options.template is None or "=" in form:
         return form
@@ -167,7 +167,7 @@ class _Group:
     kind: Kind
     objects: list[Raw]
     version: Any = None
-    epoch: str | None = None  # the history in which the version counts
+    epoch: str | None = None  # the history to which the version belongs
 
 
 def _fetch(
@@ -243,7 +243,7 @@ def _print_documents(session: VerbSession, output: Output, objects: list[Raw], *
 
 
 class _Tables:
-    """Prints one table per kind; rows of later changes keep the column widths of the first table."""
+    """Prints one table per kind; rows of later changes have the column widths of the first table."""
 
     def __init__(self, session: VerbSession, layout: _Layout) -> None:
         self._session = session
@@ -253,7 +253,7 @@ class _Tables:
 
     def first(self, groups: Sequence[_Group]) -> None:
         layout, style = self._layout, self._session.style
-        if layout.output.form == "custom-columns":  # one table for all kinds, with headers even if it is empty
+        if layout.output.form == "custom-columns":  # one table for all kinds, which has its headers even if it is empty
             shown = [_Group(lookup("List"), [raw for group in groups for raw in group.objects])]
         else:
             shown = [group for group in groups if group.objects]
@@ -307,7 +307,7 @@ def _watch(
     found: Sequence[_Group],
     show: Callable[[Raw], None],
 ) -> None:
-    """Print every change after the printed version until the user ends the watch.
+    """Print every change after the version that was printed, until the user ends the watch.
 
     The watch resumes if the daemon restarts.
     """
@@ -435,7 +435,7 @@ def _waiting(session: VerbSession, key: str) -> Raw | None:
 
 
 def _maybe(session: VerbSession, method: str, **params: Any) -> Any:
-    """Return the result of the call; None if the object is not found."""
+    """Return the result of the call; None if the object does not exist."""
     try:
         return session.daemon.call(method, **params)
     except RpcError as error:

@@ -1,4 +1,4 @@
-"""replace: objects replaced by those of manifests; with --force they are deleted and created again."""
+"""replace: replaces objects by manifests; with --force, objects are deleted and created again."""
 
 import argparse
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _LONGEST_S = 7 * 86400.0
 def _words(words: VerbParser) -> None:
     file_flag(words, needed=True)
     namespace_flags(words)
-    words.add_argument("--force", action="store_true", help="delete the objects at once, and create them again")
+    words.add_argument("--force", action="store_true", help="delete the objects immediately, and create them again")
     words.add_argument(
         "--grace-period", type=int, metavar="SECONDS", help="seconds for pods to terminate, with --force (0)"
     )
@@ -76,7 +76,7 @@ def _replace(session: VerbSession, options: argparse.Namespace, raw: Mapping[str
 
 
 def _delete(session: VerbSession, options: argparse.Namespace, raw: Mapping[str, Any], patience: Patience) -> None:
-    """Delete the object of that name, and wait until it is gone. Raises RpcError."""
+    """Delete the object with that name, and wait until it no longer exists. Raises RpcError."""
     kind, meta = kind_of(raw), raw["metadata"]
     name, namespace = str(meta.get("name", "")), meta.get("namespace")
     present = find_object(session, kind, name, namespace)

@@ -49,7 +49,7 @@ ACTIONS: Final[Mapping[str, str]] = {
 _RESTARTED_AT: Final = "kubectl.kubernetes.io/restartedAt"
 _TEMPLATE_HASH: Final = "pod-template-hash"
 _FORMS: Final = ("table", "name", "yaml", "json")
-#: annotations that a Deployment keeps when it is rolled back
+#: annotations that do not change when a Deployment is rolled back
 _KEPT: Final = (
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
@@ -58,7 +58,7 @@ _KEPT: Final = (
     "deployment.kubernetes.io/max-replicas",
     "deprecated.deployment.rollback.to",
 )
-#: the actions that accept a flag, for flags that not all actions accept
+#: for flags that only some actions accept: these actions
 _FLAGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     "watch": ("status",),
     "timeout": ("status",),
@@ -73,7 +73,7 @@ def _words(words: VerbParser) -> None:
     words.add_argument(
         "-w", "--watch", choices=("true", "false"), help="status: wait until the rollout is complete (true)"
     )
-    words.add_argument("--timeout", metavar="TIME", help="status: time limit, such as 90s or 5m; 0s: none")
+    words.add_argument("--timeout", metavar="TIME", help="status: time limit, such as 90s or 5m; 0s: no limit")
     words.add_argument("--revision", type=int, metavar="N", help="status, history: this revision")
     words.add_argument(
         "--to-revision", type=int, metavar="N", help="undo: the revision to return to; 0: the previous one"
@@ -127,7 +127,7 @@ def _for_each(
     what: list[str],
     work: Callable[[Kind, Raw], None],
 ) -> int:
-    """Run the action for each object; an error is reported, and the remaining objects are still processed."""
+    """Run the action for each object; an error is reported, and the other objects are still processed."""
     failed = 0
     for kind, name, namespace in _objects(session, options, what):
         try:
@@ -186,7 +186,7 @@ def _changes(session: VerbSession, kind: Kind, raw: Raw) -> Any:
 
 
 def _look_again(session: VerbSession, kind: Kind, raw: Raw, limit: float) -> Any:
-    """Yield the object whenever it has changed, until the time limit."""
+    """Yield the object each time that it has changed, until the time limit."""
     meta = raw["metadata"]
     seen = meta["resourceVersion"]
     while limit > 0:
@@ -362,7 +362,7 @@ def _mark(action: str) -> Callable[[VerbSession, argparse.Namespace, list[str]],
 
 
 def _patch_for(action: str, kind: Kind, raw: Raw, now: str) -> Raw:
-    """Return the patch for the action. Raises RolloutError if the object does not allow it."""
+    """Return the patch for the action. Raises RolloutError if the action is not possible in the object's state."""
     subject = f'{kind.plural}{"." + kind.group if kind.group else ""} "{raw["metadata"]["name"]}"'
     paused = bool((raw.get("spec") or {}).get("paused"))
     if action == "restart":

@@ -1,7 +1,7 @@
-"""wait: until objects meet a condition, have a field value, exist, or are deleted.
+"""wait: waits until objects meet a condition, have a field value, exist, or are deleted.
 
-The objects are polled, so that a time limit works with every kind of connection, and in virtual time. The wait handles
-one object after the other; all objects share the time limit.
+The objects are polled, so that a time limit works with every kind of connection and in virtual time. The command waits
+for one object after the other; all objects share the time limit.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _WEEK_S: Final = 7 * 86400.0
 
 @attrs.frozen
 class _Awaited:
-    """One object to wait for, with its uid at the start of the wait ("" if it did not exist)."""
+    """One object to wait for, with its UID at the start of the wait ("" if it did not exist)."""
 
     kind: Kind
     name: str
@@ -36,7 +36,7 @@ class _Awaited:
 
 @attrs.define(eq=False)
 class Patience:
-    """Remaining time of a wait, counted in seconds of sleep."""
+    """The remaining time of a wait, in seconds of sleep."""
 
     session: VerbSession
     left_s: float
@@ -126,7 +126,9 @@ def wait_until(
     *,
     uid: str = "",
 ) -> bool:
-    """Wait until `met` is true for the object (None once it is deleted). Return False after the time limit.
+    """Wait until `met` is true for the object (None: the object was deleted).
+
+    Return False if the time limit was reached.
 
     With `uid`, another object with the same name counts as deleted.
     """
@@ -141,7 +143,7 @@ def wait_until(
 
 
 def find_object(session: VerbSession, kind: Kind, name: str, namespace: str | None) -> Raw | None:
-    """Return the object, or None if it does not exist."""
+    """Return the object; None if it does not exist."""
     try:
         found: Raw = session.daemon.call("objects.get", kind=kind.name, name=name, **where(kind, namespace))["object"]
         return found
@@ -212,7 +214,7 @@ def _has_condition(raw: Raw, name: str, value: str) -> bool:
 def _field_condition(text: str) -> Met:
     from kschedd.printing.templates.jsonpath import JsonPathError, compile_path, values_at
 
-    # The path may contain a filter with "=", so the value begins after the last brace.
+    # The path may contain a filter with "=", so the value is the text after the last brace.
     path, brace, rest = text.strip("'\"").rpartition("}")
     path = path + brace if brace else text
     value = rest.strip("'\"").removeprefix("=").strip("'\"") if brace else ""

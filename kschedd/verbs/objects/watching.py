@@ -1,4 +1,4 @@
-"""watch: another verb, repeated. The caller passes the functions that find and run the repeated verb."""
+"""watch: repeats another verb. The caller passes the functions that find and run the verb to repeat."""
 
 import argparse
 import re
@@ -24,13 +24,13 @@ def _watch_words(words: VerbParser) -> None:
     words.add_argument(
         "-i", "--interval", type=duration, default=1.0, metavar="DURATION", help="time between two runs (1s)"
     )
-    words.add_argument("--times", type=int, default=0, metavar="N", help="stop after N runs; default: never")
+    words.add_argument("--times", type=int, default=0, metavar="N", help="stop after N runs; default: no limit")
 
 
 def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespace) -> int:
     """Repeat another verb and show its output until the user ends it.
 
-    The repetition continues if the daemon restarts in the meantime.
+    The repetition continues if the daemon restarts.
     """
     if not options.command:
         raise UsageError("watch requires a command, such as: watch get pods")
@@ -79,7 +79,7 @@ def watch(find: Find, run: Run, session: VerbSession, options: argparse.Namespac
 def marked(before: Sequence[str] | None, text: str, style: TerminalStyle) -> str:
     """Return the text with new lines in bold, or marked by a `*` without colors.
 
-    Ages are ignored in the comparison with the previous output.
+    Differences in ages from the previous output are ignored.
     """
     lines = text.splitlines()
     known = {_AGE.sub("", line) for line in before} if before is not None else None

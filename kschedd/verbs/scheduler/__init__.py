@@ -1,1 +1,1 @@
-"""Verbs on the scheduler: queue, explain, debugger, configuration, forks, expectations."""
+"""Verbs for the scheduler: queue, explain, debugger, configuration, forks, expectations."""

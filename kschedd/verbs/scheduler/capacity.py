@@ -1,4 +1,4 @@
-"""capacity, nodes-needed, compare: counts of pods and nodes that fit, and comparisons.
+"""capacity, nodes-needed, compare: the number of pods that fit, the number of nodes needed, and comparisons.
 
 These verbs do not change the cluster.
 """
@@ -30,7 +30,7 @@ DOES_NOT_FIT, FAILED = 1, 2
 
 
 def _manifests(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the objects of the files. Raises UsageError at the first fault."""
+    """Return the objects of the files. Raises UsageError at the first error."""
     from kschedd.api.manifests import read_text  # importing YAML takes long, and most verbs do not need it
 
     sources, failed = sources_of(session, files)
@@ -75,7 +75,7 @@ def _shape_flag(words: VerbParser, purpose: str) -> None:
     failed=FAILED,
 )
 def capacity(session: VerbSession, options: argparse.Namespace) -> int:
-    """Print a row for each manifest, or one row for all together."""
+    """Print a row for each manifest, or one row for all manifests together."""
     if not options.workload and not options.filename:
         raise UsageError("KIND/NAME of a workload or -f FILE is required", "capacity")
     shapes = [_shape(session, text, "capacity") for text in options.shape]
@@ -99,19 +99,19 @@ def _workload_named(session: VerbSession, options: argparse.Namespace) -> dict[s
 
 
 def alternatives_text(each: dict[str, Any]) -> str:
-    """Return `16x1 or 8x2 or 2x8 nvidia.com/gpu`: how many pods of each size fit; "" without sizes."""
+    """Return a text such as `16x1 or 8x2 or 2x8 nvidia.com/gpu`: how many pods of each size fit; "" without sizes."""
     if not each["alternatives"]:
         return ""
     sizes = [(one["amount"], one["fits"], one["limited"]) for one in each["alternatives"]]
     own = (each["amount"], each["fits"], each["limited"])
-    # The smallest size comes first, because the number that fits decreases with the size.
+    # The smallest size comes first, because fewer pods fit the larger they are.
     place = next((n for n, size in enumerate(sizes) if size[1] < own[1]), len(sizes))
     sizes[place:place] = [own] if own[1] else []
     return " or ".join(f"{fits}{'+' if most else ''}x{size}" for size, fits, most in sizes) + f" {each['resource']}"
 
 
 def fits_table(found: Sequence[dict[str, Any]], *, of_all: bool = False) -> Table:
-    """Return the answer of `capacity.pods` as a table with a row for each spec or set.
+    """Return the answer of `capacity.pods` as a table with a row for each spec or set of specs.
 
     `of_all`: the count includes all pods of a workload.
     """
@@ -137,7 +137,7 @@ def _fits_row(each: dict[str, Any], *, sized: bool) -> tuple[str, ...]:
 
 
 def _more_text(shape: dict[str, Any]) -> str:
-    """Return how many more pods fit with one more node, and the price for each pod if prices were given."""
+    """Return how many more pods fit with one more node, and the price per pod if prices were given."""
     if shape["more"] is None:
         return "?"
     price = f" ({shape['price'] / shape['more']:.3g} each)" if shape["more"] > 0 and shape["price"] != 1 else ""
@@ -223,7 +223,7 @@ def _compare_words(words: VerbParser) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="use the cluster of a dump instead of the daemon's",
+        help="use the cluster in a dump instead of the daemon's cluster",
     )
     words.add_argument(
         "--scenario", type=path_text, metavar="FILE", help="use the pods of a scenario (requires --kube-version)"
@@ -235,7 +235,7 @@ def _compare_words(words: VerbParser) -> None:
         action="append",
         default=[],
         metavar="FILE.py",
-        help="a Python file with plugins (requires --from; the daemon has its own)",
+        help="a Python file with plugins (requires --from; a daemon has plugins of its own)",
     )
     words.add_argument("--limit", type=whole_number, default=100, metavar="N", help="print at most N pods (100)")
     output_flag(words, _COMPARE_FORMS)
@@ -289,7 +289,7 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
 
 
 def _compared_versions(options: argparse.Namespace) -> list[str]:
-    """Return the two versions of --kube-version, or none if the flag is not given.
+    """Return the two versions of --kube-version; empty without that flag.
 
     Raises UsageError if flags exclude each other.
     """

@@ -33,7 +33,7 @@ def check(
 ) -> CheckReport:
     """Return the report. `call` calls a method of the daemon, or of a cluster in virtual time.
 
-    `limit_s`: the limit of virtual time. `progress` is called with a text before each part of the work.
+    `limit_s`: the limit in seconds of virtual time. `progress` is called with a text before each part of the work.
     """
     report = CheckReport(errors=[str(error) for error in manifests.errors])
     report.pending_before = sum(call("queue.list", limit=0)["counts"].values())
@@ -76,7 +76,7 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
 def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw, progress: Callable[[str], None]) -> None:
     """Add the placements in the fork to the report."""
     report.pods, report.usage, report.summary = diff["pods"], diff["usage"], diff["summary"]
-    known: list[Raw] = []  # maximum number of diagnoses, one for each workload
+    known: list[Raw] = []  # diagnoses, one per workload; at most _MOST_EXPLAINED
     for pod in diff["pods"]:
         if pod["change"] == "pending":
             namespace, name = pod["namespace"], pod["successor"] or pod["name"]
@@ -117,7 +117,7 @@ def _with_cause(key: str, new: bool, why: str, diagnosis: Raw) -> UnplacedPod:
 
 @attrs.frozen
 class _Shortage:
-    """A workload that could not create all its pods. `why` is "" if the status has no reason."""
+    """A workload whose controller could not create all its pods. `why` is "" if the status has no reason."""
 
     key: Key
     owner: Key | None
@@ -133,7 +133,7 @@ def _shortages(in_fork: Callable[..., Any]) -> dict[Key, _Shortage]:
 def _new_shortages(
     in_fork: Callable[..., Any], before: Mapping[Key, _Shortage], progress: Callable[[str], None]
 ) -> list[UnplacedPod]:
-    """Return the workloads that lack more pods than before. A ReplicaSet of a Deployment is left out."""
+    """Return the workloads that lack more pods than before. A ReplicaSet of a Deployment is omitted."""
     now = _shortages(in_fork)
     found: list[UnplacedPod] = []
     for key, one in now.items():

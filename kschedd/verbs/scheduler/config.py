@@ -1,4 +1,4 @@
-"""Verbs on the configuration: config (show, check, convert, changes, apply), config undo, and settings of `set`."""
+"""Verbs for the configuration: config (show, check, convert, changes, apply), config undo, and settings of `set`."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -32,16 +32,16 @@ def _config_words(words: VerbParser) -> None:
         action="append",
         default=[],
         metavar="FILE.py",
-        help="a Python file with plugins that the file names; for check, convert and show",
+        help="a Python file with plugins that the configuration file uses; for check, convert and show",
     )
     words.add_argument(
-        "--upgrade-to", metavar="VERSION", help="check: also warn of what an upgrade to this release changes"
+        "--upgrade-to", metavar="VERSION", help="check: also warn about changes that an upgrade to this release causes"
     )
-    words.add_argument("--kube-version", metavar="VERSION", help="check: the release that is upgraded (1.37)")
+    words.add_argument("--kube-version", metavar="VERSION", help="check: the release before the upgrade (1.37)")
     words.add_argument(
         "--for-kube-scheduler",
         action="store_true",
-        help="convert: replace or remove plugins of older releases that kube-scheduler v1.34 does not have",
+        help="convert: replace or remove plugins of older releases that do not exist in kube-scheduler v1.34",
     )
     words.add_argument("--all", action="store_true", help="show: include default feature gates and arguments")
     output_flag(words, FORMS)
@@ -171,7 +171,7 @@ def _lines(values: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _profile_of(path: str) -> str:
-    """Return `profiles[NAME]` of a path below it, "" of any other path."""
+    """Return `profiles[NAME]` for a path inside a profile; "" for any other path."""
     profile, below, _ = path.partition("].")
     return f"{profile}]" if below and path.startswith("profiles[") else ""
 
@@ -183,8 +183,7 @@ def _came_or_went(values: Sequence[Mapping[str, Any]]) -> dict[str, str]:
         by_profile.setdefault(_profile_of(one["path"]), []).append(one)
     found: dict[str, str] = {}
     for profile, changed in by_profile.items():
-        # Every profile has a queueSort plugin, so a plugin that was added or removed here means an added or removed
-        # profile.
+        # Every profile has a queueSort plugin, so adding or removing this plugin means adding or removing the profile.
         if profile and any(one["path"].startswith(f"{profile}.plugins.queueSort[") for one in changed):
             for side, word in (("before", "added"), ("after", "removed")):
                 if all(one[side] is None for one in changed):
@@ -237,7 +236,7 @@ def set_flags(words: VerbParser) -> None:
 
 
 def set_(session: VerbSession, options: argparse.Namespace) -> int:
-    """Run `set WHAT ...` with a WHAT of `SETS`."""
+    """Run `set WHAT ...` for one of the settings in `SETS`."""
     words = list(options.what)
     what = words.pop(0)
     if what == "weight" and len(words) == 1 and "=" in words[0]:

@@ -1,4 +1,4 @@
-"""spread: the number of pods per value of a node label: per zone, host name or disk type."""
+"""spread: counts the pods for each value of a node label, such as the zone, the host name or the disk type."""
 
 import argparse
 from collections import Counter

@@ -25,7 +25,7 @@ from kschedd.verbs.scheduler.timing import is_moment, moment_of, span_of
 
 Raw = dict[str, Any]
 
-#: names of extension points and outcomes in the daemon's spelling
+#: names of extension points and outcomes, as the daemon spells them
 POINTS: Final = (
     *("preFilter", "filter", "postFilter", "preScore", "score"),
     *("reserve", "permit", "preBind", "bind", "postBind"),
@@ -42,7 +42,7 @@ _LOOK_S: Final = 1.0
 
 
 def _attach(session: VerbSession) -> None:
-    """Keep the debugger's state after this connection, because each command has its own connection."""
+    """Keep the debugger's state after this connection ends, because each command has a connection of its own."""
     if session.outlived:
         session.daemon.call("debug.attach", keep=True)
 
@@ -61,8 +61,10 @@ def _show(session: VerbSession) -> None:
 
 
 def _pause_words(words: VerbParser) -> None:
-    words.add_argument("--keep", action="store_true", help="stay paused when this connection ends")
-    words.add_argument("--take", action="store_true", help="take the debugger from the client that holds it")
+    words.add_argument("--keep", action="store_true", help="keep scheduling paused when this connection ends")
+    words.add_argument(
+        "--take", action="store_true", help="take control of the debugger from the client that controls it"
+    )
 
 
 @verb(
@@ -126,7 +128,8 @@ def _until_words(words: VerbParser) -> None:
         "what",
         nargs="+",
         metavar="DURATION | t=TIME | pod NAME | N pods | CONDITION",
-        help="CONDITION: a CEL expression on attempts, scheduled, failed, pending, waiting, binding, nodes, pods, time",
+        help="CONDITION: a CEL expression about attempts, scheduled, failed, pending, waiting, binding, nodes, pods, "
+        "time",
     )
     namespace_flags(words)
 
@@ -149,14 +152,15 @@ def until(session: VerbSession, options: argparse.Namespace) -> int:
             while not session.daemon.call("debug.state")["stopped"]:
                 session.sleep(_LOOK_S)
         except KscheddError:
-            session.daemon.call("debug.pause")  # as after an interruption: this command no longer waits
+            # an interruption has the same effect, because this command no longer waits
+            session.daemon.call("debug.pause")
             raise
     _show(session)
     return 0
 
 
 def _wait(session: VerbSession, goal: Raw) -> None:
-    """Run to the goal in one call, so that an interruption also ends the run."""
+    """Run scheduling up to the goal in one call, so that an interruption also ends the run."""
     with session.daemon.subscribe("debug.wait", **goal) as ends:
         for end in ends:
             if end.get("moved"):
@@ -223,7 +227,9 @@ def _break_words(words: VerbParser) -> None:
     words.add_argument("ids", nargs="*", metavar="ID", help="ids of breakpoints to disable, enable or delete")
     words.add_argument("--pod", default="", metavar="NAME", help="a pod; * and ? are wildcards")
     words.add_argument("-l", "--selector", default="", metavar="SELECTOR", help="pods with these labels")
-    words.add_argument("--node", default="", metavar="NAME", help="a node that a plugin evaluates, or that is chosen")
+    words.add_argument(
+        "--node", default="", metavar="NAME", help="a node that a plugin evaluates or an attempt chooses"
+    )
     words.add_argument(
         "--plugin-name", dest="plugin", default="", metavar="NAME", help="stop before this plugin is called"
     )
@@ -237,7 +243,7 @@ def _break_words(words: VerbParser) -> None:
         dest="condition",
         default="",
         metavar="CONDITION",
-        help="a CEL expression on pod, attempt, point, plugin, outcome, node, nodes, time",
+        help="a CEL expression about pod, attempt, point, plugin, outcome, node, nodes, time",
     )
     words.add_argument("--ignore", type=int, default=0, metavar="N", help="ignore the first N hits")
     words.add_argument("--once", action="store_true", help="delete the breakpoint after its first stop")
@@ -319,7 +325,7 @@ def _numbers(session: VerbSession, options: argparse.Namespace) -> list[int]:
 
 def _force_words(words: VerbParser) -> None:
     words.add_argument("node", metavar="NODE")
-    words.add_argument("-y", "--yes", action="store_true", help="even if the pod does not fit")
+    words.add_argument("-y", "--yes", action="store_true", help="also if the pod does not fit the node")
 
 
 @verb(
@@ -365,7 +371,7 @@ def veto(session: VerbSession, options: argparse.Namespace) -> int:
 def _score_words(words: VerbParser) -> None:
     words.add_argument("node", metavar="NODE")
     words.add_argument("plugin", metavar="PLUGIN")
-    words.add_argument("score", type=int, metavar="VALUE", help="normalized score, from 0 to 100")
+    words.add_argument("score", type=int, metavar="VALUE", help="the normalized score, from 0 to 100")
 
 
 @verb(

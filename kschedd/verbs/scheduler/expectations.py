@@ -7,11 +7,11 @@
     event REASON [for KIND/NAME] [because TEXT]          no event ...
     KIND/NAME {PATH} = VALUE
 
-STATE: one of `pod_states`. [after DURATION | within DURATION] may follow each of these assertions.
+STATE is one of `pod_states`. Each of these assertions may be followed by [after DURATION | within DURATION].
 
-An assertion is evaluated with `ClusterFacts`, which queries the daemon. If an assertion fails, the result has the
-actual state, the pod's own message, and an assertion that holds. With it a scenario can be rewritten. Raises
-UsageError.
+An assertion is evaluated with `ClusterFacts`, which queries the daemon. If an assertion fails, the result contains the
+actual state, the pod's own message, and an assertion that is true. A scenario can be rewritten with that assertion.
+Raises UsageError.
 """
 
 import re
@@ -44,7 +44,7 @@ _NAMED: Final = 3
 
 
 class ClusterFacts(Protocol):
-    """Queries that an assertion sends to the cluster. `namespace` None: all."""
+    """The queries that an assertion sends to the cluster. `namespace` None: all."""
 
     def pods(self, selector: str | None = None) -> Sequence[Raw]: ...
 
@@ -58,7 +58,10 @@ class ClusterFacts(Protocol):
 
 @attrs.frozen
 class Finding:
-    """`why`: the reason in the pod's status. `instead`: an assertion that holds, "" if there is none."""
+    """The result of an assertion; `why`: the reason in the pod's status.
+
+    `instead`: an assertion that is true; "" if there is none.
+    """
 
     met: bool
     found: str = ""
@@ -72,7 +75,7 @@ class Assertion(Protocol):
 
 @attrs.frozen
 class Expectation:
-    """An assertion and its time: after `after_s` seconds, or at some moment within `within_s` seconds."""
+    """An assertion with its time: after `after_s` seconds, or at some time within `within_s` seconds."""
 
     assertion: Assertion
     after_s: float = 0.0
@@ -125,7 +128,7 @@ class PodsAssertion:
 
 @attrs.frozen
 class SkewAssertion:
-    """The largest minus the smallest number of pods, over the values of a label of nodes."""
+    """The difference between the largest and the smallest number of pods among the values of a node label."""
 
     most: int
     key: str

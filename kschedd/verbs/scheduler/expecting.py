@@ -1,7 +1,7 @@
-"""expect: an assertion about a cluster, for scenarios and scripts. `kschedd test` reports the results.
+"""expect: checks an assertion about a cluster, for scenarios and scripts. `kschedd test` reports the results.
 
-The scenario runner calls `check`; the verb also prints the result. The session's sleep advances time: once for `after`,
-in short steps until the assertion holds for `within`.
+The scenario runner calls `check`; the verb also prints the result. The session's sleep advances time: in one step for
+`after`, and in short steps until the assertion is true for `within`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _STEP_S = 1.0
 
 @attrs.frozen(eq=False)
 class DaemonFacts:
-    """Implementation of `ClusterFacts` by the daemon's answers."""
+    """An implementation of `ClusterFacts` that calls the daemon."""
 
     _session: VerbSession
     _namespace: str | None
@@ -81,7 +81,7 @@ def _words(words: VerbParser) -> None:
 
 
 def check(session: VerbSession, options: argparse.Namespace) -> Finding:
-    """Evaluate an expectation when its time is over. Raises UsageError."""
+    """Evaluate an expectation at its time. Raises UsageError."""
     try:
         wanted = expectation(options.what, options.selector)
     except UsageError as wrong:

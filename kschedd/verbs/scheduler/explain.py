@@ -1,7 +1,8 @@
-"""explain: the cause of pending pods with remedies, verdicts and scores of a pod, and the fields of a kind.
+"""explain: shows the cause of pending pods with remedies, verdicts and scores of a pod, and the fields of a kind.
 
-The cause comes first, with remedies that were tried. Verdicts and scores of one pod follow, of a pending pod if there
-is one. With -f the manifest may be a Pod or a workload; for a workload, a pod of its template is explained.
+The output begins with the cause, and with remedies that were verified. Verdicts and scores of one pod follow; if a pod
+is pending, of a pending pod. The manifest of -f is a Pod or a workload; for a workload, a pod with its template is
+explained.
 """
 
 import argparse
@@ -31,12 +32,12 @@ from kschedd.verbs.command_line.workload_pods import with_workload, workload_nam
 from kschedd.verbs.objects import fields
 from kschedd.verbs.objects.manifests import file_flag, read_objects
 
-MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods for which a remedy is searched
+MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods for which a remedy is sought
 _FORMS = ("table", "json", "yaml")
 
 
 def pod_of_manifest(raw: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the Pod of a manifest, or a Pod made from its pod template. Return None if the kind has no pods."""
+    """Return the Pod in a manifest, or a Pod with the pod template in it. Return None if the kind has no pods."""
     kind = kind_of(raw).name
     if kind == "Pod":
         return dict(raw)
@@ -70,7 +71,7 @@ def _words(words: VerbParser) -> None:
         dest="origin",
         default="",
         metavar="DUMP",
-        help="use the cluster of a dump, without a daemon (command line only)",
+        help="use the cluster in a dump, without a daemon (command line only)",
     )
     words.add_argument("-A", "--all-namespaces", action="store_true", help="with --pending: all namespaces")
     namespace_flags(words)
@@ -156,7 +157,7 @@ def _never_attempted(session: VerbSession, answer: Mapping[str, Any]) -> bool:
         return False
     try:
         return not session.daemon.call("queue.pod", pod=pod).get("attempts")
-    except RpcError:  # the pod is not in the queue: it was bound or deleted in the meantime
+    except RpcError:  # the pod is not in the queue: it was bound or deleted
         return False
 
 
@@ -169,12 +170,12 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
         try:
             found = _diagnosis(session, "Pod", own, space)
         except RpcError as error:
-            if error.code != "not_found":  # a deleted pod still has its last attempt
+            if error.code != "not_found":  # the last attempt of a deleted pod still exists
                 raise
     try:
         answer = call_about_pod(session, name, namespace, "scheduler.explain", **params)
     except RpcError as error:
-        if found:  # no profile handles the pod, which is the cause
+        if found:  # the cause is that no profile handles the pod
             return found
         raise with_workload(session.daemon.call, error, name, namespace) from error
     return {**answer, **found}
@@ -183,7 +184,7 @@ def _of_pod(session: VerbSession, options: argparse.Namespace, name: str, namesp
 def _of_workload(
     session: VerbSession, options: argparse.Namespace, kind: Kind, name: str, namespace: str | None
 ) -> Any:
-    """Return the diagnosis of a workload, with the explanation of the examined pod, if there is one."""
+    """Return the diagnosis of a workload, with the explanation of the examined pod; the latter may be missing."""
     try:
         found = _diagnosis(session, kind.name, name, namespace or "default")
     except RpcError as error:
@@ -192,7 +193,7 @@ def _of_workload(
         return found
     try:
         answer = session.daemon.call("scheduler.explain", pod=found["examined"])
-    except RpcError:  # no profile handles the workload, or it has no pods yet: the diagnosis reports this
+    except RpcError:  # no profile handles the workload, or it has no pods yet; the diagnosis reports this
         return found
     return {**answer, **found}
 
@@ -220,7 +221,7 @@ def _explain_pending(session: VerbSession, options: argparse.Namespace, form: st
 
 
 def _group_named(words: list[str]) -> str:
-    """Return the PodGroup named by `podgroup NAME` or `podgroup/NAME`; "" for other words."""
+    """Return the PodGroup that `podgroup NAME` or `podgroup/NAME` names; "" for other words."""
     kind, slash, name = words[0].partition("/") if words else ("", "", "")
     if kind.partition(".")[0].lower() not in ("podgroup", "podgroups"):
         return ""
@@ -259,7 +260,7 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
         try:
             answers.append({**session.daemon.call("scheduler.explain", pod=pod), **found})
         except RpcError as error:
-            if found:  # the rejection of the pod is the cause
+            if found:  # the cause is that the pod is rejected
                 answers.append(found)
                 continue
             session.error(f"{place}: {error}")
@@ -278,7 +279,7 @@ def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: l
     namespace = meta.get("namespace") or "default"
     try:
         found = _diagnosis(session, kind_of(raw).name, meta["name"], namespace, manifests=manifests)
-    except RpcError:  # the explanation of the workload's pod has the reason
+    except RpcError:  # the explanation of the workload's pod contains the reason
         return {}
     return {} if found["cause"]["code"] == "NothingIsWrong" else found
 

@@ -1,6 +1,8 @@
-"""fork create, list, run, discard, export: what-if on a copy of the whole cluster. `fork diff` is in `diffing`.
+"""fork create, list, run, discard, export: what-if analysis on a copy of the whole cluster.
 
-`fork run NAME VERB ...` runs any verb in a fork, with a client that calls the fork. A fork's time advances only on
+`fork diff` is in `verbs.objects.diffing`.
+
+`fork run NAME VERB ...` runs any verb in a fork, with a client that calls the fork. The time of a fork advances only on
 request (`fork run NAME advance 5m`, `fork run NAME rest`), and while a verb such as drain waits.
 """
 
@@ -40,7 +42,7 @@ class ForkClient:
 
 
 def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT_S) -> VerbSession:
-    """Return a session whose verbs act in the fork. A verb that waits advances the fork's time by at most `waits_s`."""
+    """Return a session whose verbs run in the fork. A verb that waits advances the fork's time by at most `waits_s`."""
     daemon = session.daemon
     now = daemon.call("fork.advance", fork=fork, seconds=0)["now_s"]
     waited = 0.0
@@ -68,13 +70,15 @@ def session_in(session: VerbSession, fork: str, *, waits_s: float = LONGEST_WAIT
 def _fork_words(words: VerbParser) -> None:
     words.add_argument("name", nargs="?", metavar="NAME", help="name of the fork; default: fork-1, fork-2, ...")
     words.add_argument("--of", metavar="FORK", help="copy this fork instead of the cluster")
-    words.add_argument("--kube-version", metavar="VERSION", help="schedule as this version of Kubernetes, such as 1.36")
+    words.add_argument(
+        "--kube-version", metavar="VERSION", help="use the scheduling rules of this version of Kubernetes, such as 1.36"
+    )
     words.add_argument(
         "--feature-gates",
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="turn features of that version, or of the current one, on or off",
+        help="enable or disable features of that version, or of the present version",
     )
 
 
@@ -140,7 +144,7 @@ def _export_words(words: VerbParser) -> None:
 
 
 def export(session: VerbSession, options: argparse.Namespace) -> int:
-    """Print the changes as manifests. Print changes that cannot be applied as comments."""
+    """Print the changes as manifests. Changes that cannot be applied are printed as comments."""
     found = session.daemon.call("fork.export", fork=options.name)
     for change in found["config"]:
         session.write(f"# configuration: {change}\n")
@@ -202,7 +206,7 @@ OVER_FORKS: Final = ("fork", "forks", "discard", "export", "in", "plan", *OF_THE
 
 
 def verbs(run: Run) -> tuple[Verb, ...]:
-    """Return the verbs; `run` runs the words of a verb in a session."""
+    """Return the verbs of the group `fork`; `run` runs the words of a verb in a session."""
     return (
         Verb(
             "fork",

@@ -37,7 +37,9 @@ def _load_words(words: VerbParser) -> None:
     words.add_argument("paths", nargs="*", metavar="PATH", type=path_text, help="dump files and folders")
     words.add_argument("--how", action="store_true", help="print the kubectl command that makes a dump")
     words.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps")
-    words.add_argument("--as-it-is", action="store_true", help="do not add missing objects that others refer to")
+    words.add_argument(
+        "--as-it-is", action="store_true", help="do not add missing objects to which other objects refer"
+    )
     words.add_argument(
         "--scheduler",
         action="append",
@@ -99,11 +101,16 @@ def _report(session: VerbSession, answer: Any) -> None:
 
 
 def _save_words(words: VerbParser) -> None:
-    words.add_argument("path", metavar="PATH", type=path_text, help=".json or .yaml, either with .gz; - for stdout")
+    words.add_argument(
+        "path",
+        metavar="PATH",
+        type=path_text,
+        help="a file name ending in .json or .yaml, optionally followed by .gz; - for stdout",
+    )
     words.add_argument(
         "--redact",
         action="store_true",
-        help="replace all names that are not Kubernetes' own, consistently; scheduling decisions stay the same",
+        help="replace all names that are not part of Kubernetes, consistently; scheduling decisions stay the same",
     )
     words.add_argument("--keep-secrets", action="store_true", help="keep the data of Secrets and ConfigMaps")
     words.add_argument("--force", action="store_true", help="overwrite an existing file")

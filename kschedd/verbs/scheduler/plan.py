@@ -1,4 +1,4 @@
-"""plan: dry-run of a verb on a fork: the node of each pod, or the reason why the pod has none.
+"""plan: dry run of a verb on a fork; shows the node of each pod, or the reason why the pod has none.
 
 `plan` creates a fork, runs the verb in it, advances the fork's time until no work is pending, and prints the
 difference. `plan` then discards the fork, unless --keep gives it a name.
@@ -25,7 +25,7 @@ from kschedd.verbs.scheduler.forks import OVER_FORKS, Run, seconds_in, session_i
 NOTHING, DOES_NOT_FIT, FAILED, CHANGES = 0, 1, 2, 3
 MOST_PODS: Final = 100
 _MOST_EXAMINED: Final = 20  # pods without a place
-_MOST_WORKLOADS: Final = 3  # workloads for which the largest number of pods that fits is searched
+_MOST_WORKLOADS: Final = 3  # maximum number of workloads for which the number of pods that fit is computed
 _WITHIN: Final = "1h"
 
 
@@ -77,7 +77,7 @@ def _planned(
     ended = session.daemon.call("fork.advance", fork=fork, seconds=None, limit_s=within_s)
     diff: dict[str, Any] = session.daemon.call("fork.diff", fork=fork)
     fails = [line for line in dict.fromkeys("".join(complaints).splitlines()) if line.startswith("error")]
-    done = is_different(diff) or not status  # if the verb failed without changes, only the reason is shown
+    done = is_different(diff) or not status  # if the verb failed without changing anything, only the reason is printed
     largest = list(_largest(inner, diff))
     at_rest = ended["at_rest"]
     result = {"complete": at_rest and not fails, "pending": len(without_place(diff))}
@@ -97,7 +97,7 @@ def _planned(
 
 
 def _result_text(result: dict[str, Any], *, at_rest: bool, within: str) -> str:
-    """Return a line with the remaining work, and whether the placements are final."""
+    """Return a line about the remaining work, and whether the placements are final."""
     pending = result["pending"]
     left = f"{pending} {'pod stays' if pending == 1 else 'pods stay'} pending" if pending else "no pod stays pending"
     if not at_rest:
@@ -108,7 +108,7 @@ def _result_text(result: dict[str, Any], *, at_rest: bool, within: str) -> str:
 
 
 def _largest(inner: VerbSession, diff: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield how many pods of several sizes fit, for the first workloads with pods that do not fit."""
+    """Yield, for the first workloads with pods that do not fit, how many pods of several sizes fit."""
     known: set[tuple[str, str, str]] = set()
     for pod in without_place(diff)[:_MOST_EXAMINED]:
         name = pod["successor"] or pod["name"]

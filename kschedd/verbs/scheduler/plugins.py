@@ -1,4 +1,4 @@
-"""Verbs on out-of-tree plugins: plugin list, plugin reload."""
+"""Verbs for out-of-tree plugins: plugin list, plugin reload."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,9 @@ def _plugins_table(plugins: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _reload_words(words: VerbParser) -> None:
-    words.add_argument("file", metavar="FILE.py", type=path_text, help="a file that the daemon was started with")
+    words.add_argument(
+        "file", metavar="FILE.py", type=path_text, help="a file that was given when the daemon was started"
+    )
 
 
 @verb(

@@ -1,4 +1,4 @@
-"""States of a pod for assertions: their names, their evaluation, and the pod's own message.
+"""States of a pod in assertions: their names, their evaluation, and the pod's own message.
 
 STATE: [not] on node NAME | on zone NAME | on KEY=VALUE (a label of its node) | pending | gated | scheduled | running |
 succeeded | failed | terminating | gone | evicted | nominated to NODE; then [because TEXT], a part of the pod's
@@ -23,11 +23,11 @@ _EVICTIONS: Final = frozenset({"Preempted", "TaintManagerEviction", "Evicted", "
 
 @attrs.frozen
 class PodState:
-    """Return the arguments of `holds`: the pod (None: there is none), its node (None: not scheduled), its events."""
+    """A state of a pod; `holds` receives the pod (None: missing), its node (None: not scheduled) and its events."""
 
     words: str
     holds: Callable[[Raw | None, Raw | None, Sequence[Raw]], bool]
-    label: str = ""  # the label of the node that the state refers to
+    label: str = ""  # the label of the node to which the state refers
     because: str = ""
 
     def met(self, pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
@@ -67,7 +67,7 @@ def _evicted(pod: Raw | None, node: Raw | None, events: Sequence[Raw]) -> bool:
 
 
 def _reasons(state: str, pod: Raw | None, events: Sequence[Raw]) -> str:
-    """Return the messages about the state in the pod's status."""
+    """Return the messages in the pod's status that explain the state."""
     if state.endswith("evicted"):
         condition = _condition(pod, "DisruptionTarget")
         messages = [condition.get("reason"), condition.get("message")]
@@ -94,7 +94,7 @@ STATES: Final[Mapping[str, Callable[[Raw | None, Raw | None, Sequence[Raw]], boo
 
 
 def state_of(words: Sequence[str]) -> PodState:
-    """Parse all of the words as a state."""
+    """Parse all words as one state."""
     words, because = before(words, "because")
     if not words:
         raise UsageError(f"a state is required, one of {', '.join(STATES)}, on node NAME, on zone NAME")
@@ -153,7 +153,7 @@ def before(words: Sequence[str], last: str) -> tuple[Sequence[str], str]:
 
 @attrs.frozen
 class PodsSeen:
-    """All pods with their nodes and events, looked up once."""
+    """All pods with their nodes and events, fetched once."""
 
     pods: Mapping[str, Raw]
     nodes: Mapping[str, Raw]
@@ -176,7 +176,7 @@ class PodsSeen:
         return state.met(pod, self.node(pod), self.about.get(name, ()))
 
     def state(self, name: str, wanted: PodState) -> str:
-        """Return the state of a pod in the grammar's words, in terms of the requested state if possible."""
+        """Return the state of a pod in the words of the grammar, in the form of the requested state if possible."""
         pod = self.pods.get(name)
         node = self.node(pod)
         if pod is None:

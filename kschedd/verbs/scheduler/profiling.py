@@ -19,12 +19,13 @@ def _words(words: VerbParser) -> None:
         dest="path",
         metavar="FILE",
         type=path_text,
-        help="write the profile to a file, for speedscope if it ends in .json, else collapsed stacks (- is stdout)",
+        help="write the profile to a file, for speedscope if the name ends in .json, otherwise as collapsed stacks (- "
+        "is stdout)",
     )
 
 
 def _span(text: str) -> float:
-    """Return the seconds of a duration. For argparse: raises ArgumentTypeError."""
+    """Return the seconds of a duration. For argparse: raises ArgumentTypeError if the duration is invalid."""
     seconds = duration(text)
     if not 0.01 <= seconds <= _LONGEST_S:
         raise argparse.ArgumentTypeError(f'"{text[:40]}": from 10ms to {_LONGEST_S / 60:g}m is allowed')

@@ -1,4 +1,4 @@
-"""Verbs on the scheduler itself: queue, waiting, allow, reject, status, weights, activate."""
+"""Verbs for the scheduler itself: queue, waiting, allow, reject, status, weights, activate."""
 
 import argparse
 from typing import Any
@@ -158,7 +158,7 @@ def _decide_words(words: VerbParser) -> None:
         "--plugin-name",
         dest="plugin",
         metavar="NAME",
-        help="only for this plugin; default: all plugins that it waits for",
+        help="only for this plugin; default: all plugins for which the pod waits",
     )
     words.renamed["--plugin"] = "--plugin-name"
     words.add_argument("--reason", metavar="TEXT", help="reason of a rejection")
@@ -207,7 +207,7 @@ def _decide(session: VerbSession, options: argparse.Namespace, method: str, resu
 
 
 def _status_words(words: VerbParser) -> None:
-    words.add_argument("--limits", action="store_true", help="list the daemon's limits and their use")
+    words.add_argument("--limits", action="store_true", help="list the limits of the daemon with their present usage")
     output_flag(words, FORMS)
 
 
