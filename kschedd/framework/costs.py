@@ -1,8 +1,8 @@
 """CallCosts: the number, duration and timeouts of calls of out-of-tree plugins and extenders.
 
 `kschedd plugin costs` and `daemon.info` show these costs. Quantiles cover the latest calls of each kind. All other
-values count from the start of the daemon, and are kept when plugin instances are replaced. Several threads may record
-calls.
+values count from the start of the daemon, and do not restart when plugin instances are replaced. Several threads may
+record calls.
 """
 
 from collections import deque
@@ -11,7 +11,7 @@ from typing import Final
 
 import attrs
 
-_RECENT: Final = 1000  # number of calls of one kind that quantiles cover
+_RECENT: Final = 1000  # number of latest calls of each kind that the quantiles cover
 
 
 @attrs.frozen
@@ -41,7 +41,7 @@ class _Kind:
 
 
 class CallCosts:
-    """The costs of calls; see the module."""
+    """The costs of the calls of plugins and extenders."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,6 +1,6 @@
-"""CycleState: data that plugins store for themselves and for each other during one scheduling attempt.
+"""CycleState: data that plugins store for themselves and for other plugins during one scheduling attempt.
 
-The attempt owns the data, which end with the attempt or with the pod's binding cycle. A what-if (nominated pod added,
+The data end with the attempt, or with the pod's binding cycle. A what-if (nominated pod added,
 victims removed) uses a clone. A value that a what-if changes must have a `clone` method; all other values are shared.
 """
 
@@ -18,7 +18,7 @@ class Clonable(Protocol):
 class CycleState:
     data: dict[str, Any] = attrs.field(factory=dict)
     skip_filter: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreFilter
-    already_filtered_by: str = ""  # plugin with a PreFilterResult that names only nodes which its filter passes
+    already_filtered_by: str = ""  # plugin whose PreFilterResult names only nodes that its own filter passes
     skip_score: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreScore
     resizes: bool = False  # True if the pod already runs on its node and must be resized there
     scores_without_pods: bool = False  # True if an extender returned Node objects, which are scored without their pods

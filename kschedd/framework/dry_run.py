@@ -1,13 +1,13 @@
 """Optional methods of in-tree filter plugins that let an attempt, or preemption, try many nodes in one call.
 
 Each row of a what-if copy represents a separate cluster, in which pods were removed from (or added to) only that node.
-A plugin with a PreFilter state that follows pods (AddPod, RemovePod) would need a copy of the state for each row. With
-`dry_run_columns`, the plugin instead returns the differences between these clusters, as one column for each number that
+A plugin whose PreFilter state follows pods (AddPod, RemovePod) would need a copy of the state for each row. With
+`dry_run_columns`, the plugin returns the differences between these clusters instead, as one column for each number that
 its filter reads. With `affected_by` the plugin declares which pods its filter never reads, so that the filter is not
-called again when one of these pods is put back. With `known_to_pass`, a filter that judges one node at a time can skip
-nodes that need no check.
+called again when one of these pods is put back. With `known_to_pass`, a filter that evaluates one node at a time can
+skip nodes that need no check.
 
-These methods are called only on in-tree plugins, and none of them changes a result.
+They are called only on in-tree plugins, and never change a result.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,13 @@ from kschedd.framework.status import Status
 
 
 class DryRunColumns(Protocol):
-    """The inputs of a plugin's filter, for each row of a what-if copy."""
+    """The inputs of a plugin's filter for each row of a what-if copy."""
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int, /) -> None:
-        """Apply AddPod (`amount` 1) or RemovePod (-1) of a pod to each of these rows, which may repeat.
+        """Apply AddPod (`amount` 1) or RemovePod (-1) of a pod to each of these rows; a row may occur repeatedly.
 
-        `kinds` are indices into `of`, which contains one pod of each kind; pods of the same kind have equal signatures.
+        `kinds` contains indices into `of`, which contains one pod of each kind; pods of the same kind have equal
+        signatures.
         """
 
     def codes(self, rows: Rows, /) -> Ints:
@@ -38,9 +39,9 @@ class DryRunColumns(Protocol):
 
 class TriesRowsTogether(Plugin, Protocol):
     def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy, /) -> DryRunColumns | None:
-        """Return the columns for an unchanged copy, from the state of `pre_filter`, which is not modified.
+        """Return the columns for an unchanged copy, from the state of `pre_filter`, which must not be modified.
 
-        Returns None if that state is missing, so that the filter passes every node.
+        Return None if that state is missing; the filter then passes every node.
         """
 
 
@@ -48,14 +49,15 @@ class AffectedBySomePods(Plugin, Protocol):
     def affected_by(self, spec: PodSpec, /) -> bool:
         """Return whether a pod with this spec can affect the filter.
 
-        Rule: if this returns False, the filter's verdict on a node is the same with and without such a pod on it.
+        Rule: if the result is False, the filter's verdict on a node is the same with and without a pod with this spec
+        on it.
         """
 
 
 class KnownToPass(Plugin, Protocol):
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Bools:
-        """Return for which rows the filter certainly passes.
+        """Return the rows for which the filter certainly passes, as a mask.
 
-        Rule: if a value is True, the filter passes the node of that row, and the call would record nothing that is
-        needed later.
+        Rule: if a value is True, the filter passes the node of that row, and a call would record nothing that is needed
+        later.
         """

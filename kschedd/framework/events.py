@@ -2,8 +2,8 @@
 
 A plugin registers events (`events_to_register`), each with a queueing hint. A change of an object is translated into
 the narrowest possible events (`node_events`, `pod_events`, `object_event`). An event is delivered to each plugin that
-registered the same event or a wider one (`matches`). The hint then decides whether to requeue one rejected pod.
-This module contains only values and pure functions.
+is registered for the same event or a wider one (`matches`). The hint then decides whether the event requeues a rejected
+pod. All functions of this module are pure.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent),
 scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueueingHintMap).
@@ -35,14 +35,14 @@ class ActionType(IntFlag):
     DELETE = 1 << 1
     UPDATE_NODE_ALLOCATABLE = 1 << 2
     UPDATE_NODE_LABEL = 1 << 3
-    UPDATE_NODE_TAINT = 1 << 4  # a change of its taints, or spec.unschedulable was cleared
+    UPDATE_NODE_TAINT = 1 << 4  # the node's taints changed, or spec.unschedulable was cleared
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
     UPDATE_NODE_DECLARED_FEATURE = 1 << 7  # since v1.35
     UPDATE_NODE_PREEMPTION_POLICY = 1 << 8  # since v1.37
     UPDATE_POD_LABEL = 1 << 9
     UPDATE_POD_SCALE_DOWN = 1 << 10  # a request became smaller
-    UPDATE_POD_SCALE_UP = 1 << 11  # a pod's request became larger; this event exists since v1.37
+    UPDATE_POD_SCALE_UP = 1 << 11  # a request of the pod increased; this event exists since v1.37
     UPDATE_POD_TOLERATION = 1 << 12
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 13  # the last scheduling gate was removed
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 14
@@ -77,7 +77,10 @@ _ACTION_LABELS = {
 
 
 class EventResource(StrEnum):
-    """The kind of an event's object. Plugins register POD; ASSIGNED_POD and UNSCHEDULED_POD occur only in events."""
+    """The kind of the object that an event is about.
+
+    Plugins register for POD; ASSIGNED_POD and UNSCHEDULED_POD occur only in events.
+    """
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -93,7 +96,7 @@ class EventResource(StrEnum):
     RESOURCE_CLAIM = "resource.k8s.io/ResourceClaim"
     RESOURCE_SLICE = "resource.k8s.io/ResourceSlice"
     DEVICE_CLASS = "resource.k8s.io/DeviceClass"
-    SERVICE = "Service"  # for ServiceAffinity, as up to v1.22
+    SERVICE = "Service"  # for ServiceAffinity, which exists up to v1.22
     WILDCARD = "*"
 
 
@@ -105,20 +108,20 @@ class CustomResource:
 
     @property
     def label(self) -> str:
-        """The name in upstream's format: prefixed with the group, if there is one."""
+        """The name in upstream's format, with the API group as a prefix if there is one."""
         name, _, group = self.value.partition(".")
         return f"{group}/{name}" if group else name
 
 
 @attrs.frozen(cache_hash=True)
 class ClusterEvent:
-    """One change, or a class of changes for which a plugin registers."""
+    """One change, or a class of changes for which a plugin is registered."""
 
     resource: EventResource | CustomResource
     action: ActionType
     custom_label: str = ""
 
-    @cached_property  # read for each call of a hint
+    @cached_property  # read in every call of a hint
     def label(self) -> str:
         """The name in logs, metrics and the queue's history, for example `NodeAdd`, `ForceActivate`."""
         resource = self.resource.label if isinstance(self.resource, CustomResource) else self.resource.value
@@ -136,7 +139,7 @@ class ClusterEvent:
 def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
     """Return whether `incoming` is the same event as `registered` or a narrower one.
 
-    A general update, to which no narrower event applies, matches only registrations of general updates.
+    A general update, to which no narrower event applies, matches only registrations for general updates.
     """
     if registered.wildcard:
         return True
@@ -150,7 +153,7 @@ def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
 
 
 class QueueingHint(Enum):
-    """A plugin's answer for one event and one pod that the plugin rejected."""
+    """A plugin's result for one event and one pod that the plugin rejected."""
 
     QUEUE_SKIP = "QueueSkip"  # the event cannot make this pod schedulable
     QUEUE = "Queue"  # the pod may be schedulable now
@@ -169,7 +172,7 @@ Concerns = Callable[[PodSignature, Any, Any], Collection[str] | None]
 
 @attrs.frozen
 class ClusterEventWithHint:
-    """An event that a plugin registers. Without a hint, every such event requeues the pods that the plugin rejected.
+    """An event for which a plugin is registered. Without a hint, it requeues each pod that the plugin rejected.
 
     `by_signature` is a promise that the hint reads only the pod's signature (spec, namespace, labels). The hint may
     read more only if the event's object is the pod itself (same uid). For all other pods of a signature, the queue then
@@ -214,7 +217,7 @@ BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
 POP_WITH_POD_GROUP = "PopWithPodGroup"
 
-# Kind -> resource, for all kinds that plugins can register for.
+# Kind -> resource, for all kinds for which plugins can register.
 RESOURCE_OF_KIND = {
     resource.value.rpartition("/")[2]: resource
     for resource in EventResource
@@ -225,7 +228,7 @@ RESOURCE_OF_KIND = {
 def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
     """Return the event for a change of an object other than a Pod or a Node.
 
-    Returns None for a kind that no plugin can register for.
+    Returns None for a kind for which no plugin can register.
     """
     subject = new or old
     assert subject is not None, "a change has an old or a new object"
@@ -240,9 +243,9 @@ def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """Return the events of a node update, in upstream's order, or nothing if no change matters for scheduling.
+    """Return the events of a node update, in upstream's order; none if no change matters for scheduling.
 
-    Uncordoning a node is a change of taints, so this event may occur twice.
+    Uncordoning a node also counts as a change of taints, so this event may occur twice.
     """
     found = []
     if old.unschedulable and not new.unschedulable:
@@ -267,8 +270,8 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[ClusterEvent]:
     """Return the events of a pod update in upstream's order, or a general update if no narrower event applies.
 
-    `resizing` contains the rules for counting requests of running pods, if resized pods are queued. With None, resized
-    pods are not queued, and an increased request is not a separate event.
+    `resizing` contains the rules for counting requests of running pods, if resized pods are queued. With None, pods to
+    be resized are not queued, and an increased request is not a separate event.
     """
     found = []
     if old.signature is not new.signature and old.labels != new.labels:
@@ -283,7 +286,7 @@ def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[
     if old.pod_spec is not new.pod_spec:
         if old.pod_spec.scheduling_gates and not new.pod_spec.scheduling_gates:
             found.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        # Tolerations can be added to a pod but not changed, so comparing their number is enough.
+        # Tolerations of a pod can be added but not changed, so comparing their number is enough.
         if len(old.pod_spec.tolerations) != len(new.pod_spec.tolerations):
             found.append(ActionType.UPDATE_POD_TOLERATION)
     if _generated_claims(old.status) != _generated_claims(new.status):
@@ -352,7 +355,7 @@ EVERY_EVENT: tuple[ClusterEventWithHint, ...] = tuple(
 def hints_of(
     registered: Iterable[ClusterEventWithHint] | None, *, taints_for_all: bool = True
 ) -> tuple[ClusterEventWithHint, ...]:
-    """Return one plugin's registrations in the queue's form. `registered` None: the plugin has no `events_to_register`.
+    """Return one plugin's registrations in the queue's form. `registered` is None without `events_to_register`.
 
     With `taints_for_all`, a plugin registered for node additions but not for taint changes also gets every taint
     change, as in releases without the rule taints_wake_their_own.
@@ -371,7 +374,7 @@ def hints_of(
 
 
 def hint_map(plugins: Sequence[Any], *, taints_for_all: bool = True) -> dict[str, tuple[ClusterEventWithHint, ...]]:
-    """Return the registrations by name of a profile's plugins that may reject a pod; see `hints_of`."""
+    """Return the registrations of a profile's plugins that may reject a pod, by name of the plugin."""
     found = {}
     for plugin in plugins:
         register = getattr(plugin, "events_to_register", None)

@@ -2,12 +2,12 @@
 
 Without out-of-tree plugins, one thread does all work, and the lock is not taken. With out-of-tree plugins, each step of
 the scheduling actor runs in a thread that holds the lock. A step of an attempt releases the lock (`passed_on`) while it
-waits for a plugin, so that queries are answered and bindings continue meanwhile. A function that is called by a plugin
-and would change the state takes the lock first (`GuardedCall`).
+waits for a plugin, so that queries and bindings continue. A function that a plugin calls and that would change the
+state takes the lock first (`GuardedCall`).
 
-A thread-local variable records which lock the thread holds or, if it holds none, which lock it must take.
+A thread-local variable records the lock that the thread holds, or the lock that it must take.
 
-Invariant: a thread that holds the lock and may release it holds it only once, so that other threads can take it.
+Invariant: a thread that holds the lock and may release it has taken it only once, so that other threads can take it.
 """
 
 import threading
@@ -25,13 +25,13 @@ class SchedulerLock:
 
     @contextmanager
     def held(self, *, passes_on: bool = False) -> Iterator[None]:
-        """Hold the lock; with `passes_on`, release it while waiting for a plugin."""
+        """Hold the lock. With `passes_on`, release it while waiting for a plugin."""
         with self._lock, _known(self, holds=True, passes_on=passes_on):
             yield
 
     @contextmanager
     def known(self) -> Iterator[None]:
-        """Mark plugins called by this thread as concurrent with the scheduler, so that they take the lock if needed."""
+        """Mark plugins called by this thread as concurrent with the scheduler; they take the lock if needed."""
         with _known(self, holds=False, passes_on=False):
             yield
 
@@ -62,7 +62,7 @@ def _known(lock: SchedulerLock, *, holds: bool, passes_on: bool) -> Iterator[Non
 def to_be_taken() -> SchedulerLock | None:
     """Return the lock that a plugin called from this thread must take before a change.
 
-    Returns None if this thread holds the lock on the plugin's behalf, or if there is no lock.
+    Returns None if this thread holds the lock for the plugin, or if there is no lock.
     """
     known: tuple[SchedulerLock, bool, bool] | None = getattr(_this_thread, "lock", None)
     if known is None:
@@ -73,7 +73,7 @@ def to_be_taken() -> SchedulerLock | None:
 
 @contextmanager
 def passed_on() -> Iterator[None]:
-    """Release the lock while this thread waits for a plugin, if the current step allows this."""
+    """Release the lock while this thread waits for a plugin, if the current step allows it."""
     known: tuple[SchedulerLock, bool, bool] | None = getattr(_this_thread, "lock", None)
     if known is None or not known[2]:
         yield

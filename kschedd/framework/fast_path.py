@@ -1,9 +1,10 @@
-"""Optional plugin attributes that let the scheduler skip calls of the plugin; each has a rule.
+"""Optional plugin attributes with which the scheduler can skip calls of the plugin; each attribute has a rule.
 
 No attribute changes a decision: every attempt has the same result with and without it, which `kschedd.testing.rules`
-checks. A broken rule causes wrong verdicts instead of an error, so omit the attribute when in doubt. In-tree and
-out-of-tree plugins may have the same attributes. The exceptions are read only from in-tree plugins: `constant_score`,
-`verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages` and `IdlePoints`.
+checks. A plugin that breaks a rule causes wrong verdicts instead of an error, so omit the attribute when in doubt.
+In-tree and out-of-tree plugins may have the same attributes. These attributes are read only from in-tree plugins:
+`constant_score`, `verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages` and
+`IdlePoints`.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
@@ -24,16 +25,15 @@ DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
 
 class CacheableEvaluation(Plugin, Protocol):
-    """A `VectorFilterPlugin` or `VectorScorePlugin` that declares what its answer depends on besides the signature.
+    """A `VectorFilterPlugin` or `VectorScorePlugin` that declares which inputs its result has besides the signature.
 
     * "node": the Node object of the row;
     * "requested": the node's resources, ports and pod slots used by its pods;
     * "pods": any data of the node's pods.
 
-    Rule: while these inputs are unchanged, the answer for a row (code or raw score) is also unchanged, for every pod of
-    the signature. While the inputs are unchanged, the state of `pre_filter` or `pre_score` may be missing, and the
-    value that the plugin recomputes must be the same. With None (or without the attribute), the plugin is called in
-    each attempt.
+    Rule: while these inputs are unchanged, the result for a row (code or raw score) is also unchanged, for every pod of
+    the signature. While they are unchanged, the state of `pre_filter` or `pre_score` may be missing; the plugin must
+    then compute the same values again. With None, or without the attribute, the plugin is called in each attempt.
     """
 
     depends_on: ClassVar[frozenset[Dependency] | None]
@@ -41,23 +41,23 @@ class CacheableEvaluation(Plugin, Protocol):
 
 class CacheKey(Plugin, Protocol):
     def cache_key(self, cluster: SchedulerCache, /) -> Hashable:
-        """Return a key for the other inputs of the plugin.
+        """Return a key for the plugin's other inputs.
 
-        Rule: the key covers all other inputs on which the answers of a plugin with `depends_on` depend. The key
-        consists of numbers, strings, None and tuples of these.
+        Rule: the key covers all inputs of a plugin with `depends_on` that `depends_on` does not cover. The key consists
+        of numbers, strings, None, and tuples of these.
         """
 
 
 class VerdictKey(Plugin, Protocol):
-    """A filter that reads only the Node object, or that counts the pods on the nodes."""
+    """A filter that reads only the Node object, or that counts pods on the nodes."""
 
     def verdict_key(self, pod: Pod, state: CycleState, /) -> Hashable:
-        """Return a key for the inputs of the codes besides the nodes, or None if the key would be long.
+        """Return a key for the inputs of the codes other than the nodes; None if the key would be long.
 
-        Rule: equal keys mean equal codes on every node,
+        Rule: equal keys mean equal codes on every node:
         * for all pods as long as the Node objects are unchanged, if `depends_on` is only "node"; `state` is empty;
-        * otherwise for pods of one signature, until a part changes that `Versions.at` covers. This method is called
-          after `pre_filter`, unless that returned Skip.
+        * otherwise, for pods of one signature, until a part of the cluster changes that `Versions.at` covers. This
+          method is called after `pre_filter`, unless `pre_filter` returned Skip.
 
         In-tree plugins only.
         """
@@ -65,32 +65,33 @@ class VerdictKey(Plugin, Protocol):
 
 class IdleFor(Plugin, Protocol):
     def idle_for(self, pod: Pod, /) -> Collection[str]:
-        """Return those of `IDLE_POINTS` at which the plugin has no work for this pod.
+        """Return the points in `IDLE_POINTS` at which the plugin has no work for this pod.
 
         Rule: in any cluster with the same DeviceClasses, for every pod of the signature without a node,
         * "pre_filter": `pre_filter` returns Skip and stores nothing in `state`, whatever the DeviceClasses are;
         * "filter": the filter passes every node;
         * "binding": `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing and return None, and
-          `pre_bind_pre_flight` returns Skip. The same holds for pods that are pinned to different nodes. This attribute
-          is read only from in-tree plugins.
+          `pre_bind_pre_flight` returns Skip. This must also hold for pods that are pinned to different nodes. This
+          attribute is read only from in-tree plugins.
         """
 
 
 class RepeatsWhileUnchanged(Plugin, Protocol):
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> Collection[str]:
-        """Return those of the methods in `PRE_POINTS` that need not be called again.
+        """Return the methods in `PRE_POINTS` that need not be called again.
 
-        Rule, until a part changes that `Versions.at` covers: `pre_filter` returns the same result for every pod of this
-        signature and controller, and stores the same values in `state`, which are never modified; `pre_score` returns
-        the same result, whatever rows it gets, and stores nothing in `state` that its score needs. Pods pinned to
-        different nodes count as one signature, apart from the node to which `pre_filter` narrows the search. This
-        method is called after an attempt that has found a node for a pod of the signature. In-tree plugins only.
+        Rule, until a part of the cluster changes that `Versions.at` covers: `pre_filter` returns the same result for
+        every pod of this signature and controller, and stores the same values in `state`, which are never modified;
+        `pre_score` returns the same result, whatever rows it gets, and stores nothing in `state` that its score needs.
+        Pods pinned to different nodes have the same signature in this rule, apart from the node to which `pre_filter`
+        narrows the search. This method is called after an attempt that has found a node for a pod of the signature.
+        In-tree plugins only.
         """
 
 
 class ConstantScore(Plugin, Protocol):
     def constant_score(self, pod: Pod, table: NodeTable, /) -> int | None:
-        """Return the plugin's constant score, or None if scores must be computed.
+        """Return the plugin's constant score; None if scores must be computed.
 
         Rule: a number is the final score (normalized, if the plugin normalizes) of the pod on every node of the table,
         whichever nodes are feasible. In-tree plugins only.
@@ -100,7 +101,7 @@ class ConstantScore(Plugin, Protocol):
 class MissingCycleStateMessages(Plugin, Protocol):
     """Kube-scheduler's error messages for a profile without the extension point where the plugin writes its CycleState.
 
-    A plugin without this attribute recomputes its state in that case. In-tree plugins only.
+    A plugin without this attribute computes its state again in that case. In-tree plugins only.
     """
 
     without_pre_filter: ClassVar[str]
@@ -108,7 +109,7 @@ class MissingCycleStateMessages(Plugin, Protocol):
 
 
 class IdlePoints(Plugin, Protocol):
-    """The extension points that kube-scheduler's plugin implements and kschedd's plugin does not need.
+    """The extension points that kube-scheduler's plugin implements, but kschedd's plugin does not need.
 
     In-tree plugins only.
     """

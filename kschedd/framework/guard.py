@@ -1,31 +1,31 @@
-"""PluginGuard: calls of an out-of-tree plugin with a time limit; each failure becomes an error that names the plugin.
+"""PluginGuard: calls of an out-of-tree plugin with a time limit. Each failure becomes an error that names the plugin.
 
 A call runs in one of the plugin's threads, while its caller waits at most until the limit. A call that has not returned
-at the limit is abandoned (a thread cannot be stopped), and its thread is replaced. Until this call returns, further
-calls of the plugin for the same pod fail immediately, so that one pod costs one wait. Calls for other pods are made.
-Once MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of them returns. If the
-daemon's event loop must not block, the callers themselves run in worker threads. A step of an attempt lets other
+at the limit is abandoned (a thread cannot be stopped), and its thread is replaced. Until an abandoned call returns,
+further calls of the plugin for the same pod fail immediately, so that each pod waits once. Calls for other pods are
+executed. If MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of them returns. If
+the daemon's event loop must not block, the callers themselves run in worker threads. A step of an attempt lets other
 threads use the scheduler's state while it waits (`exclusion`).
 
-`filter` and `score`, which judge one node at a time, are called thousands of times for one pod. For them the limit
+`filter` and `score`, which evaluate one node at a time, are called thousands of times for one pod. For them the limit
 applies to a whole shard of nodes (`GuardedCall`). The filter workers enforce the limit, or `PluginGuard.batch` if there
 are none. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, with the same kind of
 limit (`GuardedCall`).
 
-The scheduling queue and the store call the methods in `OWNERS_METHODS`, and do no other work meanwhile. Their limit is
-short. If a call by the queue or the store takes too long, the method is rejected for all objects until the call has
-returned, and then for a pause that doubles each time. The first call of `validate` that hangs therefore blocks the
-daemon's event loop for one second. The call of `validate` takes place in the middle of a write, which no other write
-may interrupt, so a thread would delay all other writes just as long. A shorter limit would reject objects if the plugin
-merely waits for the CPU: on a busy machine a thread may wait for hundreds of milliseconds.
+The scheduling queue and the store call the methods in `OWNERS_METHODS`, and cannot do other work during the call. Their
+limit is short. If such a call takes too long, the method is rejected for all objects until the call has returned, and
+then for a pause that doubles each time. The first call of `validate` that hangs therefore blocks the daemon's event
+loop for one second. It happens in the middle of a write, which no other write may interrupt, so a thread would delay
+all other writes just as long. A shorter limit would reject objects if the plugin only waits for the CPU: on a busy
+machine a thread may wait for hundreds of milliseconds.
 
 Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. The
-exception's text was formatted in the plugin's thread, because its `__str__` is plugin code, too.
+exception's text is formatted in the plugin's thread, because its `__str__` also runs plugin code.
 
-Without a limit (infinity), a plugin is called in the caller's thread, so that debuggers and Ctrl-C work.
+With an infinite limit, a plugin is called in the caller's thread, so that debuggers and Ctrl-C work.
 
 Some failures cannot be contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code
-that never releases the interpreter lock, and memory use.
+that never releases the interpreter lock, and excessive memory use.
 
 Upstream has no guard: a plugin that hangs blocks kube-scheduler.
 """
@@ -57,13 +57,13 @@ OWNERS_METHODS: Final = frozenset(("pre_enqueue", "hint", "sort_key", "validate"
 _LONGEST_PAUSE: Final = 6  # exponent: 2 ** 6 seconds
 START_LIMIT_S: Final = 30.0  # time limit for importing the module, or constructing the plugin
 SLOW_START_S: Final = 3.0  # time after which standard error names the plugin that delays the start
-_QUITS: Final = ("BdbQuit", "Exit")  # raised by `q` in pdb and in pytest's pdb, and not an error of the plugin
-MOST_HUNG: Final = 32  # maximum number of abandoned calls of one plugin, with one thread each
+_QUITS: Final = ("BdbQuit", "Exit")  # raised by `q` in pdb and in pytest's pdb, which is no error of the plugin
+MOST_HUNG: Final = 32  # maximum number of abandoned calls of one plugin; each occupies a thread
 
 
 @attrs.define(eq=False)
 class GuardedCall:
-    """Work that calls plugins in another thread, with its caller's time limit; it records the plugin being called."""
+    """Work in another thread that calls plugins, with the caller's time limit; it records the plugin being called."""
 
     done: threading.Event = attrs.field(factory=threading.Event)
     calling: "PluginGuard | None" = None
@@ -71,10 +71,11 @@ class GuardedCall:
     args: tuple[Any, ...] = ()
     given_up: bool = False
     begun: bool = False
-    # Held while a call of the plugin changes a cache of the scheduler (a label column requested for the first time).
+    # Held while a call of the plugin changes a cache of the scheduler (for example, when it first requests a label
+    # column).
     lock: threading.Lock = attrs.field(factory=threading.Lock)
-    scheduler: SchedulerLock | None = None  # lock taken for the same purpose, unless the waiting caller holds it
-    limited: bool = True  # False: no caller waits, and Ctrl-C is not a fault of the plugin
+    scheduler: SchedulerLock | None = None  # lock taken for the same purpose, unless the waiting caller holds this lock
+    limited: bool = True  # False: no caller waits, and Ctrl-C is no fault of the plugin
 
     def run(self, work: Callable[[], T]) -> T:
         """Run the work in the worker thread. Raises PluginTimeout if the thread begins too late."""
@@ -139,7 +140,7 @@ _this_thread = threading.local()
 
 @contextmanager
 def without_limits() -> Iterator[None]:
-    """Call plugins in this thread inside the context: much faster, but a plugin that hangs blocks the thread."""
+    """Call plugins in this thread inside the context. This is much faster, but a hanging plugin blocks the thread."""
     _this_thread.call = GuardedCall(limited=False)
     try:
         yield
@@ -151,7 +152,7 @@ def without_limits() -> Iterator[None]:
 def waited_for() -> Iterator[None]:
     """Give this thread's plugin call exclusive access to the scheduler's state.
 
-    Raises RuntimeError in an abandoned call, and in a thread started by a plugin.
+    Raises RuntimeError in an abandoned call, or in a thread that a plugin started.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is None:
@@ -164,14 +165,14 @@ def waited_for() -> Iterator[None]:
 
 @contextmanager
 def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
-    """Give the caller exclusive access to the scheduler's state, from any thread.
+    """Give the caller exclusive access to the scheduler's state from any thread.
 
     Unlike `waited_for`, this also works in a plugin's own threads and in abandoned calls. `scheduler` is the lock that
-    a plugin's own thread takes, or None if one thread does all work.
+    a plugin's own thread takes; None if one thread does all work.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is not None and call.scheduler is None:
-        with call.lock:  # not abandoned meanwhile, so the caller holds the lock on behalf of the call
+        with call.lock:  # the call was not abandoned meanwhile, so the caller holds the lock for it
             if not call.given_up:
                 yield
                 return
@@ -182,7 +183,7 @@ def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
 class PluginGuard:
     """One plugin's time limits and its threads.
 
-    `on_fault` receives faults that fail no call, and `raised` every exception of the plugin.
+    `on_fault` receives faults that make no call fail; `raised` receives every exception of the plugin.
     """
 
     def __init__(
@@ -196,10 +197,10 @@ class PluginGuard:
         self._raised = raised
         self.plugin = plugin
         self.limit_s = limit_s
-        self.limits: Mapping[str, float] = {}  # limits by method, if they differ from `limit_s`
+        self.limits: Mapping[str, float] = {}  # time limits in seconds by method, if they differ from `limit_s`
         self.costs = CallCosts() if costs is None else costs
         self.hanging: list[HungCall] = []
-        # by method: end of the pause, and number of calls that took too long
+        # by method: end of the pause in seconds, and number of calls that took too long
         self._paused: dict[str, tuple[float, int]] = {}
         self._on_fault = on_fault
         self._idle: list[SimpleQueue[_Call | None]] = []  # queues of idle threads
@@ -213,9 +214,9 @@ class PluginGuard:
         noted: bool = True,
         source: str = "",
     ) -> T:
-        """Call the plugin's method `name`, and record the duration if `noted`. Raises only PluginError.
+        """Call the plugin's method `name`. Record the duration if `noted` is true. Raises only PluginError.
 
-        `source` is the plugin's origin, for a call at the start; if the call takes long, standard error names it.
+        `source` is the plugin's origin, given for a call at the start: if the call takes long, standard error names it.
         """
         if self.hanging:
             self._refuse_hung(name, args)
@@ -284,7 +285,7 @@ class PluginGuard:
         self.costs.returned(self.plugin, name, perf_counter() - started, failed=failed)
 
     def report(self, fault: PluginError) -> None:
-        """Report a fault that fails no call."""
+        """Report a fault that makes no call fail."""
         if self._on_fault is not None:
             self._on_fault(fault)
 
@@ -314,7 +315,7 @@ class PluginGuard:
                 self._note(name, started, failed)
 
     def error(self, name: str, fault: BaseException) -> PluginError:
-        """Return the plugin's exception as a PluginError; this must run in the plugin's thread."""
+        """Return the plugin's exception as a PluginError. This must run in the plugin's thread."""
         if isinstance(fault, PluginError):
             return fault
         error = PluginError(self.plugin, name, str(fault) if isinstance(fault, BadAnswer) else fault_text(fault))
@@ -329,7 +330,10 @@ class PluginGuard:
             calls.put(None)
 
     def _thread(self) -> "SimpleQueue[_Call | None]":
-        """Return the queue of an idle thread; there may be several, because queue and scheduler call concurrently."""
+        """Return the queue of an idle thread.
+
+        There may be several, because the queue and the scheduler call concurrently.
+        """
         try:
             return self._idle.pop()
         except IndexError:
@@ -344,12 +348,12 @@ def _trace(fault: BaseException) -> str:
     trace.stack = traceback.StackSummary.from_list([frame for frame in trace.stack if not is_ours(frame.filename)])
     try:
         return "".join(trace.format())
-    except Exception as broken:  # its __str__ is plugin code
+    except Exception as broken:  # its __str__ runs plugin code
         return f"{type(fault).__name__}, whose traceback cannot be shown: {type(broken).__name__}\n"
 
 
 def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
-    """Wait for a call at most until the limit, and return whether it is done."""
+    """Wait for a call, at most until the limit. Return whether it has ended."""
     if not source or limit_s <= SLOW_START_S:
         return call.done.wait(limit_s)
     if call.done.wait(SLOW_START_S):
@@ -360,7 +364,7 @@ def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
 
 
 class _Call:
-    """One call for the plugin's thread, and its result."""
+    """One call for the plugin's thread, with its result."""
 
     __slots__ = ("args", "fault", "guarded", "value", "work")
 
@@ -375,7 +379,7 @@ class _Call:
         assert guard is not None, "a call is some plugin's"
         try:
             self.value = self.work(*self.args)
-        except BaseException as fault:  # raised again in the caller
+        except BaseException as fault:  # raised again in the caller's thread
             self.fault = guard.error(name, fault)
 
 
@@ -383,4 +387,4 @@ def _serve(calls: "SimpleQueue[_Call | None]") -> None:
     while (call := calls.get()) is not None:
         with suppress(PluginTimeout):  # the exception is stored in the call
             call.guarded.run(call.run)
-        del call  # the call references the guard, and garbage collection of the guard ends the thread
+        del call  # the call refers to the guard, and garbage collection of the guard ends the thread

@@ -1,10 +1,10 @@
 """Handle: the scheduler's services that a plugin receives at construction.
 
 A plugin instance lives as long as its name, its arguments, the feature gates and the rules are unchanged. State of the
-cluster that does not depend on the arguments, such as assumptions for pods being bound, must outlive the instance.
-State that outlives the instance is stored in an object (`shared`) that is common to all instances in all profiles.
+cluster that does not depend on the arguments, such as assumptions for pods being bound, must survive the instance.
+It is stored in an object (`shared`) that all instances in all profiles have in common.
 
-An out-of-tree plugin may use the handle from its own threads: its view (`views.HandleView`) then takes `lock` and calls
+An out-of-tree plugin may use the handle in its own threads: its view (`views.HandleView`) takes `lock` and calls
 `changed`, so that the scheduler continues pods that were allowed.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Handle).
@@ -30,37 +30,37 @@ def _nobody(_: str) -> Sequence[Pod]:
 
 @attrs.define(eq=False)
 class Handle:
-    """The services for plugins; see the module.
+    """The scheduler's services for plugins.
 
     `cluster` is read-only. The owner of the profile sets the other fields.
     """
 
     cluster: SchedulerCache
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
-    seed: int = 0  # for plugins that need randomness; equal seeds give equal choices
-    rules: Rules = DEFAULT.default_rules  # rules of the Kubernetes version in use that have their gate on
-    nominated_pods: Callable[[str], Sequence[Pod]] = _nobody  # node name -> pods nominated to it
-    # Live waiting pods (uid -> (pod, node)); coscheduling plugins allow or reject them.
+    seed: int = 0  # seed for plugins that need randomness; equal seeds give equal choices
+    rules: Rules = DEFAULT.default_rules  # rules of the Kubernetes version in use whose feature gate is on
+    nominated_pods: Callable[[str], Sequence[Pod]] = _nobody  # node name -> pods nominated to the node
+    # Live waiting pods (uid -> (pod, node)), which coscheduling plugins allow or reject.
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
     reject: Callable[[str, str, str], bool] = lambda uid, plugin, reason: False
     waiting_pods: Callable[[], Sequence[tuple[Pod, str]]] = tuple
-    # returns whether the pod was allowed or rejected but its binding has not continued
+    # returns whether the pod was allowed or rejected but its binding has not continued yet
     decided_at_permit: Callable[[str], bool] = lambda uid: False
     in_pre_bind: Callable[[str], bool] = lambda uid: False  # returns whether the pod's binding is running PreBind
-    evicting: Callable[[str], bool] = lambda uid: False  # whether PostFilter's writes for this pod are in progress
+    evicting: Callable[[str], bool] = lambda uid: False  # returns whether PostFilter's writes are in progress
     leaving: Callable[[str], bool] = lambda key: False  # returns whether a deleted pod still counts for this PodGroup
-    # key -> stored pod, if there is a source newer than the watch
+    # key -> stored pod, if there is a source newer than the watch; else None
     current_pod: Callable[[str], Pod | None] | None = None
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
-    lock: SchedulerLock | None = None  # None: one thread does all work
-    changed: Callable[[], None] = lambda: None  # makes the scheduler process allowed, rejected or activated pods
+    lock: SchedulerLock | None = None  # None if one thread does all work
+    changed: Callable[[], None] = lambda: None  # lets the scheduler process allowed, rejected or activated pods
     now_s: float = 0.0  # latest time passed to the scheduler, in seconds since the epoch
     _shared: dict[Callable[[SchedulerCache], Any], Any] = attrs.field(factory=dict, init=False)
 
     def fork(self, cluster: SchedulerCache) -> "Handle":
-        """Return a handle for a fork of the cluster, which never allows, rejects or activates pods.
+        """Return a handle for a fork of the cluster. It never allows, rejects or activates pods.
 
-        An object that plugins share is forked if it has a method `fork(cluster)`, and otherwise created again on first
+        An object shared by plugins is forked if it has a method `fork(cluster)`, and otherwise created again on first
         use.
         """
         waiting = tuple(self.waiting_pods())
@@ -73,7 +73,7 @@ class Handle:
         return forked
 
     def shared(self, make: Callable[[SchedulerCache], S]) -> S:
-        """Return the only object that `make` (usually a class) creates from the cluster, on first use."""
+        """Return the single object that `make` (usually a class) creates from the cluster, on first use."""
         found: S | None = self._shared.get(make)
         if found is None:
             found = self._shared[make] = make(self.cluster)

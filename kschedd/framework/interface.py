@@ -1,21 +1,21 @@
-"""The extension points; each is a Protocol. A plugin takes part by having the point's methods.
+"""The extension points, each as a Protocol. A plugin takes part in an extension point by having its methods.
 
-`POINTS` lists them. The catalogue of plugins, the guarded methods of out-of-tree plugins, and the checks on their
+`POINTS` lists them. The catalogue of plugins, the guarded methods of out-of-tree plugins, and the checks of their
 return values are all derived from these Protocols. Optional attributes, which only affect speed, are in
 `kschedd.framework.fast_path`.
 
-A plugin has one of two styles, or different styles for different points: **one node at a time**, in plain Python
+A plugin uses one of two styles, or different styles for different points: **one node at a time**, in plain Python
 (`FilterPlugin`, `ScorePlugin`), or **all nodes at once**, as columns (`VectorFilterPlugin`, `VectorScorePlugin`).
 
-`from_args(args, handle)`, a class method, constructs a plugin: `args` is an instance of its `args_type`
+`from_args(args, handle)`, a class method, constructs a plugin: `args` is an instance of the plugin's `args_type`
 (`kschedd.config.args`), or the original mapping as `RawArgs` if it has none; `handle` is a
 `kschedd.framework.handle.Handle`.
 
-State computed by `pre_filter` or `pre_score` is stored in `state.data[name]` (any object; it needs a `clone` method if
-add_pod or remove_pod change it).
+State computed by `pre_filter` or `pre_score` is stored in `state.data[name]`. It may be any object, and needs a `clone`
+method if add_pod or remove_pod changes it.
 
-Source: Kubernetes v1.34, kube-scheduler/framework/interface.go. Units: times are seconds, scores int64. Shapes: `rows`
-are rows of the table (int64), and results are parallel to them.
+Source: Kubernetes v1.34, kube-scheduler/framework/interface.go. Units: times are seconds, scores int64. Shapes: Shapes:
+`rows` are rows of the table (int64), and results are parallel to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ P_co = TypeVar("P_co", bound="Plugin", covariant=True)
 
 
 class Plugin(Protocol):
-    """An object with a name; its other methods determine at which points it takes part."""
+    """An object with a name; its other methods determine the extension points in which it takes part."""
 
     name: ClassVar[str]
 
@@ -62,7 +62,7 @@ class MadeFromArgs(Plugin, Protocol):
 
 @attrs.frozen
 class PreFilterResult:
-    """A restriction of the search to these nodes; they need not exist.
+    """The restriction of the search to some nodes; they need not exist.
 
     With `already_filtered`, the plugin's own filter passes on each of these nodes and can be skipped.
     """
@@ -73,15 +73,15 @@ class PreFilterResult:
 
 @attrs.frozen
 class PostFilterResult:
-    """PostFilter's decision. `nominated_node`: None leaves the pod's nomination unchanged, "" clears it."""
+    """PostFilter's decision. `nominated_node`: None leaves the pod's nomination unchanged; "" clears it."""
 
     status: Status
     nominated_node: str | None = None
-    victims: tuple[Any, ...] = ()  # most important first, including pods already terminating
+    victims: tuple[Any, ...] = ()  # victims, most important first, including pods that are already terminating
     writes: tuple[Any, ...] = ()  # required writes in order
-    rejected: tuple[Any, ...] = ()  # victims waiting at Permit, which are rejected ("preempted"), not deleted
-    cancelled: tuple[Any, ...] = ()  # victims in PreBind; their binding is cancelled, and they are not deleted
-    details: Any = None  # for `explain` and `verify`
+    rejected: tuple[Any, ...] = ()  # victims that wait at Permit; these are rejected ("preempted") instead of deleted
+    cancelled: tuple[Any, ...] = ()  # victims in PreBind; their binding is cancelled instead of the pod being deleted
+    details: Any = None  # data for `explain` and `verify`
 
 
 Verdict = Status | None
@@ -101,7 +101,7 @@ class QueuedEntry(Protocol):
     def pod(self) -> Pod: ...
     @property
     def timestamp(self) -> int:
-        """The time in nanoseconds at which the pod was added or its latest failed attempt ended."""
+        """The time in nanoseconds at which the pod was added, or at which its latest failed attempt ended."""
 
     @property
     def attempts(self) -> int: ...
@@ -109,14 +109,14 @@ class QueuedEntry(Protocol):
 
 class PreEnqueuePlugin(Plugin, Protocol):
     def pre_enqueue(self, pod: Pod, /) -> Verdict:
-        """Return a verdict; a rejection keeps the pod out of the active queue."""
+        """Return a verdict. A rejection keeps the pod out of the active queue."""
 
 
 class QueueSortPlugin(Plugin, Protocol):
     def sort_key(self, entry: QueuedEntry, /) -> Any:
-        """Return the sort key; the pod with the lowest key is popped first.
+        """Return the sort key. The pod with the lowest key is popped first.
 
-        A profile has one QueueSort plugin, which is the same in all profiles.
+        A profile has one QueueSort plugin; it must be the same in all profiles.
         """
 
 
@@ -139,7 +139,7 @@ class PreFilterPlugin(Plugin, Protocol):
 
 
 class PreFilterExtensions(Plugin, Protocol):
-    """Updates of `pre_filter`'s state for pods that a what-if adds to or removes from a node."""
+    """Updates of `pre_filter`'s state when a what-if adds a pod to a node or removes it from the node."""
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
@@ -152,17 +152,20 @@ class FilterPlugin(Plugin, Protocol):
 
 class VectorFilterPlugin(Plugin, Protocol):
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Ints | None:
-        """Return a code for each row: 0 passes, any other number (positive) is the plugin's own. None: all pass."""
+        """Return a code for each row: 0 passes; the plugin defines the meaning of any positive number.
+
+        None: all pass.
+        """
 
     def code_status(self, state: CycleState, pod: Pod, code: int, /) -> Status:
-        """Return the status of a code; called only when the status is read."""
+        """Return the status of a code. Called only when the status is read."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
     def post_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView, /
     ) -> PostFilterResult:
-        """Make the pod schedulable, or explain why that is impossible; called if no node is feasible."""
+        """Make the pod schedulable, or explain why that is impossible. Called if no node is feasible."""
 
 
 # -- choosing one --------------------------------------------------------------------------------------------------
@@ -186,7 +189,7 @@ class ScorePlugin(Plugin, Protocol):
 
 class VectorScorePlugin(Plugin, Protocol):
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Ints:
-        """Return a score for each row; see `ScorePlugin.score`."""
+        """Return a score for each row, in the range of `ScorePlugin.score`."""
 
 
 class ScoreExtensions(Plugin, Protocol):
@@ -226,7 +229,7 @@ class PreBindPreFlight(Plugin, Protocol):
 
 class PreBindPlugin(Plugin, Protocol):
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
-        """Return the writes to execute, and the condition to wait for, before the pod is bound."""
+        """Return the writes to execute, and the condition for which to wait, before the pod is bound."""
 
 
 class BindPlugin(Plugin, Protocol):
@@ -236,7 +239,7 @@ class BindPlugin(Plugin, Protocol):
 
 class PostBindPlugin(Plugin, Protocol):
     def post_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> None:
-        """Run work after the pod is bound."""
+        """Do work after the pod is bound."""
 
 
 # -- the points ----------------------------------------------------------------------------------------------------
@@ -244,17 +247,17 @@ class PostBindPlugin(Plugin, Protocol):
 
 @attrs.frozen(eq=False)
 class ExtensionPoint(Generic[P_co]):
-    """An extension point, named in snake_case.
+    """An extension point; its name is in snake_case.
 
     A plugin takes part if it has all methods of one Protocol in `any_of`.
     """
 
     name: str
     any_of: tuple[type[Plugin], ...]
-    extensions: tuple[type[Plugin], ...] = ()  # optional methods of plugins that take part
+    extensions: tuple[type[Plugin], ...] = ()  # Protocols of optional methods of plugins that take part
 
     def has(self, plugin: object) -> bool:
-        """Return whether the plugin (or plugin class) takes part."""
+        """Return whether the plugin (or plugin class) takes part in this extension point."""
         return any(all(callable(getattr(plugin, m, None)) for m in methods_of(one)) for one in self.any_of)
 
 

@@ -15,7 +15,7 @@ from kschedd.cache.table import NodeTable
 
 @attrs.frozen
 class NodeInfo:
-    """A node with its pods, as plugins see it: a view of one row of the node table, always in the current state.
+    """A node with its pods, as plugins see it: a view of one row of the node table, always with the current state.
 
     `labels` includes labels such as topology.kubernetes.io/zone, and `pods` contains the pods bound to or assumed on
     the node. `node` is the Node object, with its taints.
@@ -44,13 +44,13 @@ class NodeInfo:
 
     @property
     def allocatable(self) -> dict[str, int]:
-        """The allocatable amounts by resource: `cpu` in thousandths of a core, `memory` in bytes."""
+        """The allocatable amount of each resource: `cpu` in thousandths of a core, `memory` in bytes."""
         own = {name: amount for name, amount in self.node.allocatable.items() if name != "pods"}
         return {**dict.fromkeys(self.table.resources, 0), **own}
 
     @property
     def requested(self) -> dict[str, int]:
-        """The sums of the requests of the node's pods, including assumed pods, in the units of `allocatable`."""
+        """The sum of the requests of the node's pods, including assumed pods, in the units of `allocatable`."""
         return {name: int(self.table.requested[number, self.row]) for name, number in self.table.resources.items()}
 
     @property

@@ -40,7 +40,7 @@ class PluginRecipe:
     name: str
     module: str
     qualname: str
-    file: PluginFile | None  # None if the module can be imported
+    file: PluginFile | None  # None if the plugin's module can be imported
     args: Any  # in the form of a profile
     feature_gates: Mapping[str, bool]
     seed: int

@@ -1,4 +1,4 @@
-"""Arguments of PostFilter plugins: the failed attempt, dry runs of preemption, and their results.
+"""The arguments of PostFilter plugins: the failed attempt, dry runs of preemption, and their results.
 
 The scheduler implements `FailedAttemptView`; plugins only call its methods. Values otherwise.
 
@@ -18,26 +18,26 @@ from kschedd.framework.status import Code
 
 @attrs.frozen(eq=False)
 class Candidate:
-    """A node on which the pod would fit if these victims were evicted, most important victim first."""
+    """A node on which the pod would fit if these victims were evicted; the most important victim is first."""
 
     node_name: str
     victims: tuple[Pod, ...]
-    pdb_violations: int  # number of victims with an eviction that a PodDisruptionBudget does not allow
+    pdb_violations: int  # number of victims whose eviction a PodDisruptionBudget does not allow
 
 
 @attrs.frozen(eq=False)
 class DryRun:
     """The result of a dry run on some nodes.
 
-    Without a candidate, `message` contains the reasons in the form of a fit error.
+    If there is no candidate, `message` contains the reasons in the form of a fit error.
     """
 
     candidates: tuple[Candidate, ...]
     best: Candidate | None
-    ties: tuple[str, ...]  # sorted names of all candidates that equal the best by every criterion
+    ties: tuple[str, ...]  # sorted names of all candidates that equal the best one by every criterion
     message: str = ""
-    fault: str = ""  # set if a filter or an extender failed and there is no candidate
-    nominated_node: str | None = ""  # without a candidate: None keeps the nomination of the pod, "" clears it
+    fault: str = ""  # message of the filter or extender that failed, if there is no candidate
+    nominated_node: str | None = ""  # without a candidate: None keeps the pod's nomination, "" clears it
 
 
 @attrs.frozen(eq=False)
@@ -46,15 +46,15 @@ class Preemption:
 
     candidates: tuple[Candidate, ...]
     ties: tuple[str, ...]
-    cleared: tuple[Pod, ...]  # pods that lose their nomination to the node
-    deleted: tuple[Pod, ...]  # victims that are deleted by a call or leave their binding cycle
+    cleared: tuple[Pod, ...]  # pods whose nomination to the node is cleared
+    deleted: tuple[Pod, ...]  # victims that are deleted by a call, or removed from their binding cycle
 
 
 class PostFilterView(Protocol):
     """One failed attempt: the filters' verdicts, the nominated pods, and dry runs of preemption."""
 
     def code_on(self, node_name: str) -> Code:
-        """Return the filters' status code for this node; unvisited nodes have a code, too."""
+        """Return the filters' status code for this node; unvisited nodes also have a code."""
 
     def rows_with(self, code: Code) -> Rows:
         """Return the rows of the nodes rejected with this code, in visiting order."""

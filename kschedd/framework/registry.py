@@ -3,7 +3,7 @@
 An out-of-tree plugin is any class with a `name`. A class without `from_args` is constructed without arguments. The
 module is imported within a time limit.
 
-The entry points are in the group `kschedd.plugins`, and each names a plugin class. Errors: PluginLoadError, with the
+Entry points in the group `kschedd.plugins` each name a plugin class. Errors: PluginLoadError, with the
 file or entry point, the fault and its line.
 """
 
@@ -35,7 +35,7 @@ _ENTRY_POINT: Final = "entry point "
 
 @attrs.define(eq=False)
 class PluginLoadError(KscheddError):
-    """An out-of-tree plugin that cannot be used; `source` is its file or entry point."""
+    """The error for an out-of-tree plugin that cannot be used; `source` is its file or entry point."""
 
     source: str
     why: str
@@ -53,7 +53,7 @@ RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
 
 
 def no_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Reject an async method, for registries with plugins that bind no pods."""
+    """Reject an async method; for registries whose plugins bind no pods."""
     raise BadAnswer(f"{method.__name__} is async, which is not supported here")
 
 
@@ -63,7 +63,7 @@ class Registry:
 
     added: dict[str, type[Any]] = attrs.field(factory=dict)
     sources: dict[str, str] = attrs.field(factory=dict)  # sources of added plugins: name -> file or entry point
-    start_limit_s: float = START_LIMIT_S  # time limit for importing a module, or constructing a plugin
+    start_limit_s: float = START_LIMIT_S  # time limit in seconds for importing a module, or constructing a plugin
     run_async: RunAsync = no_async  # runs methods that are `async def`
     validating: dict[str, type[Any]] = attrs.field(factory=dict, kw_only=True)  # admission plugins, by name
     validating_sources: dict[str, str] = attrs.field(factory=dict, kw_only=True)
@@ -72,7 +72,7 @@ class Registry:
         return frozenset(IN_TREE) | frozenset(self.added)
 
     def source_of(self, name: str) -> str | None:
-        """Return the source of the added plugin or admission plugin of this name, or None."""
+        """Return the source of the added plugin or admission plugin with this name; None if there is none."""
         return self.sources.get(name) or self.validating_sources.get(name)
 
     def plugin_class(self, name: str) -> type[Any]:
@@ -88,7 +88,7 @@ class Registry:
         }
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """Return an in-tree plugin ready for use; a `GuardedRegistry` also constructs out-of-tree plugins."""
+        """Return an in-tree plugin ready for use. Only a `GuardedRegistry` also constructs out-of-tree plugins."""
         return self.plugin_class(name).from_args(args, handle)
 
     def construct(self, name: str, args: Any, handle: Any) -> Any:
@@ -134,7 +134,7 @@ class Registry:
         self.validating_sources[name] = source
 
     def validating_plugins(self) -> dict[str, ValidatingPlugin]:
-        """Return the admission plugins; plugins of installed packages are off by default. Raises PluginLoadError."""
+        """Return the admission plugins. Plugins of installed packages are off by default. Raises PluginLoadError."""
         found = {}
         for name, cls in self.validating.items():
             source = self.validating_sources[name]
@@ -149,7 +149,7 @@ class Registry:
         """Add every plugin class that a Python file defines; return their names."""
         try:
             is_there = path.is_file()
-        except OSError as fault:  # for example an unreadable folder, or a name that is too long
+        except OSError as fault:  # for example a folder without read permission, or a name that is too long
             raise PluginLoadError(str(path), f"cannot be read: {fault.strerror}") from fault
         if not is_there:
             raise PluginLoadError(str(path), "no such file")
@@ -178,7 +178,7 @@ class Registry:
             file_of[cls] = file
 
     def _within_limit(self, source: str, work: Callable[[], None]) -> None:
-        """Import a module and inspect its classes within the time limit, because both run untrusted code."""
+        """Import a module and inspect its classes within the time limit, because both steps run untrusted code."""
 
         def guarded() -> PluginLoadError | None:
             try:

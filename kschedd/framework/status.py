@@ -50,7 +50,7 @@ class Status:
 
     @property
     def rejected(self) -> bool:
-        """True if the status is a rejection: the pod may be retried when the cluster changes."""
+        """True if the status is a rejection, after which the pod may be retried when the cluster changes."""
         return self.code in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
     @property
@@ -58,7 +58,7 @@ class Status:
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> "Status":
-        """Return the status with `plugin` as its plugin, unless it already has a plugin."""
+        """Return the status with this plugin, unless it already names a plugin."""
         return self if self.plugin else Status(self.code, self.reasons, plugin)
 
 
@@ -82,7 +82,7 @@ _LIBRARY: Final = str(PurePath(threading.__file__).parent)
 
 
 def fault_text(fault: BaseException) -> str:
-    """Return an exception in one line, with the line of the plugin that raised it.
+    """Return an exception in one line, with the line number of the plugin's code that raised it.
 
     Example: `ValueError: boom (my_plugin.py:12)`.
     """
@@ -91,7 +91,7 @@ def fault_text(fault: BaseException) -> str:
     try:
         raw_text = plain_text(str(fault.msg if isinstance(fault, SyntaxError) else fault))
         text = f"{type(fault).__name__}: {raw_text}" if raw_text else type(fault).__name__
-    except BaseException:  # the exception's __str__ is plugin code
+    except BaseException:  # the exception's __str__ runs plugin code
         text = type(fault).__name__
     if isinstance(fault, SyntaxError) and fault.filename:
         return f"{text} ({PurePath(fault.filename).name}:{fault.lineno})"

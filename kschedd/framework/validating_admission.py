@@ -1,11 +1,11 @@
-"""Validating admission plugins from plugin files: classes with a `validate` that may reject a write.
+"""Validating admission plugins from plugin files: classes with a method `validate` that may reject a write.
 
 `validate(self, operation, new, old)` is called with "CREATE", "UPDATE" or "DELETE" and the manifests (read-only maps;
-`new` is None for a DELETE, `old` for a CREATE). The method returns None, or why the write is rejected: a text or a list
-of texts. `kinds` are the kinds for which the method is called; without `kinds` it is called for all. The method is not
-called for subresources (status, scale, binding).
+`new` is None for a DELETE, `old` for a CREATE). The method returns None, or the reasons for rejecting the write: a text
+or a list of texts. `kinds` are the kinds for which the method is called; without `kinds` it is called for all. The
+method is not called for subresources (status, scale, binding).
 
-Errors: Forbidden, with the plugin's reasons; AdmissionPluginFailed if it raises, returns anything else or takes too
+Errors: Forbidden, with the plugin's reasons; AdmissionPluginFailed if it raises, returns another value or takes too
 long (like `failurePolicy: Fail`).
 """
 
@@ -26,7 +26,7 @@ def is_validating(cls: type[Any]) -> bool:
 
 
 def fault_of_class(cls: type[Any], name: str) -> str:
-    """Return why a class cannot be an admission plugin, or "" if it can."""
+    """Return why a class cannot be an admission plugin; "" if it can."""
     if name in PLUGINS or name in NOT_DONE:
         return f"the name {name} belongs to an admission plugin of Kubernetes; choose another one"
     kinds = getattr(cls, "kinds", ())
@@ -59,9 +59,9 @@ def validating_plugin(
 
 
 def _reasons(answer: Any) -> tuple[str, ...]:
-    """Return the reasons in an answer.
+    """Return the reasons in the result of `validate`.
 
-    This function must run in the plugin's thread, because the returned value may have its own methods.
+    This must run in the plugin's thread, because the result may have methods of its own.
     """
     if answer is None:
         return ()

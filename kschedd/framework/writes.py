@@ -1,4 +1,4 @@
-"""Plans of PreBind and Bind, which consist of writes as data and a condition to wait for after the writes.
+"""Plans of PreBind and Bind: writes as data, and a condition for which to wait after the writes.
 
 A plugin only returns a plan; the owner of the connection to the API server executes it.
 """
@@ -19,11 +19,11 @@ __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 
 @fast_frozen
 class Plan:
-    """Writes executed in order, and then a wait for `ready`.
+    """Writes that are executed in order, followed by a wait for `ready`.
 
-    `ready(cluster)` is called again whenever the cluster has changed: None means not yet, a Status (code SUCCESS or
-    not) ends the wait. After `timeout_s` the wait ends with `timed_out`; if the binding is cancelled meanwhile, it ends
-    with `cancelled`.
+    `ready(cluster)` is called whenever the cluster has changed: None continues the wait; a Status ends it, whether or
+    not its code is SUCCESS. After `timeout_s` the wait ends with `timed_out`; if the binding is cancelled meanwhile, it
+    ends with `cancelled`.
     """
 
     writes: tuple[Write, ...] = ()

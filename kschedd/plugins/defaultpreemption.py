@@ -1,19 +1,19 @@
 """DefaultPreemption: if no node is feasible, evicts pods of lower priority to make room for the pod.
 
-Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable). In large clusters only a
-part of these nodes is tried, from a seeded offset per pod. The candidate is chosen by kube-scheduler's criteria: fewest
-violated PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities, fewest victims,
-latest start. The pod is nominated to the chosen node; the victims get a DisruptionTarget condition and are deleted.
-Until these writes are done, PreEnqueue holds the pod back. The plugin returns writes as data; the driver's caller
-executes them.
+Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable). In large clusters only
+some of these nodes are tried, starting at a seeded offset for each pod. The candidate is chosen by kube-scheduler's
+criteria: fewest violated PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities,
+fewest victims, latest start. The pod is nominated to the chosen node; the victims get a DisruptionTarget condition and
+are deleted. Until these writes are done, PreEnqueue keeps the pod out of the active queue. The plugin returns writes as
+data; the driver's caller executes them.
 
-A victim that waits at Permit is rejected there and not deleted.
+A victim that waits at Permit is rejected there instead of being deleted.
 
 Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_in_message, groups_preempt.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go;
 v1.36, scheduler/framework/preemption/executor.go.
-This plugin has no errors of its own, but if a filter fails on every candidate, the result is an Error.
+The plugin raises no errors itself. If a filter fails on every candidate, the result is an Error.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ class DefaultPreemption:
     _cancels: Callable[[str], bool]  # cancels the binding of the victim with this uid, if it has begun
     _latest: Callable[[Pod], Pod | None]  # returns the pod's current version, or None if it is deleted
     success: Callable[[str, int], Status]  # status for the node and the number of victims of a preemption
-    _groups: PodGroups | None  # PodGroups that preempt, or may be victims, as a whole; None: pods only
+    _groups: PodGroups | None  # PodGroups that preempt or are evicted as a whole; None: only single pods
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -112,7 +112,7 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
-        # If the pod was deleted and created again under the same name, filters still use the pod of the attempt.
+        # If the pod was deleted and created again under the same name, filters still use the version of the attempt.
         tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
         why = ineligible(pod, cluster, view, pod_priority if self._groups is None else self._groups.priority)
         if why:
@@ -137,7 +137,7 @@ class DefaultPreemption:
     def evicting(
         self, victims: Sequence[Pod], scheduler_name: str, preemptor: str, cleared: Sequence[Pod] = ()
     ) -> PostFilterResult:
-        """Return the evictions of these victims for a `pod` or a `podgroup`, and the nominations to clear."""
+        """Return the evictions of these victims for a `pod` or a `podgroup`, with the nominations to clear."""
         evicted = tuple(victim for victim in victims if self._deletes(victim))
         waiting = {uid for uid in (other.uid for other, _ in self._waiting())} if evicted else set()
         rejected = tuple(victim for victim in evicted if victim.uid in waiting)
@@ -150,13 +150,13 @@ class DefaultPreemption:
         return PostFilterResult(_SUCCESS, None, tuple(victims), tuple(writes), rejected, cancelled, details)
 
     def wanted(self, nodes: int) -> int:
-        """Return the number of candidates after which the search ends, among this many eligible nodes."""
+        """Return the number of candidates at which the search ends, given the number of eligible nodes."""
         share = nodes * self.args.min_candidate_nodes_percentage // 100
         return min(max(share, self.args.min_candidate_nodes_absolute), nodes)
 
 
 def _undecided(handle: Handle) -> list[tuple[Pod, str]]:
-    """Return the pods waiting at Permit that can still be rejected; a pod that was already decided must be deleted."""
+    """Return the pods that wait at Permit and can still be rejected; a pod that was already decided must be deleted."""
     return [one for one in handle.waiting_pods() if not handle.decided_at_permit(one[0].uid)]
 
 
@@ -207,7 +207,7 @@ def goes_for_another(pod: Pod) -> bool:
 
 
 def cleared_nominations(pod: Pod, nominated: Sequence[Pod]) -> tuple[Pod, ...]:
-    """Return the pods of lower priority nominated to the same node; their nominations are cleared to retry them."""
+    """Return the pods of lower priority nominated to this node, which are retried without their nominations."""
     return tuple(other for other in nominated if other.priority < pod.priority and other.nominated_node_name)
 
 
@@ -217,9 +217,9 @@ def _no_nomination(pod: Pod) -> MergePatch:
 
 
 def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
-    """Return the writes that set the victim's DisruptionTarget condition, if missing, and delete it gracefully.
+    """Return the writes that set the victim's DisruptionTarget condition, if missing, and delete the victim gracefully.
 
-    The condition has no lastTransitionTime yet, because plugins have no clock; the scheduling machine adds the time.
+    The condition has no lastTransitionTime yet, because plugins have no clock. The scheduling machine adds the time.
     """
     wanted = {
         "type": _DISRUPTION,
@@ -246,5 +246,5 @@ def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Never requeue the pod, because the hints of the plugins that rejected it make this decision, not preemption."""
+    """Never requeue the pod: the hints of the plugins that rejected it decide this, not preemption."""
     return QUEUE_SKIP

@@ -1,11 +1,11 @@
 """DeferredPodScheduling: a pod with a deferred resize preempts on its node, unless the node forbids preemption.
 
-A pod with a deferred resize is already running; the kubelet resizes it once its node has enough free resources. The
-plugin is in the default profile if the feature resizes_preempt is enabled, and ignores all other pods.
+The pod is already running, and the kubelet resizes it once its node has enough free resources. The plugin is in the
+default profile if the feature resizes_preempt is enabled. It ignores all other pods.
 
 Rules: resizes_preempt, at every extension point.
 Source: Kubernetes v1.37, plugins/deferredpodscheduling/deferred_pod_scheduling.go.
-Codes: 1, another node than the pod's node; 2, the node forbids preemption for resizes.
+Codes: 1, the node is not the pod's own node; 2, the node forbids preemption for resizes.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _FORBIDDEN: Final = 2
 @attrs.frozen
 class DeferredPodScheduling:
     name: ClassVar = "DeferredPodScheduling"
-    depends_on: ClassVar = None  # neither spec.nodeName nor the status is part of the signature
+    depends_on: ClassVar = None  # None: spec.nodeName and the status are not part of the signature
     idle_points: ClassVar = frozenset({"pre_filter", "permit"})
     rule_of_point: ClassVar = dict.fromkeys(("pre_filter", "filter", "permit"), "resizes_preempt")
 

@@ -1,4 +1,4 @@
-"""GangScheduling: at least `minCount` pods of a PodGroup with the policy gang are placed together, or none.
+"""GangScheduling: at least `minCount` pods of a PodGroup with the policy `gang` are placed together, or none.
 
 PreEnqueue keeps a pod out of the active queue until its PodGroup and the required number of pods exist. Permit lets a
 pod wait on its node until enough pods are scheduled, and then allows all of them. Between PreEnqueue and Permit, the
@@ -86,7 +86,7 @@ class GangScheduling:
         return None
 
     def placement_feasible(self, group: Object, scheduled: int, remaining: int) -> Status | None:
-        """Return Wait if more pods have to be placed, or Unschedulable if too few pods are left."""
+        """Return Wait if more pods must be placed, or Unschedulable if too few pods are left."""
         needed = min_count(group) or 1
         if scheduled >= needed:
             return None

@@ -1,7 +1,7 @@
 """NodeAffinity: filters by nodeSelector and required node affinity, scores by preferred terms.
 
 Source: Kubernetes v1.34, plugins/nodeaffinity/node_affinity.go.
-Codes: 1, the pod's own selector or affinity; 2, the configuration's addedAffinity.
+Codes: 1, the pod's own selector or affinity does not match; 2, the configuration's addedAffinity does not.
 Shapes: one weight (int64) per row; weights of matching preferred terms are summed.
 """
 
@@ -45,7 +45,7 @@ Preferred = tuple[tuple[int, NodeSelectorTerm], ...]
 
 
 def named_nodes(raw_required: Any) -> frozenset[str] | None:
-    """Return the node names to which required affinity restricts the pod, or None if some term names no nodes."""
+    """Return the node names to which required affinity restricts the pod; None if some term names no node."""
     named: frozenset[str] = frozenset()
     for term in raw_required.get("nodeSelectorTerms") or ():
         of_term: frozenset[str] | None = None
@@ -66,7 +66,7 @@ class NodeAffinity:
     depends_on: ClassVar = frozenset({"node"})
     added_required: NodeSelector | None = None
     added_preferred: Preferred = ()
-    prefers: bool = False  # True if addedAffinity has preferred terms, even if all are empty
+    prefers: bool = False  # true if addedAffinity has preferred terms, even if all of them are empty
 
     @classmethod
     def from_args(cls, args: NodeAffinityArgs, handle: Handle) -> Self:
@@ -129,7 +129,7 @@ class NodeAffinity:
         raw = ((pod.pod_spec.raw.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "preferredDuringSchedulingIgnoredDuringExecution"
         )
-        # An explicit list counts even if all its terms are empty.
+        # An explicit list counts as present even if all its terms are empty.
         return SKIP if not preferred and raw is None and not self.prefers else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:

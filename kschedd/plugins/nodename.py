@@ -24,7 +24,7 @@ from kschedd.framework.status import Status, unresolvable
 @attrs.frozen
 class NodeName:
     name: ClassVar = "NodeName"
-    depends_on: ClassVar = None  # spec.nodeName is not part of the signature
+    depends_on: ClassVar = None  # None: spec.nodeName is not part of the signature
     rule_of_point: ClassVar = {"pre_filter": "node_name_narrows"}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""NodeUnschedulable: a cordoned node takes only pods that tolerate the taint of cordoned nodes.
+"""NodeUnschedulable: a cordoned node accepts only pods that tolerate the taint of cordoned nodes.
 
 Source: Kubernetes v1.34, plugins/nodeunschedulable/node_unschedulable.go.
 Codes: 1, the node is cordoned.

@@ -1,4 +1,4 @@
-"""PrioritySort: sorts pods by priority, highest first, and then by the time at which they were queued, earliest first.
+"""PrioritySort: sorts pods by priority, highest first, and then by the time of entering the queue, earliest first.
 
 Source: Kubernetes v1.34, plugins/queuesort/priority_sort.go, Less.
 """

@@ -1,7 +1,7 @@
 """TaintToleration: rejects nodes with NoSchedule and NoExecute taints that the pod does not tolerate.
 
 PreferNoSchedule taints that the pod does not tolerate lower the node's score. Many nodes share few taint sets, so a pod
-signature is evaluated once per set, and every node uses the result of its set.
+signature is evaluated once per taint set, and every node has the result of its set.
 
 Rules: untolerated_taints_unnamed.
 
@@ -82,14 +82,14 @@ class TaintToleration:
     _taints: list[Taint] = attrs.field(factory=list)
     _numbers: dict[Taint, int] = attrs.field(factory=dict)
     _judged: dict[tuple[Toleration, ...], _Judged] = attrs.field(factory=dict)
-    _renumbered: int = 0  # number of times at which taint codes were reassigned
+    _renumbered: int = 0  # number of times that taint codes were reassigned
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:
         return cls(handle.cluster, without_taint if handle.rules.untolerated_taints_unnamed else with_taint)
 
     def cache_key(self, cluster: SchedulerCache) -> int:
-        """Return a key that changes when taint codes are reassigned; _MOST_TAINTS is the maximum number of codes."""
+        """Return a key that changes when taint codes are reassigned. At most _MOST_TAINTS codes are in use."""
         if len(self._taints) > _MOST_TAINTS:
             self._taints.clear()
             self._numbers.clear()

@@ -1,1 +1,1 @@
-"""Out-of-tree plugins: guarded calls, read-only views, and worker processes."""
+"""Calls of out-of-tree plugins: guards, read-only views, and worker processes."""

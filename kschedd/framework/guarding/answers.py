@@ -1,9 +1,9 @@
 """Validation of out-of-tree plugins' return values, and conversion to exact built-in values.
 
-Each function takes the return value of a method and returns the value for the scheduler, or raises BadAnswer with the
+Each function takes the return value of a method, and returns the value for the scheduler or raises BadAnswer with the
 actual and the required value. The functions run in the plugin's thread and within its time limit, because inspecting a
-foreign value may run plugin code (`__len__`, `__eq__`, a generator). The plugin cannot change the result, and
-comparing, hashing or printing the result runs no plugin code. Callables are an exception: the guard wraps them.
+plugin's value may run plugin code (`__len__`, `__eq__`, a generator). The plugin cannot change the result, and no
+plugin code runs when the result is compared, hashed or printed. Callables are an exception: the guard wraps them.
 """
 
 import math
@@ -38,7 +38,7 @@ Answer = Status | int | None
 MOST_PROCESSES: Final = 16  # maximum of a plugin's `worker_processes`
 _INT64: Final = np.iinfo(np.int64)
 _LARGEST_CODE: Final = (1 << 31) - 1
-_MOST: Final = 1000  # reasons, writes, registrations
+_MOST: Final = 1000  # maximum number of reasons, writes or registrations
 _DEEPEST: Final = 32
 _VERDICTS: Final = (Code.SUCCESS, Code.ERROR, Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
 
@@ -68,7 +68,7 @@ def number(what: str, value: object) -> float:
 def status(method: str, value: object, plugin: str, *more: Code) -> Status | None:
     """Return a Status or None.
 
-    `more` are codes that this method may return besides the codes allowed for every method.
+    `more` contains codes that this method may return in addition to the codes allowed for every method.
     """
     if value is None:
         return None
@@ -171,7 +171,7 @@ def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
 
 
 def sort_key(method: str, value: object) -> tuple[Any, ...]:
-    """Return the key in a form in which any two keys are comparable: each value has the rank of its type before it."""
+    """Return the key in a form in which any two keys are comparable: each value is preceded by the rank of its type."""
     return _ranked(method, plain_key(method, value))
 
 
@@ -294,7 +294,7 @@ def _write(what: str, value: object) -> Write:
 
 
 def plan(method: str, value: object, plugin: str, wrap: Callable[[Callable[..., Any]], Any]) -> Plan | Status | None:
-    """Return a Plan, a Status or None. `wrap` makes the plan's `ready` a guarded call."""
+    """Return a Plan, a Status or None. `wrap` converts the plan's `ready` to a guarded call."""
     if not isinstance(value, Plan):
         if value is not None and not isinstance(value, Status):
             _wrong(method, value, "a Plan, a Status or None")
@@ -347,7 +347,7 @@ def idle_points(method: str, value: object) -> tuple[str, ...]:
 def registrations(
     method: str, value: object, wrap: Callable[[Callable[..., Any]], Any]
 ) -> tuple[ClusterEventWithHint, ...]:
-    """Return a plugin's event registrations. `wrap` makes a hint a guarded call."""
+    """Return a plugin's event registrations. `wrap` converts a hint to a guarded call."""
     try:
         entries = list(islice(iter(value), _MOST + 1))  # type: ignore[call-overload]  # a TypeError is handled below
     except TypeError:

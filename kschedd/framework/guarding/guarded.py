@@ -1,11 +1,11 @@
 """GuardedPlugin: an out-of-tree plugin with guarded versions of its methods.
 
 `GuardedRegistry.make` constructs the plugin inside the guard. The registry reads every attribute that the scheduler
-needs (methods, dependencies, registered events) once, and returns a GuardedPlugin with only these attributes. A call
-passes read-only views instead of the scheduler's own objects (`views`), and its return value is validated and copied
-(`answers`) before the scheduler uses it. In-tree plugins are not guarded: they are part of the program.
+needs (methods, dependencies, registered events) once. The GuardedPlugin that it returns has only these attributes. A
+call passes read-only views instead of the scheduler's own objects (`views`), and its return value is validated and
+copied (`answers`) before the scheduler uses it. In-tree plugins are not guarded: they are part of the program.
 
-Owns: each plugin's guard. Fails: construction raises PluginLoadError, and the methods raise PluginError.
+Each GuardedPlugin owns its guard. Errors: construction raises PluginLoadError, and the methods raise PluginError.
 """
 
 import inspect
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Arguments: the plugin, the method, the scheduler's original arguments of the call, and the return value."""
 
-_MOST_RAISED: Final = 100  # maximum number of plugin exceptions that are kept
+_MOST_RAISED: Final = 100  # maximum number of stored plugin exceptions
 _UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # plugins that are guarded separately or never called
 
 # Return annotation -> the required check; codes in an Annotated are allowed in addition.
@@ -123,7 +123,7 @@ They are derived from the Protocols of the extension points and of the fast path
 """
 
 _MAY_BE_ASYNC: Final = ("pre_bind", "bind", "post_bind")
-_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # methods with faults that are reported but fail nothing
+_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # methods whose faults are reported but make no call fail
 
 
 # -- arguments of calls ----------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
 
 
 class AnswerListener(Protocol):
-    """An observer of each answer of an out-of-tree plugin, such as a recording."""
+    """An observer of each answer of an out-of-tree plugin; a recording is one."""
 
     def answered(self, plugin: str, method: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Make the call and return its result."""
@@ -169,7 +169,7 @@ class AnswerListener(Protocol):
 class GuardedPlugin:
     """An out-of-tree plugin with the methods that it had at construction, each guarded.
 
-    Must be constructed inside the guard.
+    It must be constructed inside the guard.
     """
 
     name: str
@@ -197,7 +197,7 @@ class GuardedPlugin:
             raise BadAnswer(f"{missing}; both are required")
 
     def limit(self, by_point: Mapping[str, float]) -> None:
-        """Set the time limits of the plugin's calls by extension point; the daemon's limit applies to all others."""
+        """Set the time limits of the plugin's calls by extension point; the daemon's limit applies to other calls."""
         self.guard.limits = {
             method: seconds
             for point, seconds in by_point.items()
@@ -206,7 +206,7 @@ class GuardedPlugin:
         }
 
     def batch(self, method: str, work: Callable[[], Any], pod: Pod) -> Any:
-        """Run work that makes many calls of this plugin for one pod, under one limit."""
+        """Run work that makes many calls of this plugin for one pod, with one limit."""
         return self._heard("batch", self.guard.batch)(method, work, pod)
 
     def call_elsewhere(
@@ -227,7 +227,7 @@ class GuardedPlugin:
         return value
 
     def _heard(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a call that the listener, if there is one, observes."""
+        """Return a call that the listener observes, if there is one."""
 
         def heard(*args: Any) -> Any:
             listener = self.listener
@@ -283,7 +283,7 @@ class GuardedPlugin:
     def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
         """Return a function that computes the plugin's sort key in comparable built-in values.
 
-        If computing its key fails, a pod sorts after all others; ties are broken by priority and time.
+        If the computation fails, the pod sorts after all others; ties are broken by priority and time.
         """
 
         def work(entry: Any) -> Any:
@@ -316,8 +316,9 @@ def _depends_on(value: object) -> frozenset[str] | None:
 class GuardedRegistry(Registry):
     """A registry that guards out-of-tree plugins.
 
-    `limit_s` is the limit of one call. Infinity calls plugins in the caller's thread and keeps their latest exceptions
-    in `raised`. `on_fault` receives faults that fail no call. Without `processes`, no plugin gets worker processes.
+    `limit_s` is the time limit of one call in seconds. An infinite limit means that plugins are called in the caller's
+    thread and their latest exceptions are stored in `raised`. `on_fault` receives faults that make no call fail.
+    Without `processes`, no plugin uses worker processes.
     """
 
     def __init__(
@@ -339,7 +340,7 @@ class GuardedRegistry(Registry):
         self.raised: deque[PluginTraceback] | None = deque(maxlen=_MOST_RAISED) if limit_s == math.inf else None
 
     def make(self, name: str, args: Any, handle: Handle) -> Any:
-        """Return a plugin ready for use; raise PluginLoadError if an out-of-tree plugin cannot be constructed."""
+        """Return a plugin ready for use. Raise PluginLoadError if an out-of-tree plugin cannot be constructed."""
         if name not in self.added:
             return super().make(name, args, handle)
         guard = PluginGuard(name, self.limit_s, self.on_fault, self.costs, self.raised)

@@ -1,21 +1,20 @@
 """WorkerProcesses: separate processes for the filters and scores of CPU-bound plugins.
 
-A plugin requests worker processes with its class attribute `worker_processes`, the maximum number in parallel. Threads
-do not help a CPU-bound plugin, because only one thread runs at a time, and it slows down the event loop. Each shard of
-nodes is sent as a whole to one process, and the thread that has the shard waits for this process
+A plugin requests worker processes with its class attribute `worker_processes`, the maximum number of parallel
+processes. Threads do not help a CPU-bound plugin, because only one thread runs at a time, and it slows down the event
+loop. Each shard of nodes is sent as a whole to one process, and the thread that owns the shard waits for this process
 (`WorkerProcess.call`). The results do not depend on where they are computed.
 
-A process is started, and then kept, when one is needed and none is idle; there are at most `most` processes. A process
-that does not respond within the plugin's limit is killed. If a process was killed or crashed, the attempt ends with an
-error of the plugin, and the next attempt gets a new process. Starting a process, and creating a plugin in a process,
-each have the same time limit as creating a plugin in the daemon. Processes that a plugin has forked end with the worker
-process.
+A process is started when one is needed and none is idle, and is then reused; there are at most `most` processes. A
+process that does not respond within the plugin's limit is killed. If a process is killed or crashes, the attempt ends
+with an error of the plugin, and the next attempt uses a new process. Starting a process, and creating a plugin in a
+process, each have the same time limit as creating a plugin in the daemon. Processes that a plugin has forked end with
+the worker process.
 
-No library fits: `concurrent.futures` breaks the whole pool if one process dies, and
-cannot end a process that hangs; `anyio.to_process` and trio-parallel include the start of a process in the limit of the
-call.
+No library fits: `concurrent.futures` breaks the whole pool if one process dies, and cannot end a hanging process;
+`anyio.to_process` and trio-parallel include the start of a process in the limit of the call.
 
-Owns: the processes, and the serialized nodes that have been sent.  Ends: with `close`.
+This object owns the processes, and the serialized nodes that were sent.  Ends: with `close`.
 Fails: PluginError, PluginTimeout.
 """
 
@@ -52,7 +51,7 @@ _BEGIN: Final = beginning("kschedd.framework.guarding.worker_process")
 
 @attrs.define(eq=False)
 class _Gone(Exception):
-    """The process has ended, or was killed because it did not answer."""
+    """The error if the process has ended, or was killed because it did not answer."""
 
     late: bool
     status: int | None
@@ -77,7 +76,7 @@ class WorkerProcess:
                 self.end()
                 raise _Gone(True, None)
             return msgpack.unpackb(self._pipe.recv_bytes(), strict_map_key=False)
-        # the process has ended, or its answer is unreadable
+        # the process has ended, or its answer cannot be parsed
         except (EOFError, OSError, ValueError, msgpack.UnpackException):
             self.end()
             raise _Gone(False, self._process.returncode) from None
@@ -87,7 +86,7 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """Kill the process from another thread than the one that uses it, which then gets _Gone."""
+        """Kill the process from another thread; the thread that uses the process gets _Gone."""
         self._kill_group()
         self._process.wait()
 
@@ -100,14 +99,14 @@ class WorkerProcess:
 
     def _kill_group(self) -> None:
         """Kill the process and the processes that plugins forked from it."""
-        # all processes have ended; macOS raises PermissionError if some are zombies
+        # all processes have ended; macOS raises PermissionError if some of them are zombies
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 @attrs.frozen(eq=False)
 class ProcessPlugin:
-    """A plugin that uses processes: how to create it there, and how many processes it may use in parallel."""
+    """A plugin that uses processes: how to create it in a process, and its maximum number of parallel processes."""
 
     name: str
     recipe: PluginRecipe
@@ -116,7 +115,7 @@ class ProcessPlugin:
 
 
 class WorkerProcesses:
-    """The worker processes of a daemon; see the module. Several threads may use this object."""
+    """The worker processes of a daemon. Several threads may use this object."""
 
     def __init__(self, most: int = MOST_PROCESSES, start_limit_s: float = START_LIMIT_S) -> None:
         self._start_limit_s = start_limit_s
@@ -179,7 +178,7 @@ class WorkerProcesses:
         return [_read(plugin.name, method, answer) for answer in answers]
 
     def close(self) -> None:
-        """End all processes; a thread that waits for a process gets a PluginError."""
+        """End all processes. A thread that waits for a process gets a PluginError."""
         with self._changed:
             self._closed = True
             processes = list(self._all)
@@ -247,7 +246,7 @@ class WorkerProcesses:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def _node(self, table: NodeTable, row: int) -> bytes:
-        """Return the serialized node, cached as long as the node and its pods stay the same."""
+        """Return the serialized node, cached as long as the node and its pods do not change."""
         info = NodeInfo(table, row)
         node, pods, resources = info.node, tuple(info.pods), (table.numbering, len(table.resources))
         known = self._sent.get(node.name)

@@ -1,11 +1,11 @@
 """Read-only views of the scheduler's tables, objects and state, for out-of-tree plugins.
 
-Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so plugins use it like
-the original. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
+Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so plugins use it in
+the same way. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
 views. Only requested rows and raw manifests are copied.
 
-A few calls make the scheduler cache additional data (a label column, a pod counter). Calls that change the cache are
-allowed only within a call by the scheduler, and while no other code changes the scheduler's state.
+A few calls let the scheduler cache additional data (a label column, a pod counter). These calls are allowed only within
+a call by the scheduler, and while no other code changes the scheduler's state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -36,8 +36,8 @@ from kschedd.values import frozen
 
 
 def array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array, read-only through a buffer, because a plugin could make a plain numpy view writeable again."""
-    buffer: Any = values  # numpy's stubs do not declare a Buffer before Python 3.12
+    """Return the array as a read-only view of a buffer, because a plugin could make a plain numpy view writeable."""
+    buffer: Any = values  # numpy's stubs declare no Buffer before Python 3.12
     return np.asarray(memoryview(buffer).toreadonly())
 
 
@@ -351,7 +351,7 @@ class ClusterView(_View):
 
 
 class PluginData:
-    """Out-of-tree plugins' entries in one attempt's CycleState: the value and the plugin for each key."""
+    """Out-of-tree plugins' entries in one attempt's CycleState: value and plugin for each key."""
 
     __slots__ = ("values",)
     KEY: Final = "out-of-tree plugins"
@@ -371,7 +371,10 @@ class PluginData:
 
 
 class DataView(MutableMapping[str, Any]):
-    """`CycleState.data` for one plugin: entries of this plugin and of other out-of-tree plugins; keys are strings."""
+    """`CycleState.data` for one plugin: the entries of this plugin and of other out-of-tree plugins.
+
+    Keys are strings.
+    """
 
     __slots__ = ("_guard", "_state")
 
@@ -502,7 +505,7 @@ def _text(method: str, value: object) -> str:
 
 
 class PostFilterViewView(_View):
-    """A view of a `PostFilterView`, of the attempt for `pod`."""
+    """A view of a `PostFilterView`, which belongs to the attempt for `pod`."""
 
     __slots__ = ("_pod", "_view")
 
@@ -526,7 +529,7 @@ class PostFilterViewView(_View):
             raise ValueError("dry_run: rows that were rejected as Unschedulable are expected (`rows_with`)")
         real = self._pod if pod.uid == self._pod.uid else pod
         with waited_for():
-            pass  # an abandoned call runs no further dry runs
+            pass  # an abandoned call makes no further dry runs
         found = self._view.dry_run(state._state, real, requested, int(offset) % max(len(requested), 1), int(wanted))
         return attrs.evolve(
             found,

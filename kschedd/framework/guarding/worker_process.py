@@ -1,16 +1,16 @@
-"""A worker process that creates plugins and calls their `filter` and `score`, as long as its parent lives.
+"""A worker process that creates plugins and calls their `filter` and `score`, until its parent ends.
 
 `main` is the entry point. The process receives messages over one pipe and answers each in turn
-(`kschedd.framework.guarding.processes` is the other end):
+(`kschedd.framework.guarding.processes` is at the other end):
 
     ("make", key, PluginRecipe)                          None, or why the plugin cannot be made
     ("call", key, method, state.data, pod, [node, ...])  an answer for each node, and the seconds it took
 
-An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": why} if the plugin raised. The process ends
+An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": reason} if the plugin raised. The process ends
 when the pipe is closed, whatever a plugin is doing at that time, because a separate thread reads the pipe.
 
-If a plugin forks a process there, that process ends when it returns from the plugin, or with the worker process; it
-never sends answers. A worker process and the processes forked from it belong to one process group.
+If a plugin forks a process, this ends when it returns from the plugin, or with the worker process, and never sends
+answers. A worker process and the processes forked from it belong to one process group.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ from kschedd.framework.plugin_file import PluginRecipe
 from kschedd.framework.registry import PluginLoadError
 from kschedd.framework.status import Status, fault_text
 
-_MOST_NODES: Final = 20_000  # number of nodes with cached parsed bytes
+_MOST_NODES: Final = 20_000  # largest number of nodes whose parsed bytes are cached
 _MOST_PLUGINS: Final = 16
 
 
@@ -63,7 +63,7 @@ class WorkerHandle:
 
 class _Worker:
     def __init__(self) -> None:
-        self.forked = False  # True in a process forked from the worker process
+        self.forked = False  # true in a process forked from the worker process
         self._made: dict[str, tuple[ModuleType, GuardedPlugin]] = {}
         self._nodes: dict[bytes, NodeSnapshot] = {}
 
@@ -89,7 +89,7 @@ class _Worker:
     def call(self, key: str, method: str, data: bytes, pod: bytes, nodes: list[bytes]) -> tuple[list[Any], list[Any]]:
         made = self._made.get(key)
         if made is None:
-            return [], []  # the plugin was dropped, and has to be created again
+            return [], []  # the plugin was dropped, and must be created again
         module, plugin = made
         state, subject = CycleState(), read(pod)
         StateView(state, plugin.guard).data.update(read(data, module))
@@ -139,7 +139,7 @@ def _answer(call: Any, state: CycleState, pod: Any, node: NodeSnapshot) -> Any:
 
 
 def main(descriptor: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the daemon, which then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the daemon, which then ends this process
     pipe = Connection(descriptor)
     worker = _Worker()
 

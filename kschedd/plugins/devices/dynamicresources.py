@@ -1,14 +1,15 @@
 """DynamicResources: finds the devices that a pod's ResourceClaims request, reserves them, and writes the allocations.
 
 An allocated claim restricts the pod to the nodes of its allocation. For claims that are not allocated, each node is
-searched for devices (`kschedd.devices`). The chosen node's allocation is assumed (Reserve) and written before binding
-(PreBind). From Reserve until the watch delivers the allocation, the claim's devices count as used, and other pods wait
-for the claim. For an unschedulable pod, PostFilter may deallocate a claim that restricts the pod to infeasible nodes.
+searched for devices (`kschedd.devices`). The allocation on the selected node is assumed (Reserve), and written before
+binding (PreBind). From Reserve until the watch delivers the allocation, the claim's devices count as used, and other
+pods wait for the claim. For an unschedulable pod, PostFilter may deallocate a claim that restricts the pod to
+infeasible nodes.
 
 Extended resources that a DeviceClass provides form an additional claim of the pod, which is different on each node and
 is created in PreBind (`kschedd.devices.extended_resources`).
 
-Pods without claims and without extended resources of a DeviceClass pass without a read of any device state.
+Pods without claims and without extended resources of a DeviceClass pass, and no device state is read for them.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
 consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,
@@ -17,7 +18,7 @@ counters_charged_once, capacity_representable, capacity_formatted_by_step, fract
 selector_errors_name_device, config_requests_collapsed (those of `DeviceRules`); extended_resources, devices_scored,
 claim_owner_capitalised, filter_timeout_is_error, quiet_post_filter, deleted_claims_wake.
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go, dra_manager.go,
-extendeddynamicresources.go. Upstream chooses the claim to deallocate at random; kschedd takes the first.
+extendeddynamicresources.go. Upstream chooses the claim to deallocate at random; kschedd chooses the first one.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -123,14 +124,14 @@ class DynamicResources:
     name: ClassVar = "DynamicResources"
     args_type: ClassVar = DynamicResourcesArgs
     without_pre_filter: ClassVar = "not found"
-    depends_on: ClassVar = None  # free devices depend on the claims of the whole cluster
+    depends_on: ClassVar = None  # None: free devices depend on the claims of the whole cluster
     rule_of_point: ClassVar = {"score": "devices_scored"}
 
     _handle: Handle
     _enabled: bool
     _rules: DeviceRules
     _extended: bool  # True if DeviceClasses may provide extended resources
-    _owner_word: str  # the word for a pod in the rejection reason that a claim belongs to another pod
+    _owner_word: str  # spelling of "pod" in the reason that a claim belongs to another pod
     _quiet: bool  # True if PostFilter gives no reason when it has nothing to do
     _after_timeout: Callable[[str], Status]
     _most_steps: int
@@ -159,7 +160,7 @@ class DynamicResources:
         return PRE_POINTS if self.idle_for(pod) else ()
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        # PreFilter stores a state even for pods without claims, so that PostFilter can determine that the attempt
+        # PreFilter stores a state even for pods without claims, so that PostFilter can find out whether the attempt
         # reached it.
         spec = pod.signature.spec
         if self._enabled:
@@ -229,7 +230,7 @@ class DynamicResources:
         return pod_claims(pod, cluster.of_kind("ResourceClaim"), owner_word=self._owner_word)
 
     def _cannot_allocate(self, claim: Claim, cluster: SchedulerCache, *, of_user: bool) -> Status | None:
-        """Return why this claim cannot be allocated on any node, or None if nodes have to be searched."""
+        """Return why this claim cannot be allocated on any node; None if the nodes must be searched."""
         if claim.obj in self._manager.in_flight:
             return unresolvable(f"resource claim {claim} is in the process of being allocated")
         for request in claim.requests if of_user else ():
@@ -329,7 +330,7 @@ class DynamicResources:
     def _requested(
         self, attempt: DeviceAttempt, claims: tuple[Claim, ...], pod: Pod, needed: tuple[str, ...]
     ) -> NodeRequests:
-        """Return the claims to allocate on nodes where these resources come from a DeviceClass."""
+        """Return the claims to allocate on nodes for which a DeviceClass provides these resources."""
         extended = None
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
@@ -338,7 +339,7 @@ class DynamicResources:
         return NodeRequests(known.sharing(claims), known, extended)
 
     def _left_to_devices(self, claim: ExtendedResourceClaim, node: NodeInfo) -> tuple[str, ...] | None:
-        """Return the resources that come from a DeviceClass on this node, or None if one is not available at all."""
+        """Return the resources that a DeviceClass provides on this node; None if one resource is unavailable."""
         classes, allocatable = self._manager.resolver.classes(), node.node.allocatable
         needed = []
         for name in claim.resources:
@@ -353,7 +354,7 @@ class DynamicResources:
             return self.did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
-            # The PreFilter of another plugin ended the cycle before this one: upstream reports the missing state.
+            # PreFilter of another plugin ended the cycle before this plugin's: upstream reports the missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
             return self.did_nothing("no new claims to deallocate")
@@ -377,7 +378,7 @@ class DynamicResources:
         return self._enabled and self.name in state.data
 
     def did_nothing(self, why: str) -> PostFilterResult:
-        """Return the result of PostFilter if it has nothing to do, for this reason."""
+        """Return PostFilter's result for this reason to do nothing."""
         return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))
 
     # Score
@@ -418,7 +419,7 @@ class DynamicResources:
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
-        """Release the assumed devices. The returned writes revert the writes of PreBind."""
+        """Release the assumed devices. The returned writes undo the writes of PreBind."""
         attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         writes: list[Write] = []
         for place, claim in enumerate(attempt.claims):
@@ -535,12 +536,12 @@ class DynamicResources:
 
 
 def _freed(old: Object | None, new: Object | None) -> bool:
-    """Return whether devices of a claim became free."""
+    """Return whether devices of a claim were freed."""
     return old is not None and allocation(old) is not None and (new is None or allocation(new) is None)
 
 
 def _users(signature: PodSignature, old: Object | None, new: Object | None) -> Collection[str] | None:
-    """Return the pods affected by a change of a claim: pods that name it, or the pod for which it was created."""
+    """Return the pods affected by a claim's change: pods that name it, or the pod for which it was created."""
     if _freed(old, new):
         return None
     if new is None or signature.namespace != new.namespace:

@@ -16,12 +16,12 @@ from kschedd.devices.claims import Claim, allocation, read_claim
 from kschedd.devices.extended_resources import ExtendedResourceClaim, NodeClaim
 from kschedd.framework.status import Status
 
-_MOST_ALTERNATIVES: Final = 8  # maximum number of alternatives of a request; also the score of the first one
+_MOST_ALTERNATIVES: Final = 8  # largest number of alternatives of a request; also the score of the first alternative
 
 
 @attrs.frozen(eq=False)
 class NodeRequests:
-    """The claims to allocate on nodes that get the same extended resources from a DeviceClass."""
+    """The claims to allocate on nodes for which a DeviceClass provides the same extended resources."""
 
     claims: tuple[Claim, ...]
     known: ClaimRequests = attrs.field(repr=False)
@@ -39,29 +39,29 @@ class AllocationOnNode:
 
 @attrs.define(eq=False)
 class DeviceAttempt:
-    """State of one attempt, shared by all what-if runs, because pods added or removed in them do not affect it."""
+    """State of one attempt. All what-if runs share it, because the pods that they add or remove do not affect it."""
 
     claims: tuple[Object, ...] = ()  # the pod's claims; the claim for extended resources is last
-    reachable: tuple[NodeSelector | None, ...] = ()  # nodes of allocated claims; None: every node
+    reachable: tuple[NodeSelector | None, ...] = ()  # nodes on which each allocated claim can be used; None: every node
     not_ready: frozenset[int] = frozenset()  # indices of allocated claims with devices that failed or timed out
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
-    # By the extended resources that come from a DeviceClass.
+    # By the extended resources that a DeviceClass provides on the node.
     requests_by_need: dict[tuple[str, ...], NodeRequests] = attrs.field(factory=dict, repr=False)
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     requested: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
-    unavailable: set[int] = attrs.field(factory=set)  # claims with an allocation that is unusable on some node
+    unavailable: set[int] = attrs.field(factory=set)  # indices of claims whose allocation is unusable on some node
     reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> the assumed allocation of the claim
-    written: set[int] = attrs.field(factory=set)  # claims that PreBind reserves for the pod
+    written: set[int] = attrs.field(factory=set)  # indices of claims that PreBind reserves for the pod
 
     @property
     def has_user_claims(self) -> bool:
         return len(self.claims) > (self.extended is not None)
 
     def score(self, node_name: str) -> int:
-        """Return the node's score, which is higher if the allocated alternatives are earlier in their requests."""
+        """Return the node's score; the earlier an allocated alternative is in its request's list, the higher."""
         found = self.found.get(node_name)
         return 0 if found is None else _score(found) + sum(map(_score_allocated, self.claims))
 

@@ -1,4 +1,4 @@
-"""Writes of DynamicResources: allocations and reservations before binding, and the writes that revert them.
+"""Writes of DynamicResources: allocations and reservations before binding, and the writes that undo them.
 
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dynamicresources.go (bindClaim, isPodReadyForBinding),
 extendeddynamicresources.go (createExtendedResourceClaimInAPI, patchPodExtendedResourceClaimStatus, deleteClaim).
@@ -25,7 +25,7 @@ _LONGEST_BASE: Final = 58  # length of a generateName
 def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> list[Write]:
     """Return the writes that set the claim's allocation, if it is new, and its reservations.
 
-    `at` is set as the time of an existing allocation that has no time (with "", no time is set).
+    `at` is set as the time of an existing allocation that has none; with "", no time is set.
     """
     writes: list[Write] = []
     fields: dict[str, Any] = {"reservedFor": list(reserved)}
@@ -37,14 +37,16 @@ def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> 
         fields["allocation"] = kept
     elif at and known is not None and not known.get("allocationTimestamp"):
         fields["allocation"] = {**known, "allocationTimestamp": at}
-    # An allocation requires that the claim is unchanged; a reservation is added to concurrent reservations of other
-    # pods.
+    # An allocation requires an unchanged claim, but a reservation may be added beside those of other pods.
     writes.append(status_of(claim, fields, guarded=kept is not None))
     return writes
 
 
 def name_to_create(claim: Object, pod: Pod) -> str:
-    """Return the name of the claim for the pod's extended resources, which is deterministic; upstream's is random."""
+    """Return the name of the claim for the pod's extended resources.
+
+    It is deterministic, whereas upstream's is random.
+    """
     if claim.name != IN_MEMORY:
         return claim.name
     base = f"{pod.name}-extended-resources-"[:_LONGEST_BASE]
@@ -70,7 +72,7 @@ def created(claim: NodeClaim, pod: Pod, kept: Raw) -> list[Write]:
 def released(claim: Object, pod: Pod, *, reserved: bool) -> list[Write]:
     """Return the writes that remove the claim's reservation for the pod.
 
-    With `reserved`, a write has reserved the claim, even if the claim does not contain the reservation yet.
+    With `reserved`, a write has reserved the claim, although this version of the claim may not contain the reservation.
     """
     if not reserved and not is_reserved_for(claim, pod):
         return []

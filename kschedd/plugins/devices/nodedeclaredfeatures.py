@@ -1,9 +1,9 @@
 """NodeDeclaredFeatures: a node must declare the features that a pod needs (`status.declaredFeatures`).
 
-Only two of the features that nodes declare are needed for scheduling. The other features matter only when a running pod
+For scheduling, pods need only two of the features that nodes declare. The other features matter only when a running pod
 is updated.
 
-Rules: declared_features, at every extension point: 1.34 does not have the plugin.
+Rules: declared_features, at every extension point; 1.34 does not have the plugin.
 Source: Kubernetes v1.36, plugins/nodedeclaredfeatures/nodedeclaredfeatures.go; component-helpers/nodedeclaredfeatures
 (restartallcontainers, usernamespaceshostnetwork).
 Codes: 1, a feature is missing.

@@ -1,6 +1,6 @@
 """CinderLimits: limits a node to 256 volumes of OpenStack Cinder.
 
-This plugin belongs to older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source:
+The plugin belongs to older releases; now NodeVolumeLimits counts these volumes for their CSI driver. Source:
 Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 

@@ -1,6 +1,6 @@
 """EBSLimits: limits a node to 39 volumes of AWS Elastic Block Store, or 25 for Nitro instance types.
 
-This plugin belongs to older releases; today NodeVolumeLimits counts these volumes for their CSI driver. Source:
+The plugin belongs to older releases; now NodeVolumeLimits counts these volumes for their CSI driver. Source:
 Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go (getMaxVolumeFunc).
 """
 

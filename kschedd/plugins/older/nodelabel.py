@@ -1,6 +1,6 @@
-"""NodeLabel: nodes must have some labels and lack others, and are scored by such labels, whatever the labels' values.
+"""NodeLabel: nodes must have some label keys and lack others, and are scored by further keys; values are ignored.
 
-This plugin belongs to older releases; today NodeAffinity's addedAffinity replaces it. Source: Kubernetes v1.22,
+The plugin belongs to older releases; now NodeAffinity's addedAffinity replaces it. Source: Kubernetes v1.22,
 plugins/nodelabel/node_label.go.
 Codes: 1, a required label is missing, or a forbidden label is present.
 """

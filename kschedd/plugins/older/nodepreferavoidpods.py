@@ -1,9 +1,9 @@
 """NodePreferAvoidPods: an annotation of a node names controllers; their pods should avoid the node.
 
 A node scores 0 for pods of the named ReplicationControllers or ReplicaSets, and 100 for all other pods. With the usual
-weight of 10000, this outweighs every other score. This plugin belongs to older releases; today a taint with the effect
+weight of 10000, this outweighs every other score. The plugin belongs to older releases; now a taint with the effect
 PreferNoSchedule replaces it. Source: Kubernetes v1.22, plugins/nodepreferavoidpods/node_prefer_avoid_pods.go. Errors:
-none; an invalid annotation has no effect.
+none. An invalid annotation has no effect.
 """
 
 from typing import Any, ClassVar, Final, Self
@@ -26,7 +26,7 @@ _CONTROLLERS: Final = ("ReplicationController", "ReplicaSet")
 @attrs.define(eq=False)
 class NodePreferAvoidPods:
     name: ClassVar = "NodePreferAvoidPods"
-    depends_on: ClassVar = None  # a pod's controller is not part of its signature
+    depends_on: ClassVar = None  # None: a pod's controller is not part of its signature
     _avoided: dict[str, frozenset[tuple[str, str]]] = attrs.field(factory=dict)  # by the annotation's text
 
     @classmethod
@@ -66,7 +66,7 @@ def _controller(pod: Pod) -> tuple[str, str] | None:
 
 
 def avoided(text: str) -> frozenset[tuple[str, str]]:
-    """Return the kinds and uids of the controllers that the annotation names, or none if it is invalid."""
+    """Return the kinds and uids of the controllers that the annotation names; none if it is invalid."""
     try:
         value: Any = json_value(text)
         controllers = [one["podSignature"]["podController"] for one in value["preferAvoidPods"]]

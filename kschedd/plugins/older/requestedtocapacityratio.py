@@ -1,6 +1,6 @@
-"""RequestedToCapacityRatio: scores by a curve over utilization.
+"""RequestedToCapacityRatio: scores nodes by a curve over their utilization.
 
-This plugin belongs to older releases; today it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
+The plugin belongs to older releases; now it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
 plugins/noderesources/requested_to_capacity_ratio.go.
 Units: the curve's scores are 0 to 10 and are multiplied by 10; node scores are 0 to 100.
 """

@@ -1,11 +1,11 @@
 """SelectorSpread: spreads the pods of a Service or controller over nodes and, with double weight, over zones.
 
 A node scores higher if fewer pods that match the pod's Services and controller are on the node and in its zone. Pods
-with topology spread constraints are not scored. This plugin belongs to older releases; today PodTopologySpread with its
+with topology spread constraints are not scored. The plugin belongs to older releases; now PodTopologySpread with its
 System defaults replaces it.
 
 Source: Kubernetes v1.22, plugins/selectorspread/selector_spread.go.
-Units: raw scores are numbers of pods; normalized from 0 to 100, computed in float64 and truncated.
+Units: raw scores are numbers of pods; normalized scores are 0 to 100, computed in float64 and truncated.
 """
 
 from typing import ClassVar, Final, Self
@@ -31,7 +31,7 @@ _ZONE_WEIGHT: Final = 2.0 / 3.0
 class _Prepared:
     counts: Ints  # number of matching pods by row of the whole table
     rows: Rows  # the feasible rows
-    zones: Ints  # number of each row's zone; -1: no zone
+    zones: Ints  # number of each row's zone; -1: the node has no zone
 
 
 @attrs.define(eq=False)

@@ -1,9 +1,9 @@
-"""ServiceAffinity: places the pods of a Service on nodes with equal values of some labels, spread over other labels.
+"""ServiceAffinity: places a Service's pods on nodes with equal values of some labels, spread over values of others.
 
 Filter, if a Service selects the pod: for each label in `affinityLabels` that the pod's nodeSelector does not contain,
-the node's value must equal the value on the node of the first similar pod. Similar pods are the pods in its namespace
-that have all of its labels. Score, for each label in `antiAffinityLabelsPreference`: the score is higher if fewer of
-the Service's pods are on nodes with the same value. This plugin belongs to older releases; today InterPodAffinity
+the node's value must equal the value on the node of the first similar pod. Similar pods are the pods in the pod's
+namespace that have all of its labels. Score, for each label in `antiAffinityLabelsPreference`: the score is higher if
+fewer of the Service's pods are on nodes with the same value. The plugin belongs to older releases; now InterPodAffinity
 replaces it.
 
 Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go. Differences: "first" refers to the order in which

@@ -2,8 +2,8 @@
 
 A volume used by several pods on the node is counted once. A volume that is not provisioned yet counts if the
 provisioner of its StorageClass is of the plugin's kind. The limit is the node's allocatable `attachable-volumes-*`, or
-else the value of `KUBE_MAX_PD_VOLS`, or else a default. If the CSINode shows that the kind has been migrated to its CSI
-driver, NodeVolumeLimits counts the volumes instead.
+else the value of `KUBE_MAX_PD_VOLS`, or else a default. If the CSINode shows that this kind of volume has been migrated
+to its CSI driver, NodeVolumeLimits counts the volumes instead.
 
 Source: Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go.
 Errors: a missing claim rejects the pod.
@@ -91,7 +91,7 @@ class InTreeVolumeLimits:
         return found
 
     def _claimed(self, pod: Pod, volume: Raw, new: bool) -> str | Status | None:
-        """Return the id under which the volume's claim is counted, or None if the claim is of another kind."""
+        """Return the id under which the volume's claim is counted; None if the claim is of another kind."""
         source = volume.get("persistentVolumeClaim")
         ephemeral = source is None and volume.get("ephemeral") is not None
         if source is None and not ephemeral:
@@ -102,7 +102,7 @@ class InTreeVolumeLimits:
         key = f"{pod.namespace}/{name}"
         claim = self._cluster.of_kind("PersistentVolumeClaim").get(key)
         if claim is None:
-            # A running pod may have lost its claim, but a new pod cannot run without it.
+            # A running pod may have lost its claim, but a new pod cannot start without its claim.
             return unresolvable(f"looking up PVC {key}: {missing('PersistentVolumeClaim', name)}") if new else None
         if ephemeral and (why := not_made_for(pod, claim)):
             return error(why)
@@ -117,7 +117,7 @@ class InTreeVolumeLimits:
         return storage_class is not None and storage_class.raw.get("provisioner") == self.plugin
 
     def _id_in(self, volume: Raw) -> str | None:
-        """Return the id of a pod's volume or of a PersistentVolume's spec, or None if it is of another kind."""
+        """Return the id of a pod's volume or of a PersistentVolume's spec; None if it is of another kind."""
         kind: InTree = BY_PLUGIN[self.plugin]
         source: Any = volume.get(kind.source)
         return None if source is None else str(source.get(self.volume_id) or "")

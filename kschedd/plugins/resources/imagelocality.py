@@ -1,10 +1,10 @@
 """ImageLocality: scores a node by the total size of the pod's images that the node already has.
 
-An image on few nodes counts less, so that these nodes do not attract all pods that use it.
+An image that few nodes have counts less, so that these nodes do not attract all pods that use it.
 
 Rules: image_volumes_scored, image_volumes_counted.
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/imagelocality/image_locality.go.
-Units: sizes in bytes; int64, and sums overflow as in kube-scheduler.
+Units: sizes in bytes, as int64; sums overflow as in kube-scheduler.
 """
 
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class ImageLocality:
     name: ClassVar = "ImageLocality"
     depends_on: ClassVar = frozenset({"node"})
     _images: Callable[[PodSpec], tuple[str, ...]]
-    _counted: Callable[[PodSpec], tuple[str, ...]]  # images that increase the maximum number of bytes that count
+    _counted: Callable[[PodSpec], tuple[str, ...]]  # returns the images that raise the largest counted size
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:

@@ -1,4 +1,4 @@
-"""Arguments of the plugins that score by resources.
+"""Arguments of the plugins that score nodes by resources.
 
 Source: Kubernetes v1.34, kube-scheduler/config/v1 (types_pluginargs.go), validation_pluginargs.go; for the older
 plugins v1.22, kube-scheduler/config/v1beta1.

@@ -1,9 +1,9 @@
-"""Resource scores as computed by releases up to v1.22, separately for each resource of the arguments.
+"""Resource scores as releases up to v1.22 computed them, separately for each resource of the arguments.
 
 The balance of cpu and memory is computed as in v1.18.
 
-The old scores differ from today's NodeResourcesFit in three ways: a resource that the node lacks counts, an extended
-resource counts even if the pod does not request it, and utilization is the share that is not free, rounded up.
+They differ from the scores of the current NodeResourcesFit in three ways: a resource that the node lacks counts, an
+extended resource counts even if the pod does not request it, and utilization is the share that is not free, rounded up.
 
 Source: Kubernetes v1.22, plugins/noderesources/least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go,
 resource_allocation.go.
@@ -27,7 +27,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 def utilizations(
     pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight]
 ) -> Iterator[tuple[int, Ints, Ints]]:
-    """Yield for each resource its weight, the requests including the pod's, and the capacity."""
+    """Yield each resource's weight, the requests for it including the pod's, and its capacity."""
     requests = pod.pod_spec.fit_score_requests
     for resource in resources:
         name = resource.name
@@ -64,9 +64,9 @@ def most_allocated(pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[R
 def requested_to_capacity_ratio(
     pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight], curve: Ints
 ) -> Ints:
-    """Return the mean score of the resources, without resources that score 0.
+    """Return the mean score of the resources, leaving out resources that score 0.
 
-    `curve` contains the score at each utilization from 0 to 100 (`broken_linear`).
+    `curve` contains the score for each utilization from 0 to 100 (`broken_linear`).
     """
     total, weights = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     for weight, requested, capacity in utilizations(pod, table, rows, resources):
@@ -92,7 +92,7 @@ def balanced(pod: Pod, table: NodeTable, rows: Rows) -> Ints:
 
 
 def broken_linear(shape: Sequence[ShapePoint], scale: int) -> Ints:
-    """Return the score at each utilization from 0 to 100, linear between the points, in integers, times `scale`."""
+    """Return the score for each utilization from 0 to 100 in integers, linear between the points, times `scale`."""
     scores = []
     for percent in range(101):
         before: ShapePoint | None = None
@@ -111,5 +111,5 @@ def broken_linear(shape: Sequence[ShapePoint], scale: int) -> Ints:
 
 
 def _within_range(scores: Ints) -> Ints:
-    """Clip scores that are out of range because an amount is negative or overflows, which is an error upstream."""
+    """Clip scores out of range, which are due to negative or overflowing amounts and are errors upstream."""
     return np.clip(scores, 0, MAX_NODE_SCORE)

@@ -2,14 +2,14 @@
 
 The balance of a node is (1 - standard deviation of the used fractions) * 100, truncated. The score is the balance of
 the node including the pod. With the feature balance_before_and_after, the score is instead the change of the balance
-caused by the pod, with 75 for no change. Pods without requests are not scored, because otherwise they would all go to
+caused by the pod, with 75 for no change. Pods without requests are not scored; otherwise they would all be placed on
 the same node.
 
 With the argument `arithmetic: difference`, the default for files of v1.18, the score is 100 minus the difference
 between the shares of cpu and memory. The arithmetic `difference` applies to every pod, and gives 0 if cpu or memory is
 exhausted (`noderesources_older`).
 
-Devices that provide an extended resource count as in NodeResourcesFit (extended_resources).
+Devices that provide an extended resource count as in NodeResourcesFit (rule extended_resources).
 
 Rules: balance_before_and_after, extended_resources.
 Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go.
@@ -37,7 +37,7 @@ from kschedd.plugins.resources.noderesources_args import NodeResourcesBalancedAl
 from kschedd.plugins.resources.noderesources_older import balanced
 
 _HALF: Final = MAX_NODE_SCORE // 2
-# Plain numbers would be converted at each use.
+# Plain numbers would be converted whenever they are used.
 _ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))
 Floats = npt.NDArray[np.float64]
 
@@ -79,7 +79,7 @@ class NodeResourcesBalancedAllocation:
             return balanced(pod, table, rows)
         requests = pod.pod_spec.requests
         requested = [requests.get(name, 0) for name in self.resources]
-        if not any(requested):  # the profile disables PreScore
+        if not any(requested):  # the profile disables PreScore, which skips these pods
             return np.zeros(len(rows), dtype=np.int64)
         fractions = scoring_resources(requests, table, rows, self.resources, nonzero=False)
         if self._devices is not None:
@@ -96,13 +96,13 @@ def after(fractions: Fractions, requested: Sequence[int]) -> Ints:
         deviation = _deviation(fractions.columns, fractions.rows)
     scores: Floats = (_ONE - deviation) * _MOST
     if fractions.wraps:
-        with np.errstate(invalid="ignore"):  # values outside int64 become its minimum
+        with np.errstate(invalid="ignore"):  # values outside int64 become the smallest int64
             return scores.astype(np.int64)
     return scores.astype(np.int64)
 
 
 def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
-    """Return the change of each node's balance caused by the pod, as 50 to 100; 75 means unchanged."""
+    """Return the change of each node's balance caused by the pod, as a number from 50 to 100; 75 means no change."""
     rows = fractions.rows
     without = fractions.used - column(tuple([requested[place] for place in fractions.places]))
     both = np.concatenate((fractions.used, without), axis=1), np.concatenate((fractions.capacity,) * 2, axis=1)
@@ -114,7 +114,7 @@ def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
     """Return the population standard deviation over the resources, for each row.
 
-    For two resources it is half of the difference.
+    For two resources it is half of their difference.
     """
     present = [capacity != 0 for _, _, capacity in columns]
     fractions = [np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0) for _, used, capacity in columns]

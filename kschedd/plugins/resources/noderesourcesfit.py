@@ -1,14 +1,14 @@
 """NodeResourcesFit: a node passes if its free resources cover the pod's requests; its utilization determines its score.
 
-If a DeviceClass provides an extended resource (extended_resources), nodes without this resource in their allocatable
-are left to DynamicResources, and their devices count in the score.
+If a DeviceClass provides an extended resource (rule extended_resources), DynamicResources decides about nodes without
+this resource in their allocatable, and their devices count in the score.
 
 Rules: extended_resources. Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest),
 resource_allocation.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go. Units: int64; CPU in
-millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: N rows; one
-contiguous column for each resource. Columns are only read, never written. Codes: bit 0, the pod requests more than the
-node's allocatable; bit 1, too many pods; bit 2 + i, the i-th requested resource is insufficient. For a pod with more
-than 32 requested resources, the bits from 2 on are instead a number that identifies the set of insufficient resources.
+millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: Shapes: N rows; one
+contiguous column for each resource. Columns are only read, never written. Codes: bit 0, a request exceeds the node's
+allocatable; bit 1, too many pods; bit 2 + i, the i-th requested resource is insufficient. For a pod with more than 32
+requested resources, the bits from 2 on are a number instead, which identifies the set of insufficient resources.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -50,11 +50,11 @@ from kschedd.values import fast_frozen
 _UNRESOLVABLE, _TOO_MANY_PODS, _FIRST_RESOURCE = 1, 2, 2
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
 _MOST_SHAPES = 1024
-_MOST_BITS = 32  # maximum number of requested resources with a bit each
+_MOST_BITS = 32  # maximum number of requested resources for which each has a bit
 
-_LEAST = -(1 << 63)  # smallest number in a column
+_LEAST = -(1 << 63)  # smallest number in a column of int64
 
-_NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # for few rows, these are twice as fast as plain numbers
+_NONE, _MOST = np.array(0), np.array(MAX_NODE_SCORE)  # for few rows, arrays are twice as fast as plain numbers
 
 Scorer = Callable[[Fractions], Ints]
 
@@ -67,15 +67,15 @@ class _Lines:
     they are far apart, the lines are a copy (`block` is None).
     """
 
-    names: tuple[str, ...]  # names in the order of upstream's reasons
+    names: tuple[str, ...]  # resource names in the order of upstream's reasons
     numbers: tuple[int, ...]  # their columns
     block: slice | None
     places: tuple[int, ...]  # their lines
     lines: tuple[int, ...]  # all lines
-    bits: Ints  # by line: bit of the code if the resource is insufficient
+    bits: Ints  # by line: bit that the code contains if the resource is insufficient
 
     def of(self, table: NodeTable, at: Rows | slice) -> tuple[Ints, Ints]:
-        """Return the allocatable and the requested amounts on these rows."""
+        """Return the allocatable and the requested amounts of these rows."""
         allocatable, requested = table.allocatable, table.requested
         if self.block is None:
             both = [np.array([column[number][at] for number in self.numbers]) for column in (allocatable, requested)]
@@ -88,7 +88,7 @@ class _Lines:
     def amounts(self, requested: list[int]) -> Ints:
         """Return the pod's requests for these resources, as a column.
 
-        The line of a resource that is not requested gets the smallest number, which every node satisfies.
+        The line of a resource that is not requested contains the smallest number, which every node satisfies.
         """
         if self.places == self.lines:
             return np.array(requested)[:, np.newaxis]
@@ -103,7 +103,7 @@ def _lines_of(names: tuple[str, ...], numbers: tuple[int, ...]) -> _Lines:
     together = len(names) <= _MOST_BITS and end - first <= 2 * len(names)
     places = tuple(number - first for number in numbers) if together else tuple(range(len(names)))
     bits = np.zeros(end - first if together else len(names), dtype=np.int64)
-    for place, line in enumerate(places[:_MOST_BITS]):  # not used for more resources
+    for place, line in enumerate(places[:_MOST_BITS]):  # bits are not used for more resources
         bits[line] = 1 << _FIRST_RESOURCE + place
     return _Lines(names, numbers, slice(first, end) if together else None, places, tuple(range(len(bits))), bits)
 
@@ -113,9 +113,9 @@ _Wanted = tuple[_Lines, Ints]
 
 
 def requested_resources(requests: Resources) -> list[tuple[str, int]]:
-    """Return the requests that are compared with a node, names in the order of upstream's reasons."""
+    """Return the requests that are compared with a node, in the order of upstream's reasons."""
     plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
-    # A negative amount (after overflow) is still compared, as in kube-scheduler, except for cpu, memory and storage.
+    # A negative amount (after overflow) is compared, as in kube-scheduler, except for cpu, memory and storage.
     scalar = [(name, n) for name, n in sorted(requests.items()) if n and name not in _PLAIN and is_scalar(name)]
     return plain + scalar
 
@@ -134,11 +134,11 @@ class NodeResourcesFit:
     _devices: DRAManager | None  # None: devices do not provide extended resources
     _resize: ResizeRules = DEFAULT_RESIZE
     _resizes_preempt: bool = False
-    _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # by `PodSpec.resource_requests`
-    _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # by the names of the resources
-    _numbering: int = 0  # table numbering to which these columns belong
-    _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by the same key, for the hints
-    _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by the same key as `_wants`, and by code
+    _wants: dict[object, _Wanted] = attrs.field(factory=dict)  # compared resources, by `PodSpec.resource_requests`
+    _lines: dict[tuple[str, ...], _Lines] = attrs.field(factory=dict)  # columns by the names of their resources
+    _numbering: int = 0  # table numbering to which `_lines` belongs
+    _looked_at: dict[object, list[tuple[str, int]]] = attrs.field(factory=dict)  # by that key, for hints
+    _statuses: dict[tuple[object, int], Status] = attrs.field(factory=dict)  # by key of `_wants`, and code
     _scored: list[str] = attrs.field(init=False)  # resources
     # Sets of insufficient resources by number; number 0 is the empty set.
     _scarce: list[tuple[str, ...]] = attrs.field(factory=lambda: [()])
@@ -160,7 +160,7 @@ class NodeResourcesFit:
         return cls(ignored, groups, strategy, scorer, devices, rules.resize_rules, rules.resizes_preempt)
 
     def cache_key(self, cluster: SchedulerCache) -> Hashable:
-        """Return a key that changes with the resources that devices provide and, if these are scored, their numbers."""
+        """Return a key that changes with the resources that devices provide and, if scored, with their amounts."""
         if self._devices is None:
             return 0
         classes = self._devices.resolver.classes()
@@ -201,7 +201,7 @@ class NodeResourcesFit:
                     lacks[line] &= allocatable[line] > 0
 
     def _set_codes(self, lines: _Lines, lacks: Bools) -> Ints:
-        """Return the codes for more resources than bits."""
+        """Return the codes for a pod with more resources than bits."""
         sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
         numbers = [self._scarce_number(tuple(compress(lines.names, scarce))) for scarce in sets.T.tolist()]
         codes: Ints = np.array(numbers, dtype=np.int64)[set_of_row.reshape(-1)] << _FIRST_RESOURCE
@@ -231,7 +231,7 @@ class NodeResourcesFit:
         return status
 
     def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
-        # `_wants` is not used here, because it may have been cleared after the code was stored.
+        # `_wants` is not used here, because it may have been cleared since the code was stored.
         names = [name for name, _ in self._compared(pod) if not self._ignores(name)]
         if len(names) > _MOST_BITS:
             return self._scarce[code]
@@ -350,13 +350,13 @@ def _counted(weights: tuple[int, ...], places: tuple[int, ...]) -> tuple[Ints, I
 
 
 def _average(fractions: Fractions, weights: tuple[int, ...], score: Callable[[Ints, Ints], Ints]) -> Ints:
-    """Return the weighted mean of the resources' scores, truncated, ignoring resources that a node lacks."""
+    """Return the weighted mean of the resources' scores, truncated. Resources that a node lacks are ignored."""
     by_resource, weight_sum, alike = _counted(weights, fractions.places)
     capacity = fractions.capacity
     total: Ints
     if fractions.complete:
         shares = score(fractions.used, capacity)
-        # A product of integers takes four times as long as a sum, which is enough if all weights are 1.
+        # A sum, which is enough if all weights are 1, is four times as fast as a product of integers.
         total = np.add.reduce(shares) if alike else by_resource @ shares
     else:
         counts = capacity != 0
@@ -399,7 +399,7 @@ def requested_to_capacity_ratio(weights: tuple[int, ...], shape: tuple[ShapePoin
 
     def wrapping(requested: Ints, capacity: Ints) -> Ints:
         percent = np.where(requested > capacity, 100, truncated(requested * 100, capacity))
-        # The function is constant below the first point and above the last point.
+        # The function is constant below the first and above the last point.
         return np.where(capacity != 0, scores[np.clip(percent, 0, 100)], 0)
 
     def score(fractions: Fractions) -> Ints:

@@ -1,19 +1,19 @@
 """InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
 
-A required affinity term needs a pod in the node's topology domain that matches all the pod's terms. If no matching pod
-exists anywhere, a pod that matches its own terms passes. A required anti-affinity term needs a domain without a
-matching pod. The required anti-affinity terms of existing pods exclude the domains in which these pods run. Preferred
-terms of the pod and of existing pods add their weights. Required affinity terms of existing pods that match the
-incoming pod also add a weight.
+A required affinity term needs a pod in the node's topology domain that matches all the pod's terms. If no pod anywhere
+matches, a pod that matches its own terms passes. A required anti-affinity term needs a domain without a matching pod.
+The required anti-affinity terms of existing pods exclude the domains in which these pods run. Preferred terms of the
+pod and of existing pods add their weights. Required affinity terms of existing pods that match the incoming pod also
+add a weight.
 
-The number of pods per domain that match a term, or that have a term, is read from the cache's counters. An attempt
-therefore costs a few vector steps per term on the given rows, and nothing per existing pod.
+The number of pods per domain that match a term, or that have the term, is read from the cache's counters. The cost of
+an attempt is therefore a few vector operations per term on the given rows, and none per existing pod.
 
 Rules: namespace_selector_kept; nominated_pods_wake, affinity_wakes_more and any_anti_affinity_wakes, in the hint after
 a pod has changed.
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/interpodaffinity (filtering.go, scoring.go, plugin.go).
 Shapes: counts have an int64 for each value id of the key's column, and a last element, 0, for rows without the key.
-Errors: none; a pod with selectors that cannot be parsed is unschedulable on every node.
+Errors: none. A pod with selectors that cannot be parsed is unschedulable on every node.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -67,7 +67,7 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 
 
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term in the form that releases before 1.37 evaluate against existing pods.
+    """Return an incoming pod's term in the form in which releases before 1.37 compare it with existing pods.
 
     Upstream adds to the term the namespaces that the namespaceSelector selects. Upstream should then clear the
     selector, but clears only the selector of a copy (kubernetes#141526). The selector is therefore evaluated again, on
@@ -81,7 +81,7 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
 
 
 def as_stated(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term in the form that is evaluated with the feature namespace_selector_kept."""
+    """Return an incoming pod's term in the form that existing pods must match with namespace_selector_kept."""
     return term
 
 
@@ -89,7 +89,7 @@ AsEvaluated = Callable[[PodAffinityTerm], PodAffinityTerm]
 
 
 def evaluated_by(rules: Rules) -> AsEvaluated:
-    """Return the function with which a version evaluates an incoming pod's terms against existing pods."""
+    """Return the function with which a version compares an incoming pod's terms with existing pods."""
     return as_stated if rules.namespace_selector_kept else as_asked
 
 
@@ -107,7 +107,7 @@ class InterPodAffinityArgs:
 
 @attrs.frozen
 class _HintRules:
-    """The features that affect the hint after a change of a pod."""
+    """The features that affect the hint for a change of a pod."""
 
     nominated_pods_wake: bool = False
     affinity_wakes_more: bool = False
@@ -131,7 +131,7 @@ _SpeakOf = Callable[[Sequence[PodAffinityTerm], Pod], bool]
 
 
 def _excludes(other: Pod, pod: Pod, keeps_away: _SpeakOf) -> bool:
-    """Return whether the other pod's required anti-affinity excludes this pod; invalid terms never match."""
+    """Return whether the other pod's required anti-affinity excludes this pod. Invalid terms never match."""
     try:
         return keeps_away(other.signature.required_anti_affinity, pod)
     except SelectorError:
@@ -244,8 +244,8 @@ class InterPodAffinity:
         filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
         at = table.places(rows)
-        # Upstream's order of checks is near, away, minded. The codes are written in reverse order, so that the first
-        # failing check wins.
+        # Upstream checks the reasons in the order near, away, minded. Writing the codes in reverse order lets the first
+        # failing check win.
         for tally in filtering.minded.values():
             if tally.total:
                 _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, MINDED)
@@ -269,7 +269,7 @@ class InterPodAffinity:
         if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
             return SKIP
         counts, signature = cluster.counts, pod.signature
-        found: list[tuple[str, Ints, int]] = []  # key, sums by domain, weight
+        found: list[tuple[str, Ints, int]] = []  # topology key, sums by domain, weight
         for kind, key, weight in terms.preferred:
             domains = counts.matching(kind).by_domain(key)
             if domains.total:
@@ -349,7 +349,7 @@ def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
 
 
 def _reject(codes: Ints, rejected: Bools, code: int) -> None:
-    # Usually no row is rejected, and a write with an empty mask costs as much as any other write.
+    # Usually no row is rejected, and a write with an empty mask would cost as much as any other write.
     if np.count_nonzero(rejected):
         codes[rejected] = code
 

@@ -1,8 +1,8 @@
-"""InterPodAffinity's state in an attempt: pods by domain for each term, also as columns for the dry run of preemption.
+"""InterPodAffinity's state in an attempt: pods by domain for each term, and columns of them for preemption's dry run.
 
-In the dry run every row represents a separate cluster, in which pods of that node were removed. Only the count of the
-node's own domain and the total differ between rows. Each row therefore needs only one number instead of a copy of the
-state.
+In the dry run, every row represents a separate cluster, in which only pods of that node were removed. Only the count of
+the node's own domain and the total differ between rows. Each row therefore needs only one number instead of a copy of
+the state.
 
 Source: Kubernetes v1.34, plugins/interpodaffinity/filtering.go (preFilterState, updateWithPod). Shapes: counts of a
 tally have an int64 for each value id of the key's column, and a last element, 0, for rows without the key; counts and
@@ -33,13 +33,16 @@ class AffinityTerms:
 
     candidates: PodMatcher | None  # pods that match all required affinity terms
     near_keys: tuple[str, ...]
-    away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term: matching pods, topology key
-    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with their weight, which is negative for anti-affinity
+    away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term, as matching pods and topology key
+    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with weights, negative for anti-affinity
 
 
 @attrs.define(eq=False)
 class AffinityTally:
-    """Pods by domain of one topology key in this attempt. `counts` is the cache's own array until the first change."""
+    """The number of pods in each domain of one topology key, in this attempt.
+
+    `counts` is the cache's own array until the first change.
+    """
 
     key: str
     counts: Ints
@@ -57,7 +60,7 @@ class AffinityTally:
         self.total += amount
 
     def clone(self) -> "AffinityTally":
-        self.changed = False  # both tallies share the array, and copy it before writing
+        self.changed = False  # two tallies may share the array; it is copied before a write
         return AffinityTally(self.key, self.counts, self.total)
 
 
@@ -66,13 +69,13 @@ class AffinityFiltering:
     table: NodeTable
     terms: AffinityTerms
     speaks_of_itself: bool
-    candidates: list[AffinityTally]  # in the order of near_keys
-    away: list[AffinityTally]  # in the order of the terms
+    candidates: list[AffinityTally]  # tallies of required affinity, in the order of `near_keys`
+    away: list[AffinityTally]  # tallies of required anti-affinity, in the order of the terms
     minded: dict[str, AffinityTally]  # by topology key
 
     @property
     def first_of_its_kind(self) -> bool:
-        """True if no domain has a matching pod but the pod matches its own terms; a node then needs only the keys."""
+        """True if no domain has a matching pod but the pod matches its own terms; nodes then need only the keys."""
         return self.speaks_of_itself and not any(tally.total for tally in self.candidates)
 
     def clone(self) -> "AffinityFiltering":
@@ -117,7 +120,7 @@ class AffinityColumns:
         self._away = [_DomainColumn(tally, tally.key, table) for tally in filtering.away]
         self._minded = {key: _DomainColumn(tally, key, table) for key, tally in filtering.minded.items()}
         self._of: Sequence[Pod] = ()
-        # Columns, with the number of times that each of these pods counts in them.
+        # By pod: the columns in which it counts, with the number of times that it counts.
         self._counting: list[tuple[_DomainColumn, Ints]] = []
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
@@ -151,7 +154,7 @@ class AffinityColumns:
         return found
 
     def codes(self, rows: Rows) -> Ints:
-        # In reverse order, as in `filter_rows`, so that the first failing check wins.
+        # Codes are written in reverse order, as in `filter_rows`, so that the first failing check wins.
         codes = np.zeros(len(rows), dtype=np.int64)
         for column in self._minded.values():
             codes[column.has_any(rows)] = MINDED

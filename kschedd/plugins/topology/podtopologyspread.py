@@ -1,13 +1,13 @@
 """PodTopologySpread: spreads the pods selected by a constraint evenly over the domains of its topology key.
 
 A hard constraint rejects a node if its domain would exceed the minimum by more than maxSkew; a soft constraint prefers
-domains with fewer pods. Only nodes that have all the keys, and that are allowed by the pod's node affinity and
-tolerations (depending on the constraint's policies), form domains.
+domains with fewer pods. Only nodes that have all topology keys form domains. Depending on the constraint's policies,
+the pod's node affinity and tolerations must also allow these nodes.
 
 Results that depend only on labels (the rows that count, the domains) are cached until labels change. Numbers of pods
-are read from the cache's counters. An attempt therefore costs a few vector steps over domains and rows.
+are read from the cache's counters. The cost of an attempt is therefore a few vector operations over domains and rows.
 
-Rules: nominated_pods_wake, in the hint after a change of a pod.
+Rules: nominated_pods_wake, in the hint for a change of a pod.
 Source: Kubernetes v1.34 and v1.36, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
 Shapes: counts have an int64 for each value id of the key's column, and a last element for rows without the key.
 Errors: none.
@@ -62,11 +62,11 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @attrs.define(eq=False)
 class _Tally:
-    """Pods in each domain in this attempt. `counts` is the cache's own array until the first change."""
+    """The number of pods in each domain in this attempt. `counts` is the cache's own array until the first change."""
 
     ready: ReadyConstraint
     counts: Ints
-    least: int  # minimum over all domains, or 0 if there are fewer than minDomains
+    least: int  # minimum over all domains; 0 if there are fewer domains than minDomains
     changed: bool = False
 
     @classmethod
@@ -81,7 +81,7 @@ class _Tally:
         return self.ready.constraint.max_skew + self.least - self.ready.selects_itself
 
     def codes(self, ids: Ints) -> Ints:
-        """Return the code of a node in each of these domains, which are given as value ids."""
+        """Return the code of a node in each of these domains; the domains are given as value ids."""
         most = self.most
         if len(self.counts) > len(ids):
             codes = (self.counts[ids] > most) * np.int64(TOO_SKEWED)
@@ -102,7 +102,7 @@ class _Tally:
             self.least = int(sums.min())
 
     def clone(self) -> "_Tally":
-        self.changed = False  # both tallies share the array, and copy it before writing
+        self.changed = False  # two tallies may share the array; it is copied before a write
         return _Tally(self.ready, self.counts, self.least)
 
 
@@ -122,8 +122,8 @@ class _DomainColumns:
     tally: _Tally
     ids: Ints  # value id of each row
     counts: Ints  # pods in the row's domain
-    others_least: Ints | None  # minimum over the other domains; None: minDomains makes it 0
-    among_domains: Bools  # True if the row's domain counts for the minimum
+    others_least: Ints | None  # minimum over the other domains; None: it is 0 because of minDomains
+    among_domains: Bools  # true if the row's domain counts for the minimum
     may_count: Bools  # pods on the row count
 
     @classmethod
@@ -165,7 +165,7 @@ class _SpreadColumns:
         self._size = len(table.names)
         self._labelled = np.logical_and.reduce([column.ids >= 0 for column in self._columns])
         self._of: Sequence[Pod] = ()
-        self._selected: list[Bools] = []  # by constraint: whether it selects each of these pods
+        self._selected: list[Bools] = []  # by constraint: a mask of the pods that it selects
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         if of is not self._of:
@@ -176,7 +176,10 @@ class _SpreadColumns:
                 column.counts += np.where(self._labelled & column.may_count, pods * amount, 0)
 
     def _which(self, constraint: SpreadConstraint, of: Sequence[Pod]) -> Bools:
-        """Return which of these pods the constraint selects. As in kube-scheduler, terminating pods count here."""
+        """Return which of these pods the constraint selects, as a mask.
+
+        As in kube-scheduler, terminating pods count in this case.
+        """
         namespace, selector = self._namespace, constraint.selector
         return np.array([other.namespace == namespace and selector.matches(other.labels) for other in of])
 
@@ -194,7 +197,7 @@ class _SpreadColumns:
 class _Scoring:
     rows: Rows
     raw: Ints
-    ignored: Bools | None  # nodes that lack one of the keys; None: there are none
+    ignored: Bools | None  # nodes that lack one of the keys; None: no node does
 
 
 @attrs.define(eq=False)
@@ -239,7 +242,7 @@ class PodTopologySpread:
         for tally in filtering.tallies:
             if table.label(tally.ready.constraint.topology_key).ids[row] < 0:
                 return
-        # As in kube-scheduler, terminating pods count here, although the counters omit them.
+        # As in kube-scheduler, terminating pods count here, although the counters leave them out.
         for tally in filtering.tallies:
             ready = tally.ready
             if ready.constraint.selector.matches(other.labels) and (ready.among is None or ready.among.mask[row]):
@@ -282,7 +285,7 @@ class PodTopologySpread:
     def _scoring(self, pod: Pod, table: NodeTable, rows: Rows, readies: Sequence[ReadyConstraint]) -> _Scoring:
         at = table.places(rows)
         numbers = [table.label(ready.constraint.topology_key).ids[at] for ready in readies]
-        lacking: Bools | None = None  # rows that lack one of the keys
+        lacking: Bools | None = None  # mask of rows that lack one of the keys
         for ids in numbers:
             if lowest(ids) < 0:
                 lacking = ids < 0 if lacking is None else lacking | (ids < 0)
@@ -309,7 +312,7 @@ class PodTopologySpread:
                 by_domain = counts * weight + float(constraint.max_skew - 1)
                 by_domain[-1] = 0.0
                 if len(readies) == 1 and len(by_domain) < len(ids):
-                    raw = _rounded(by_domain)[ids]  # there are few domains, but as many values as rows
+                    raw = _rounded(by_domain)[ids]  # round the few domains, not the many rows
                     break
                 points = by_domain[ids]
             total = points if total is None else total + points
@@ -322,7 +325,7 @@ class PodTopologySpread:
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scoring: _Scoring = state.data[_SCORE]
-        if isinstance(table, TableWithoutPods):  # pods per node are counted here, and pods per domain earlier
+        if isinstance(table, TableWithoutPods):  # count the pods per node again, for these nodes only
             scoring = state.data[_SCORE] = self._scoring(pod, table, rows, self._constraints.of(pod, SOFT))
         if rows is scoring.rows:
             return scoring.raw
@@ -349,7 +352,7 @@ class PodTopologySpread:
         action = ActionType
         pods = action.ADD | action.UPDATE_POD_LABEL | action.UPDATE_POD_TOLERATION | action.DELETE
         nodes = action.ADD | action.DELETE | action.UPDATE_NODE_LABEL | action.UPDATE_NODE_TAINT
-        # Default constraints also depend on the pod's controller.
+        # Default constraints depend also on the pod's controller.
         by_signature = not self._constraints.defaults_are_hard
         return (
             on(EventResource.POD, pods, self._after_pod_change, by_signature=by_signature),
@@ -388,23 +391,23 @@ class PodTopologySpread:
 
 
 def _raw_taints(node: Node) -> Sequence[Any]:
-    """Return the taints including timeAdded, which upstream compares as well."""
+    """Return the taints including timeAdded, which upstream also compares."""
     taints: Sequence[Any] = node.spec.get("taints") or ()
     return taints
 
 
 def _values_among(ids: Ints, size: int) -> Bools:
-    """Return for each value id whether it occurs in `ids`; the last entry stands for -1."""
+    """Return, for each value id, whether it occurs in `ids`. The last entry is for id -1."""
     seen = np.zeros(size, dtype=np.bool_)
     seen[ids[:_FIRST]] = True
     rest = ids[_FIRST:]
-    # Usually there are few values, the first nodes have all of them, and every node has a value.
+    # Usually there are few values, the first nodes have all of them, and every node has one.
     if len(rest) and (np.count_nonzero(seen[:-1]) < size - 1 or lowest(rest) < 0):
         seen[rest] = True
     return seen
 
 
 def _rounded(points: Floats) -> Ints:
-    """Round to the nearest integer, halves up; points are never negative."""
+    """Round to the nearest integer, halves up. The numbers must not be negative."""
     whole = np.floor(points)
     return (whole + (points - whole >= 0.5)).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Arguments of PodTopologySpread, which are default constraints for pods without their own.
+"""Arguments of PodTopologySpread: default constraints for pods without constraints of their own.
 
 Source: Kubernetes v1.34, validation_pluginargs.go (ValidatePodTopologySpreadArgs), apis/config/v1/defaults.go; v1.22,
 apis/config/v1beta1/defaults.go (SetDefaults_PodTopologySpreadArgs).
@@ -35,7 +35,7 @@ def _no_selector(place: ConfigValue, context: ArgsContext) -> None:
 
 @attrs.frozen
 class DefaultConstraint:
-    """A topology spread constraint without a selector, which is derived from the pod's Services and owners."""
+    """A topology spread constraint without a selector; the selector is derived from the pod's Services and owners."""
 
     max_skew: int = arg(needed=True, bounds=(1, INT32[1]))
     topology_key: str = arg(needed=True, read=_topology_key)
@@ -90,14 +90,15 @@ class PodTopologySpreadArgs:
 
     @property
     def constraints(self) -> tuple[DefaultConstraint, ...]:
-        """The constraints for a pod without its own."""
+        """The constraints for a pod without constraints of its own."""
         return SYSTEM_CONSTRAINTS if self.defaulting_type == "System" else self.default_constraints
 
     @classmethod
     def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
         """Return the arguments with the version's default for `defaultingType`.
 
-        Before v1beta2, user-defined constraints did not require it; before v1.20 there were no other constraints.
+        Before v1beta2, user-defined constraints did not require `defaultingType`; before v1.20 there were only
+        user-defined constraints.
         """
         if context.version in ("v1alpha1", "v1alpha2", "Policy"):
             return cls((), "List")

@@ -1,8 +1,8 @@
 """Evaluation of a pod's spread constraints: the rows that count, the domains, and the pods to count in them.
 
-A pod's own constraints, or the default constraints with the selector of its Services and controller, are prepared for
-PodTopologySpread. The result depends only on the pod's signature and on labels and taints, so it is cached until these
-change. Pods with equal affinity and tolerations share the rows that count.
+The constraints are the pod's own, or the default constraints with the selector of its Services and controller. The
+result depends only on the pod's signature and on labels and taints, so it is cached until these change. Pods with equal
+affinity and tolerations share the set of rows that count.
 
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go.
 Errors: none.
@@ -38,12 +38,12 @@ HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
 @attrs.frozen(eq=False)
 class ReadyConstraint:
-    """A constraint evaluated for pods of one signature; valid while labels are unchanged."""
+    """A constraint evaluated for pods of one signature. It is valid while labels are unchanged."""
 
     constraint: SpreadConstraint
-    kind: PodMatcher | None  # None: an empty selector, which counts no pods
-    among: RowSet | None  # rows with pods that count; None: every row that has the key
-    values: Ints | None  # value ids of its domains; None: every value of the key
+    kind: PodMatcher | None  # matcher of the pods to count; None: an empty selector, which counts no pods
+    among: RowSet | None  # rows whose pods count; None: every row that has the key
+    values: Ints | None  # value ids of the domains; None: every value of the key
     domains: int
     selects_itself: int  # 1 if the pod matches its own constraint
 
@@ -55,15 +55,15 @@ def _by_action(args: PodTopologySpreadArgs) -> dict[str, list[Mapping[str, Any]]
 
 @attrs.define(eq=False)
 class SpreadConstraints:
-    """The constraints of one cluster's pods under one configuration."""
+    """The evaluated constraints of one cluster's pods with one configuration."""
 
     _args: PodTopologySpreadArgs
     _cluster: SchedulerCache
-    _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # in the form of a pod's spec
+    _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as in a pod's spec
     _selectors: DefaultSelectors = attrs.field(init=False)
-    # The following fields are valid until labels change.
+    # The fields below are valid until labels change.
     _stamp: int = attrs.field(init=False, default=-1)
-    # By signature without amounts, and other values.
+    # By signature without amounts, and the two other inputs.
     _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
         init=False, factory=dict
     )
@@ -105,7 +105,7 @@ class SpreadConstraints:
         return readies
 
     def hard(self, pod: Pod) -> Sequence[SpreadConstraint]:
-        """Return the pod's hard constraints as specified in the pod."""
+        """Return the pod's hard constraints as its spec contains them."""
         if pod.signature.spread_constraints:
             return self._stated(pod, None, HARD)
         selector = self._selectors.of(pod) if self._defaults[HARD] else None
@@ -117,7 +117,7 @@ class SpreadConstraints:
         return bool(self._defaults[HARD])
 
     def all_keys_needed(self, pod: Pod) -> bool:
-        """Return whether a node must have all topology keys; with the System defaults, the hostname is enough."""
+        """Return whether a node must have all topology keys. With the System defaults, the hostname is enough."""
         return bool(pod.signature.spread_constraints) or self._args.defaulting_type != "System"
 
     def domains(self, ready: ReadyConstraint) -> TopologyPairCounts:
@@ -135,10 +135,10 @@ class SpreadConstraints:
         return self._cluster.counts.matching(ready.kind).rows()
 
     def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
-        """Return the counts, and the count of nodes without the key, which upstream treats as the domain "".
+        """Return the counts including the domain "", to which upstream assigns nodes without the key.
 
-        `seen` has the values of the nodes to score; the last entry is for nodes without the key. All nodes without the
-        key count for that domain, even if none of them is scored.
+        `seen` contains the values of the nodes to score; the last entry is for nodes without the key. The pods of all
+        nodes without the key count for that domain, even if none of these nodes is scored.
         """
         table = self._cluster.table
         column = table.label(ready.constraint.topology_key)
@@ -167,7 +167,7 @@ class SpreadConstraints:
         return ReadyConstraint(constraint, kind, among, values, domains, int(selector.matches(pod.labels)))
 
     def _allowed_rows(self, pod: Pod, constraint: SpreadConstraint, keys: tuple[str, ...]) -> RowSet | None:
-        """Return the rows with pods that count: rows with all `keys` that affinity and taints allow, if honored."""
+        """Return the rows whose pods count: those with all `keys` that affinity and taints allow, if honored."""
         spec = pod.pod_spec
         honored: tuple[Any, ...] = (constraint.topology_key, keys)
         if constraint.honor_affinity:
@@ -193,7 +193,7 @@ class SpreadConstraints:
         return among
 
     def _domain_values(self, key: str, among: RowSet | None) -> tuple[Ints | None, int]:
-        """Return the value ids that occur in the rows (None: all value ids of the column), and their number."""
+        """Return the value ids that occur in the rows (None: all ids of the column), and the number of these ids."""
         place = (key, 0 if among is None else among.number)
         known = self._values.get(place)
         if known is None:

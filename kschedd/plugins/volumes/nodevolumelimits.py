@@ -1,9 +1,9 @@
 """NodeVolumeLimits: a node passes if its CSI drivers can attach the pod's volumes in addition to the attached ones.
 
-A volume that is also used by another pod on the node is counted once. A driver without a limit on the node's CSINode,
-or a node without a CSINode, has no limit. Rules: portworx_volumes_counted, volumes_need_driver. Source: Kubernetes
-v1.34, v1.36 and v1.37, plugins/nodevolumelimits/csi.go. Errors: a missing claim rejects the pod; a failed CSI
-translation is an error on nodes that need it.
+A volume that is also used by another pod on the node is counted once. A driver that the node's CSINode lists without a
+limit, or any driver on a node without a CSINode, has no limit. Rules: portworx_volumes_counted, volumes_need_driver.
+Source: Kubernetes v1.34, v1.36 and v1.37, plugins/nodevolumelimits/csi.go. Errors: a missing claim rejects the pod; a
+failed CSI translation is an error on nodes that need the translation.
 """
 
 from collections.abc import Sequence
@@ -48,10 +48,10 @@ _EXCEEDED: Final = unschedulable("node(s) exceed max volume count")
 
 @attrs.frozen
 class _Wanted:
-    """The volumes that must be attached for the pod."""
+    """The volumes that must be attached to the node for the pod."""
 
     volumes: list[Attachable | Fault]
-    at_most: Attached | None  # upper bound: all in-tree plugins migrated; None: an invalid volume
+    at_most: Attached | None  # upper bound, if all in-tree plugins are migrated; None: there is an invalid volume
     everywhere: bool  # True if all of these volumes count on every node
     is_migrated: IsMigrated
 
@@ -90,10 +90,10 @@ class NodeVolumeLimits:
         return bool(spec.volumes)
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
-        """Return the nodes with enough room for the volumes, even if all of them count and none is attached.
+        """Return the nodes that have room for the pod's volumes even if all of them count and none is attached yet.
 
-        If no node has limits, all nodes are returned. In a what-if copy, these are the nodes that had enough room with
-        all their pods and got no further pods.
+        If no node has limits, all nodes are returned. In a what-if copy, these are nodes that had room with all their
+        pods, and to which no pod was added.
         """
         wanted: _Wanted | None = state.data.get(self.name)
         own = self._cluster.table

@@ -1,10 +1,10 @@
-"""VolumeBinding: a node passes if the pod's bound volumes are usable and its unbound claims can be bound there.
+"""VolumeBinding: a node passes if the pod's bound volumes are usable on it and its unbound claims can be bound to it.
 
-Reserve assumes the bindings and provisionings. PreBind writes them (the claim into the volume, the chosen node into the
-claim), and waits until every claim is bound. Unreserve reverts the assumptions. Rules: capacity_scored. Source:
-Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go. Units: scores 0 to 100. Errors: PreFilter
-rejects the pod if a claim is missing, lost, being deleted, not the pod's own, or unbound in Immediate mode. Cases that
-cannot be decided (missing StorageClass, invalid selector) are an error on the node.
+Reserve assumes the bindings and provisionings. PreBind writes the bindings (the claim into the volume, the selected
+node into the claim), and waits until every claim is bound. Unreserve undoes the assumptions. Rules: capacity_scored.
+Source: Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go. Units: scores 0 to 100. Errors:
+PreFilter rejects the pod if a claim is missing, lost, being deleted, not the pod's own, or unbound in Immediate mode.
+Cases that cannot be decided (missing StorageClass, invalid selector) give the node an Error.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -63,7 +63,7 @@ class _Attempt:
     claims: PodClaims
     by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
     all_bound: bool = False
-    before: dict[str, Object] = attrs.field(factory=dict)  # key -> original version of each assumed object
+    before: dict[str, Object] = attrs.field(factory=dict)  # key -> version of each assumed object before the assumption
 
 
 CAPACITY_SHAPE: Final = (ShapePoint(0, 10), ShapePoint(100, 0))
@@ -191,7 +191,7 @@ class VolumeBinding:
     # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Any) -> Status | None:
-        # A scoring shape exists only with StorageCapacityScoring; then every pod is scored, even if all scores are 0.
+        # A scoring shape exists only with StorageCapacityScoring, which scores every pod, even if all scores are 0.
         return None if self._shape else SKIP
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:
@@ -316,7 +316,7 @@ class VolumeBinding:
 
 
 def _with_node(claim: Object, node_name: str) -> Raw:
-    """Return the claim with the selected-node annotation of this node."""
+    """Return the claim with its selected-node annotation set to this node."""
     return with_fields(claim.raw, "metadata", annotations={**claim.annotations, SELECTED_NODE: node_name})
 
 

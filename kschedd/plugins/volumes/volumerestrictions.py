@@ -1,8 +1,8 @@
 """VolumeRestrictions: a node passes if none of its pods uses a disk of the incoming pod that cannot be shared.
 
 Disks that cannot be shared are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read), and EBS
-volumes. A claim with access mode ReadWriteOncePod can have only one user in the whole cluster. While another pod uses
-the claim no node passes, but preempting that pod helps. Source: Kubernetes v1.34,
+volumes. A claim with access mode ReadWriteOncePod can have only one user in the cluster. While another pod uses the
+claim, no node passes, but preemption of that pod helps. Source: Kubernetes v1.34,
 plugins/volumerestrictions/volume_restrictions.go. Errors: a claim that does not exist rejects the pod in PreFilter.
 """
 
@@ -89,13 +89,13 @@ class _Wanted:
 
 
 class _DiskColumns:
-    """The plugin's dry-run columns: the pods on each row with a conflicting disk, and the uses of the claims."""
+    """The plugin's dry-run columns: each row's pods with a conflicting disk, and the uses of the claims."""
 
     def __init__(self, wanted: _Wanted, table: TableCopy) -> None:
         self._wanted = wanted
         self._of: Sequence[Pod] = ()
         self._effects_of = np.zeros((0, 2), dtype=np.int64)
-        self._effects: dict[int, tuple[bool, int]] = {}  # by signature: conflicts, uses
+        self._effects: dict[int, tuple[bool, int]] = {}  # by signature: conflict?, number of uses
         self._conflicts = np.array([sum(self._effect(pod)[0] for pod in pods) for pods in table.pods], dtype=np.int64)
         self._users = np.full(len(table.pods), wanted.users, dtype=np.int64)
 

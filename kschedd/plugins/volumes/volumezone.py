@@ -43,7 +43,7 @@ class Topology:
 
 
 def topologies(volume: Object) -> list[Topology]:
-    """Return the topology labels of a PersistentVolume; a label that cannot be parsed is ignored."""
+    """Return the topology labels of a PersistentVolume. Labels that cannot be parsed are ignored."""
     found = []
     for key in TOPOLOGY_LABELS:
         text = volume.labels.get(key)
@@ -133,7 +133,7 @@ class VolumeZone:
 
 
 def _waits(claim: Object, cluster: SchedulerCache) -> Status | None:
-    """Return why an unbound claim rejects the pod on every node, or None if it is WaitForFirstConsumer."""
+    """Return why an unbound claim rejects the pod on every node; None if its class has WaitForFirstConsumer."""
     name = class_of(claim)
     if not name:
         return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
