@@ -1,7 +1,7 @@
-"""Validation of ResourceClaims, claim templates and DeviceClasses that requires CEL or the namespace.
+"""Validation of ResourceClaims, claim templates and DeviceClasses that requires CEL or reads the namespace.
 
 Selectors must compile, and the namespace must allow admin access. Selectors are checked on create and update. Admin
-access is checked on create and when devices are allocated, so existing claims keep it if their namespace no longer
+access is checked on create and when devices are allocated, so an existing claim keeps it if its namespace no longer
 allows it. All other validation is in `kschedd.registry.devices.validation`. CEL is imported only for an object that has
 a selector.
 
@@ -26,7 +26,7 @@ _NOT_ADMIN: Final = f"admin access to devices requires the `{ADMIN_LABEL}: true`
 def selector_faults(raw: Raw, *, shares: bool = False) -> list[FieldError]:
     """Return the errors in the selectors of an object of one of KINDS.
 
-    `shares` is true if devices may be allocated in shares.
+    `shares`: devices may be allocated in shares.
     """
     spec, path = _spec_of(raw)
     return [fault for place, found in _selectors(spec, path) for fault in _selector_faults(place, found, shares)]

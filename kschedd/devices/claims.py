@@ -1,4 +1,4 @@
-"""ResourceClaims in the form read by the allocator: requests, subrequests, constraints.
+"""ResourceClaims in the form that the allocator reads: requests, subrequests, constraints.
 
 Source: Kubernetes v1.34, api/resource/v1/types.go and defaults.go; dynamic-resource-allocation/resourceclaim/claim.go.
 Errors: ClaimError, with kube-scheduler's messages.
@@ -102,7 +102,7 @@ def _request(raw: Raw) -> DeviceRequest:
 
 
 def generated_claim(pod: Pod, pod_claim: str) -> tuple[bool, str | None]:
-    """Return whether the entry's template was processed, and the generated claim's name (None: no claim needed)."""
+    """Return whether the entry's template was processed, and the name of the generated claim (None: not needed)."""
     for status in pod.status.get("resourceClaimStatuses") or ():
         if status.get("name") == pod_claim:
             return True, status.get("resourceClaimName")
@@ -127,7 +127,7 @@ def claim_name(pod: Pod, entry: Raw) -> tuple[str | None, bool]:
 def pod_claims(pod: Pod, claims: Mapping[str, Object], *, owner_word: str = "pod") -> list[Object]:
     """Return the pod's claims in spec order, or raise ClaimError for the first claim that cannot be used.
 
-    `owner_word` is the word for the pod in the reason that it does not own a claim.
+    `owner_word` is the word for the pod in the message that it does not own a claim.
     """
     found = []
     for entry in pod.pod_spec.raw.get("resourceClaims") or ():

@@ -1,12 +1,11 @@
-"""Numbers of devices that provide an extended resource on a node, and how many of them are allocated, for scoring.
+"""For scoring: the number of devices that provide an extended resource on a node, and the number of allocated ones.
 
-If a node's device plugins do not provide a resource at all, the devices of its DeviceClass count as capacity, and the
-allocated devices as used. As in 1.36.3, whole devices and shares are not distinguished, and incomplete pools, old pools
-and taints are ignored.
+If the device plugins of a node do not provide a resource at all, the devices of the resource's DeviceClass count as
+capacity, and the allocated devices as used. Whole devices and shares are not distinguished, and incomplete pools, old
+pools and taints are ignored, as in 1.36.3.
 
 Source: Kubernetes v1.36, plugins/noderesources/resource_allocation.go (calculateDRAResourceTotals). Upstream's
-NodeResourcesBalancedAllocation crashes in this case if the class has selectors; in kschedd it counts as
-NodeResourcesFit does.
+NodeResourcesBalancedAllocation crashes if such a class has selectors; kschedd counts as for NodeResourcesFit.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +24,7 @@ from kschedd.devices.pools.allocated import AllocatedState
 from kschedd.devices.pools.inventory import Device, Inventory
 from kschedd.devices.selection import SelectorFailure, selects
 
-_Total = tuple[int, int]  # numbers of devices and of allocated devices
+_Total = tuple[int, int]  # number of devices, and number of allocated devices
 
 
 def with_devices(
@@ -36,7 +35,7 @@ def with_devices(
     rows: Rows,
     manager: DRAManager,
 ) -> Fractions:
-    """Return the utilization, with devices counted for resources that the node's device plugins do not provide."""
+    """Return the utilization; resources that the node's device plugins do not provide are counted in devices."""
     classes = manager.resolver.classes()
     if not classes or not any(name in classes for name in names):
         return fractions
@@ -61,7 +60,7 @@ class _Totals:
     allocated: AllocatedState
 
     def of(self, device_class: Object, node: Node) -> _Total:
-        """Return the totals of a class on a node, or (0, 0) if a selector fails."""
+        """Return the totals of a class on a node; (0, 0) if a selector fails."""
         selectors: Sequence[Raw] = device_class.spec.get("selectors") or ()
         try:
             found = [device for device in self._devices(node) if _matches(selectors, device)]

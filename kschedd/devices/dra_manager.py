@@ -1,8 +1,8 @@
-"""DRAManager: device state shared by the plugins of all profiles.
+"""DRAManager: the state of devices that the plugins of all profiles share.
 
-The state consists of the published devices, the devices held by claims, allocations in flight, and the DeviceClasses
-that provide extended resources. The manager reads the cluster state and never modifies it. Each part is updated when it
-is accessed.
+The state consists of the published devices, the devices that claims use, allocations in flight, and the DeviceClasses
+that provide extended resources. The manager reads the cluster state and never modifies it. Each part is updated when a
+plugin reads it.
 
 Source: Kubernetes v1.34 and v1.36, plugins/dynamicresources/dra_manager.go.
 """
@@ -34,20 +34,21 @@ class DRAManager:
         self.known = KnownAllocations()
         self._inventory = Inventory()
         self._inventory_stamp = -1
-        self._by_rules = False  # True if taints of DeviceTaintRules are included
+        self._by_rules = False  # True if the taints of DeviceTaintRules are included
         self._tainted = TaintedSlices()
 
     def fork(self, cluster: SchedulerCache) -> "DRAManager":
         """Return a manager for a fork of the cluster, with the same allocations and reservations in flight."""
         forked = DRAManager(cluster)
         forked.in_flight = self.in_flight.fork(cluster, forked._in_use)
-        # The fork reads only the latest versions, so claims that were observed earlier must be recorded there as well.
+        # A fork reads only the latest versions, so claims that were observed earlier must be recorded in the fork as
+        # well.
         for key, claim in self._changes.since(self._changes_stamp) or ():
             forked.in_flight.seen(key, claim)
         return forked
 
     def catch_up(self) -> None:
-        """Process changes of claims since the last call; this is called before an attempt reads claims."""
+        """Process the changes of claims since the last call; to be called before an attempt reads claims."""
         changes = self._changes.since(self._changes_stamp)
         if changes is None:
             claims = self._cluster.of_kind("ResourceClaim")
@@ -73,12 +74,12 @@ class DRAManager:
         return self._inventory
 
     def allocated(self) -> AllocatedState:
-        """Return the devices held by claims, including allocations in flight."""
+        """Return the devices that claims use, including allocations in flight."""
         self.catch_up()
         return self._in_use.state
 
     def extended_claim(self, pod: Pod) -> Object | None:
-        """Return the claim that was created for the pod's extended resources, or None."""
+        """Return the claim that was created for the pod's extended resources; None without one."""
         self.catch_up()
         return self._created.of(pod)
 

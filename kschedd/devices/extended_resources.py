@@ -1,13 +1,12 @@
 """Extended resources provided by a DeviceClass: a pod requests `example.com/gpu: 2`, and devices are allocated for it.
 
-A class provides the resource that it names (`extendedResourceName`), and the resource
-`deviceclass.resource.kubernetes.io/` followed by the name of the class. If a node has an extended resource in its
-allocatable, a device plugin provides it, and the resource is counted there. If a node has no extended resource in its
-allocatable, an internal claim is allocated. The claim is in memory while nodes are searched, is created before the pod
-is bound, and is deleted if the binding fails.
+A class provides two resources: the one named in the class (`extendedResourceName`), and
+`deviceclass.resource.kubernetes.io/` followed by the name of the class. If an extended resource is in a node's
+allocatable, a device plugin provides it, and it is counted there. Otherwise, an internal claim is allocated. The claim
+is in memory while nodes are searched, is created before the pod is bound, and is deleted if the binding fails.
 
-As in 1.36.3, if two classes name one resource, the newer class wins (and among equally new classes the first by name).
-The other class does not provide its implicit resource either if it came second.
+If two classes contain the same resource name, the newer class provides the resource (among equally new classes the
+first by name), as in 1.36.3. The other class does not provide its implicit resource either if it was created second.
 
 Source: Kubernetes v1.36, scheduler plugins/dynamicresources/extendeddynamicresources.go;
 dynamic-resource-allocation/deviceclass/extendedresourcecache.
@@ -36,7 +35,7 @@ def may_be_devices(resource: str) -> bool:
 
 
 class DeviceClassResolver:
-    """The DeviceClass that provides each extended resource."""
+    """Finds the DeviceClass that provides an extended resource."""
 
     def __init__(self, cluster: SchedulerCache) -> None:
         self._cluster = cluster
@@ -44,16 +43,16 @@ class DeviceClassResolver:
         self._classes: dict[str, Object] = {}
 
     def classes(self) -> Mapping[str, Object]:
-        """Return every resource that a class provides, with its class."""
+        """Return every resource that a class provides, with the class."""
         versions = self._cluster.table.versions
-        if self._stamp < versions.at.get("DeviceClass", 0):  # called several times for every pod
+        if self._stamp < versions.at.get("DeviceClass", 0):  # called several times for each pod
             self._classes = _by_resource(self._cluster.of_kind("DeviceClass").values())
             self._stamp = versions.now
         return self._classes
 
 
 def _by_resource(classes: Iterable[Object]) -> dict[str, Object]:
-    """Return the classes by resource; `classes` are in order of arrival."""
+    """Return the classes by resource; `classes` are in the order in which they were observed."""
     found: dict[str, Object] = {}
     for one in classes:
         resource = one.spec.get("extendedResourceName")
@@ -76,7 +75,7 @@ def _goes_before(one: Object, other: Object) -> bool:
 
 @attrs.frozen
 class RequestMapping:
-    """The request with the devices for a container's resource."""
+    """Maps a container's resource to the request for its devices."""
 
     container: str
     resource: str
@@ -88,7 +87,7 @@ class RequestMapping:
 
 @attrs.frozen(eq=False)
 class NodeClaim:
-    """A claim in the form for one node: requests for the resources that the node's device plugins do not provide."""
+    """A claim as one node needs it: requests for the resources that the node's device plugins do not provide."""
 
     obj: Object
     mappings: tuple[RequestMapping, ...]
@@ -98,11 +97,11 @@ class NodeClaim:
 class ExtendedResourceClaim:
     """A pod's claim for extended resources.
 
-    `obj` is in memory, or is the claim of an earlier attempt for which the binding failed.
+    `obj` exists only in memory, or is the claim of an earlier attempt whose binding failed.
     """
 
     obj: Object
-    resources: Mapping[str, int]  # requests of the pod that a class may serve
+    resources: Mapping[str, int]  # amounts of the pod's requested resources that a class may provide
 
     @property
     def stale(self) -> bool:
@@ -112,9 +111,9 @@ class ExtendedResourceClaim:
 def extended_resource_claim(
     pod: Pod, resolver: DeviceClassResolver, find: Callable[[Pod], Object | None]
 ) -> ExtendedResourceClaim | None:
-    """Return the pod's claim for its extended resources, or None if no class provides any of them.
+    """Return the pod's claim for its extended resources; None if no class provides any of them.
 
-    `find` returns the claim that was already created for a pod.
+    `find` returns the claim that already exists for a pod.
     """
     classes = resolver.classes()
     if not classes:
@@ -126,14 +125,14 @@ def extended_resource_claim(
 
 
 class CreatedClaims:
-    """The claims that were created for pods' extended resources, by pod."""
+    """The claims that were created for the extended resources of pods, by pod."""
 
     def __init__(self) -> None:
-        self._by_owner: dict[str, dict[str, Object]] = {}  # pod's uid -> claim's key -> claim
+        self._by_owner: dict[str, dict[str, Object]] = {}  # by the UID of the pod: its claims, by key
         self._owners: dict[str, str] = {}  # by the claim's key
 
     def take(self, key: str, claim: Object | None) -> None:
-        """Record the current version of a claim, or None if it was deleted."""
+        """Record the current version of a claim; None: the claim was deleted."""
         owner = None
         if claim is not None and (claim.metadata.get("annotations") or {}).get(ANNOTATION) == "true":
             owner = claim.owner
@@ -147,7 +146,7 @@ class CreatedClaims:
             self._by_owner.setdefault(now, {})[key] = claim
 
     def take_all(self, claims: Mapping[str, Object]) -> None:
-        """Replace all claims; the mapping is by claim key."""
+        """Replace all claims; the keys of the mapping are claim keys."""
         self._by_owner.clear()
         self._owners.clear()
         for key, claim in claims.items():
@@ -209,11 +208,11 @@ class _Request:
 
 @attrs.define(eq=False)
 class _OfResource:
-    """The requests for one resource, container by container.
+    """The requests for one resource, one container after the other.
 
-    Each container and each sidecar has a request. Init containers that end before other containers start may use the
-    devices of these containers. If init containers need more devices than the other containers, only the init container
-    with the largest need has a request, which all init containers share.
+    Each regular container and each sidecar has a request. Init containers that end before other containers start may
+    use the devices of these containers. If init containers need more devices than the other containers, only the init
+    container that needs most has a request, and all init containers share its devices.
     """
 
     resource: str

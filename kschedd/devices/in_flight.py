@@ -1,9 +1,9 @@
 """Claims in flight: allocations and reservations of ResourceClaims that the watch has not delivered yet.
 
-From Reserve until the watch event, the devices of an allocation count as in use, and other pods wait for its claim. A
-pod's entry in `status.reservedFor` that is being written is not overwritten by the entry of the next pod. All instances
-of DynamicResources share this state, so that none allocates devices of another. This class reads the cluster state and
-never modifies it.
+From Reserve until the watch event, the devices of an allocation count as in use, and other pods wait for the claim.
+While a pod's entry in `status.reservedFor` is written, the entry of the next pod does not overwrite it. All instances
+of DynamicResources share this state, so that none allocates devices that another has allocated. This class reads the
+cluster state and never modifies it.
 
 Source: Kubernetes v1.34, plugins/dynamicresources/dra_manager.go (claimTracker, inFlightAllocations).
 """
@@ -29,8 +29,8 @@ class ClaimsInFlight:
         self._cluster = cluster
         self._in_use = in_use
         self._allocations: dict[str, _InFlight] = {}  # by the claim's uid
-        self._uids: dict[str, str] = {}  # claim's key -> uid of the allocation
-        self._reserving: dict[str, dict[str, Raw]] = {}  # claim's key -> pod's uid -> entry
+        self._uids: dict[str, str] = {}  # UID of the allocation in flight, by claim key
+        self._reserving: dict[str, dict[str, Raw]] = {}  # by claim key: the entries in flight, by the UID of the pod
 
     def fork(self, cluster: SchedulerCache, in_use: InUse) -> "ClaimsInFlight":
         """Return the same allocations and reservations, for a fork of the cluster."""
@@ -50,7 +50,8 @@ class ClaimsInFlight:
         self._put(claim.uid, _InFlight(key, kept, bool(created_as)))
 
     def _put(self, uid: str, one: _InFlight) -> None:
-        for earlier in (uid, self._uids.get(one.key)):  # of this claim, or of an earlier claim with the same name
+        # allocations of this claim, and of an earlier claim with the same name
+        for earlier in (uid, self._uids.get(one.key)):
             if earlier in self._allocations:
                 self._drop(earlier)
         self._allocations[uid] = one
@@ -79,10 +80,10 @@ class ClaimsInFlight:
         self._reserving.get(claim.key, {}).pop(pod.uid, None)
 
     def seen(self, key: str, claim: Object | None) -> None:
-        """Process a version of the claim that the watch has delivered, or None if it was deleted.
+        """Process a version of the claim that the watch has delivered; None: the claim was deleted.
 
-        The content of this version is no longer in flight, even if the next version removes it again, because the user
-        of the claim may be gone.
+        Parts of this version are no longer in flight, even if the next version removes them again, because the user of
+        the claim may be gone.
         """
         if key in self._reserving:
             self._reservations_seen(key, claim)
@@ -100,6 +101,6 @@ class ClaimsInFlight:
             del self._reserving[key]
 
     def see_all(self) -> None:
-        """Process all claims as `seen` does, if only their latest versions are available."""
+        """Process all claims as `seen` does; for use when only their latest versions are available."""
         for key in [*self._uids, *self._reserving]:
             self.seen(key, self._cluster.get("ResourceClaim", key))

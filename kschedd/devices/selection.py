@@ -1,6 +1,6 @@
-"""Evaluation of CEL selectors on devices; compiled expressions and results per device are cached.
+"""Evaluation of CEL selectors for devices; compiled expressions and results per device are cached.
 
-This is the only module of the package that imports CEL, which it does at the first evaluation. A cluster without
+Only this module of the package imports CEL, at the first evaluation. A cluster without
 devices never imports it.
 
 Source: Kubernetes v1.34, dynamic-resource-allocation/cel/compile.go (getAttributeValue, DeviceMatches), errors.go.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @attrs.define(eq=False)
 class SelectorFailure(KscheddError):
-    """A selector without a result: it does not compile, or its evaluation on this device fails."""
+    """A selector has no result: it does not compile, or its evaluation for this device fails."""
 
     why: str
     at_compile_time: bool
@@ -48,7 +48,7 @@ def selects(expression: str, device: Device, *, shares: bool = True) -> bool:
 
 
 def compile_error(expression: str, *, shares: bool = False) -> str | None:
-    """Return the compile error of a new expression, or None if it compiles.
+    """Return the compile error of a new expression; None if it compiles.
 
     With `shares`, the expression may use `allowMultipleAllocations`. Stored expressions may always use it.
     """

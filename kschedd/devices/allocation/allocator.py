@@ -6,7 +6,7 @@ kube-scheduler version.
 
 Source: Kubernetes v1.34, v1.36 and v1.37,
 dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go.
-Errors: AllocationError, which ends the scheduling attempt, and NodeFailure, which concerns only this node.
+Errors: AllocationError ends the scheduling attempt; NodeFailure concerns only this node.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _NO_LIMIT: Final = 0
 
 @attrs.frozen(eq=False)
 class Allocator:
-    """Inputs of the allocation that are the same for all nodes in one scheduling attempt."""
+    """The inputs of an allocation that are the same for all nodes in one scheduling attempt."""
 
     claims: tuple[Claim, ...]
     in_use: AllocatedState
@@ -50,10 +50,12 @@ class Allocator:
     def allocate(
         self, node: Node, claims: tuple[Claim, ...] | None = None, known: KnownCandidates | None = None
     ) -> Allocation | None:
-        """Return devices for all claims, or None. `claims` replaces the allocator's claims if they depend on the node.
+        """Return devices for all claims; None if there are not enough.
 
-        `known` holds the candidates on this node and the results of earlier searches for the claims; this search adds
-        its results. Raises AllocationError or NodeFailure.
+        `claims` replaces the allocator's claims if the claims depend on the node.
+
+        `known` contains the candidates on this node and the results of earlier searches for the claims; this search
+        adds its results. Raises AllocationError or NodeFailure.
         """
         known = known or KnownCandidates(self.candidates(node))
         solution = self._search(node, self.claims if claims is None else claims, known).run()
@@ -63,7 +65,7 @@ class Allocator:
         return solution
 
     def candidates(self, node: Node) -> DeviceCandidates:
-        """Return the devices that the node can use: all of the node's data on which an allocation depends.
+        """Return the devices that the node can use, which are all the data of the node on which an allocation depends.
 
         Raises AllocationError.
         """

@@ -1,8 +1,8 @@
-"""Constraints on the devices of a claim: an attribute must be equal for all devices (matchAttribute) or different.
+"""Constraints on a claim's devices: an attribute must be equal for all (matchAttribute) or differ (distinctAttribute).
 
-In 1.36.3 `distinctAttribute` stores one device for each request: the last device of a request for several devices, and
-none after the search has given a device back. Two devices of one request may therefore have equal attribute values.
-Since 1.37 all devices are compared with each other.
+In 1.36.3, `distinctAttribute` stores only one device per request: the last device of a request for several devices, or
+no device after the search has returned one. Two devices of one request may therefore have equal attribute values. Since
+1.37 all devices are compared with each other.
 
 Source: Kubernetes v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (matchAttributeConstraint); v1.36 and v1.37, constraint.go (distinctAttributeConstraint).
@@ -25,10 +25,10 @@ class Constraint(Protocol):
     def concerns(self, request: DeviceRequest, subrequest: DeviceSubRequest) -> bool: ...
 
     def add(self, request: DeviceRequest, device: Device) -> bool:
-        """Add the device if the constraint allows it beside the previous devices; return whether it was added."""
+        """Add the device if the constraint allows it together with the earlier devices; return whether it was added."""
 
     def remove(self, request: DeviceRequest) -> bool:
-        """Remove the last device of the request.
+        """Remove the last device that was added for the request.
 
         Return whether the state is the same as before the device was added.
         """
@@ -37,11 +37,11 @@ class Constraint(Protocol):
         """Return the state with which further devices are compared."""
 
     def required(self) -> tuple[str, AttributeValue] | None:
-        """Return the attribute value that every further device must have, or None if several values are allowed."""
+        """Return the attribute value that every further device must have; None if several values are allowed."""
 
 
 def read_constraint(raw: Raw, rules: DeviceRules) -> Constraint | None:
-    """Return a constraint, or None for an unknown type."""
+    """Return the constraint; None if its type is unknown."""
     requests = frozenset(raw.get("requests") or ())
     if raw.get("matchAttribute") is not None:
         return MatchAttribute(requests, raw["matchAttribute"])
@@ -94,7 +94,8 @@ class MatchAttribute(_OfRequests):
 class DistinctAttribute(_OfRequests):
     """No two requests may have devices with the same value of the attribute."""
 
-    values: dict[str, AttributeValue] = attrs.field(factory=dict)  # by request: attribute value of its last device
+    # for each request: the attribute value of its last device
+    values: dict[str, AttributeValue] = attrs.field(factory=dict)
     devices: int = 0
 
     def add(self, request: DeviceRequest, device: Device) -> bool:

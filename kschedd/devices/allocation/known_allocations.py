@@ -1,14 +1,13 @@
-"""A cache of devices found for equal claims, which is valid while the inputs of the search do not change.
+"""A cache of the devices found for equal claims, valid as long as the inputs of the search do not change.
 
-The search depends on a node's pools and on which devices in them are held, but not on pods or on the node itself. The
-result of a search is therefore valid on every node with the same pools: for a preemptor, for a retried pod, and for the
-next pod with equal requests. Results refer to requests by identity, so equal claims share their request objects. The
-cache contains found allocations, failed searches, and information about the candidates (`known_candidates`). A search
-that raised an exception is repeated.
+The search depends on a node's pools and on which of their devices are in use, but not on pods or on the node itself.
+The result of a search is therefore valid on every node with the same pools: for a preempting pod, a retried pod, and
+the next pod with equal requests. Results refer to requests by identity, so equal claims share their request objects.
+The cache contains found allocations, failed searches, and information about the candidates (`known_candidates`). A
+search that raised an exception is repeated.
 
-A change of the held devices in a pool (`InUse.pools`) invalidates the results that use the pool. A change of slices,
-classes or rules invalidates everything. Nothing is cached if several pools share their counters
-(`Inventory.mixes_counters`).
+A change of the used devices in a pool (`InUse.pools`) invalidates the results for the pool. A change of slices, classes
+or rules invalidates everything. Nothing is cached if several pools have common counters (`Inventory.mixes_counters`).
 """
 
 import json
@@ -32,7 +31,7 @@ _MOST_NODES: Final = 200_000
 
 @attrs.define(eq=False)
 class _InPools:
-    """Results for some pools; `is_current` is false once the held devices in these pools have changed."""
+    """Results for some pools; `is_current` is false after a change of the used devices in these pools."""
 
     known: KnownCandidates
     is_current: bool = False
@@ -49,12 +48,12 @@ class ClaimRequests:
     """The requests of a set of claims, and the results for these requests."""
 
     requests: tuple[tuple[DeviceRequest, ...], ...]  # by claim
-    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # by the identity of the candidates
+    _by_pools: dict[int, _InPools] = attrs.field(factory=dict)  # results by the identity of the candidates
     _with_pool: dict[PoolKey, set[int]] = attrs.field(factory=dict)
     _held_stamp: int = -1
 
     def sharing(self, claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
-        """Return the claims with each request replaced by the equal request object of this entry."""
+        """Return the claims with their requests replaced by the equal request objects of this entry."""
         each = zip(claims, self.requests, strict=True)
         return tuple(attrs.evolve(claim, requests=requests) for claim, requests in each)
 
@@ -70,7 +69,7 @@ class ClaimRequests:
         return here.found
 
     def catch_up(self, held: ChangeLog[PoolKey]) -> None:
-        """Invalidate the results for pools with changes of held devices."""
+        """Invalidate the results for pools whose used devices have changed."""
         changed = held.since(self._held_stamp)
         self._held_stamp = held.at
         if changed is None:
@@ -84,7 +83,7 @@ class ClaimRequests:
             here = self._by_pools[key]
             if here.is_current:
                 here.invalidate(pools)
-            else:  # not used since an earlier change, so perhaps no node has these pools any more
+            else:  # not used since an earlier change: perhaps no node has these pools any more
                 self._drop(key)
 
     def _add(self, candidates: DeviceCandidates) -> _InPools:
@@ -113,10 +112,10 @@ class KnownAllocations:
     def of(
         self, claims: tuple[Claim, ...], most_steps: int, mixed: bool, stamp: Hashable, held: ChangeLog[PoolKey]
     ) -> ClaimRequests:
-        """Return the cached results for claims with equal requests and the same step limit.
+        """Return the cached results for claims with equal requests and with the same limit of steps.
 
-        `mixed`: several pools share their counters; `stamp` changes with slices, classes and rules; `held`: changes of
-        held devices by pool.
+        `mixed`: several pools have common counters; `stamp`: changes with slices, classes and rules; `held`: for each
+        pool, the number of changes of its used devices.
         """
         if stamp != self._stamp or mixed or len(self._known) >= _MOST:
             self._known.clear()

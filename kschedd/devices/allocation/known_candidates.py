@@ -1,11 +1,11 @@
-"""Results of earlier searches for each candidate device, so that the next search need not examine all candidates.
+"""Results of earlier searches for each candidate device, so that the next search does not examine all candidates.
 
 For each request and candidate position, the results show whether every search rejects the candidate, and whether the
-claims cannot be allocated with this candidate as the first device. The results are valid while the held devices in the
-candidate's pool do not change (`forget`). A candidate that no search has examined is unknown, and examining it may
-raise an exception.
+claims cannot be allocated with this candidate as the first device. The results are valid as long as the used devices in
+the candidate's pool do not change (`forget`). Nothing is known about a candidate that no search has examined; examining
+it may raise an exception.
 
-Shapes: one byte, 0 or 1, for each candidate, so that `bytearray.find` finds the next candidate with a property.
+Shapes: one byte, 0 or 1, per candidate, so that `bytearray.find` finds the next candidate with a property.
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ RequestPlace = tuple[int, int, int]
 @attrs.define(eq=False)
 class CandidatesOfRequest:
     unseen: bytearray  # candidates that no search has examined
-    possible: bytearray  # candidates of which no search has found that every search rejects them
+    possible: bytearray  # candidates that some search may accept
     first: bytearray  # possible candidates that have not failed as the first device of all claims
 
     @classmethod
@@ -33,7 +33,7 @@ class CandidatesOfRequest:
         return cls(bytearray(marks), bytearray(marks), bytearray(marks))
 
     def refuse(self, at: int) -> None:
-        """Mark a candidate that every search rejects, whatever other devices it has taken."""
+        """Mark a candidate that every search rejects, whatever other devices the search has taken."""
         self.unseen[at] = self.possible[at] = self.first[at] = 0
 
     def possible_from(self, start: int) -> Iterator[int]:
@@ -42,7 +42,7 @@ class CandidatesOfRequest:
             yield at
 
     def alike_from(self, start: int, alike: Sequence[int]) -> Iterator[int]:
-        """Yield the positions in `alike` with possible candidates, and every unseen position."""
+        """Yield the positions in `alike` of possible candidates, and the positions of all unexamined candidates."""
         at = start - 1
         while (at := min(_next_marked(self.unseen, at + 1), self._next_alike(at + 1, alike))) < len(self.possible):
             yield at
@@ -63,7 +63,7 @@ class CandidatesOfRequest:
 
 @attrs.define(eq=False)
 class KnownCandidates:
-    """The known candidates for all requests of some claims."""
+    """What earlier searches found about the candidates, for all requests of some claims."""
 
     candidates: DeviceCandidates
     _of: dict[RequestPlace, CandidatesOfRequest] = attrs.field(factory=dict)
@@ -75,12 +75,12 @@ class KnownCandidates:
         return known
 
     def forget(self, pool: PoolKey) -> None:
-        """Drop the results for a pool, because its held devices have changed."""
+        """Drop the results for a pool, because its used devices have changed."""
         for known in self._of.values():
             known.forget(self.candidates.spans[pool])
 
 
 def _next_marked(marks: bytearray, start: int) -> int:
-    """Return the first position from `start` with a 1, or the length if there is none."""
+    """Return the first position from `start` on with a 1; the length if there is none."""
     at = marks.find(1, start)
     return at if at >= 0 else len(marks)

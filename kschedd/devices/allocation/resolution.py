@@ -1,8 +1,8 @@
-"""A claim's requests resolved for one node, with device class, number of devices, and matching devices.
+"""A claim's requests resolved for one node: device class, number of devices, and matching devices.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (Allocate, validateDeviceRequest, isSelectable).
-Errors: AllocationError for a claim or class that cannot be used.
+Errors: AllocationError if a claim or a class cannot be used.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class ResolvedRequest:
     _consumed: dict[DeviceId, Amounts | None] = attrs.field(factory=dict)
 
     def consumed(self, device: Device) -> Amounts | None:
-        """Return the capacities that the request consumes of the device, or None if the device cannot serve it.
+        """Return the capacities of the device that the request consumes; None if the device cannot serve the request.
 
         Raises CapacityError.
         """
@@ -66,7 +66,7 @@ class RequestResolver:
     _reached: dict[DeviceId, bool] = attrs.field(factory=dict)
 
     def alternatives(self, claim: Claim, request: DeviceRequest) -> list[ResolvedRequest]:
-        """Return the request, or each of its subrequests, resolved."""
+        """Return the resolved request, or each of its resolved subrequests."""
         if request.prioritised and not self.rules.prioritized_list:
             raise AllocationError(
                 f"claim {claim}, request {request.name}: "
@@ -82,7 +82,7 @@ class RequestResolver:
                     )
         found: list[ResolvedRequest] = []
         for which, subrequest in enumerate(request.subrequests):
-            # Upstream's bug: the value is taken from the cache entry of the first alternative, which exists only in
+            # A bug of upstream: the value is read from the cache entry of the first alternative, which exists only in
             # mode All.
             matched = found[0].every if which == 1 and not self.rules.alternatives_kept_apart else None
             found.append(self._resolved(claim, subrequest, matched))
@@ -93,10 +93,10 @@ class RequestResolver:
     ) -> ResolvedRequest:
         """Resolve a request.
 
-        `matched` are the devices that mode All uses as matches; None means that the selectors are evaluated.
+        `matched`: the devices that match in mode All; None means that the selectors are evaluated.
         """
 
-        def here() -> str:  # only for errors, because requests are resolved for each node
+        def here() -> str:  # called only for errors; a function, because requests are resolved for each node
             return f"claim {claim}, request {subrequest.name}"
 
         for number, selector in enumerate(subrequest.selectors):
@@ -135,7 +135,7 @@ class RequestResolver:
                         yield device
 
     def _counts_to_all(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether a selected device counts for mode All: it has the capacity, even if in use (by the rule)."""
+        """Return whether a selected device counts in mode All: it has the capacity, and by the rule may be in use."""
         if not self.rules.all_needs_capacity or not self.rules.consumable_capacity:
             return self.capacity_fits(wanted, device, _NOTHING)
         try:
@@ -145,7 +145,7 @@ class RequestResolver:
         return consumed is not None and fits(consumed, _NOTHING, device.capacities)
 
     def selected(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether class and request select the device and the node can use the device."""
+        """Return whether the class and the request select the device, and whether the node can use it."""
         if device.raw.get("bindingConditions") and not self.rules.binding_conditions:
             return False
         of_class: tuple[Raw, ...] = tuple(wanted.device_class.spec.get("selectors") or ())
@@ -157,7 +157,7 @@ class RequestResolver:
         )
 
     def capacity_fits(self, wanted: ResolvedRequest, device: Device, taken: Mapping[str, Fraction]) -> bool:
-        """Return whether the device's free capacity suffices, given its allocations and `taken` by this search."""
+        """Return whether the device has enough capacity besides its allocations and `taken` by this search."""
         if not self.rules.consumable_capacity:
             return True
         used = self.in_use.capacity.get(device.id, _NOTHING)
@@ -202,6 +202,6 @@ class RequestResolver:
 
 
 def _fatal(wanted: ResolvedRequest, device: str, fault: CapacityError) -> AllocationError:
-    """Return the error of a request that cannot be compared with a device that has these capacities."""
+    """Return the error for a request that cannot be compared with the capacities of a device."""
     request = f"claim {wanted.claim}, request {wanted.subrequest.name}"
     return AllocationError(f"{request}: checking capacity for device {device}: {fault}")

@@ -1,11 +1,11 @@
 """Conversion of an allocation to the `status.allocation` of its claims.
 
 In Kubernetes, the id of a device's share is random. In kschedd, the id is derived from the claim and the position in
-its allocation.
+the claim's allocation.
 
 Source: Kubernetes v1.34, v1.36 and v1.37, dynamic-resource-allocation/structured (Allocate: results, configs,
 createNodeSelector).
-Errors: AllocationError for a slice with a node selector that has several terms.
+Errors: AllocationError for a slice whose node selector has several terms.
 """
 
 import uuid
@@ -81,9 +81,9 @@ def _configs(
 ) -> list[dict[str, Any]]:
     """Return the configurations of the device classes, each class once, and then the claim's configurations.
 
-    Upstream writes a configuration of the claim once for each request that the configuration names. With `collapsed`
-    (feature config_requests_collapsed), the configuration is written only once, and without requests if it names all of
-    them.
+    Upstream writes a configuration of the claim once for each request that the configuration contains. With `collapsed`
+    (feature config_requests_collapsed) the configuration is written only once; if it contains all requests, its list of
+    requests is omitted.
     """
     pairs = list(zip(claim.requests, chosen, strict=True))
     found: list[tuple[str, Sequence[str], Raw]] = []  # source, requests, configuration
@@ -113,7 +113,7 @@ def _names_all(named: Sequence[str], pairs: Sequence[tuple[DeviceRequest, Device
 
 
 def _for(named: Sequence[str]) -> dict[str, Any]:
-    """Return the `requests` field of a configuration, which is omitted if the configuration applies to all requests."""
+    """Return the `requests` field of a configuration; it is omitted if the configuration applies to all requests."""
     return {"requests": list(named)} if named else {}
 
 
@@ -122,7 +122,7 @@ def _rest(raw: Raw) -> dict[str, Any]:
 
 
 def _node_selector(claim: Claim, given: Sequence[AllocatedDevice], node_name: str) -> dict[str, Any] | None:
-    """Return the nodes that can reach the devices: one node, the nodes selected by all slices, or (None) all nodes."""
+    """Return the nodes that can reach the devices: one node, the nodes that all slices select, or (None) all nodes."""
     fields: list[Any] = []
     expressions: list[Any] = []
     for one in given:

@@ -1,20 +1,21 @@
 """The search for devices on one node: backtracking over claims, requests and devices.
 
-Each step takes the first candidate that is free, selected and allowed by the constraints, and the next candidate if the
-remaining search fails. The subrequests of a prioritized list are tried in order. The result is that of an exhaustive
-search, but failed states are stored and not searched again: the success of the remaining search depends only on the
-devices taken so far and on the current values of the constraints. Steps are counted and limited to `most_steps`, in
-place of upstream's timeout, because real time would make two runs differ.
+Each step takes the first candidate that is free, selected and allowed by the constraints; if the remaining search
+fails, it takes the next candidate. The subrequests of a prioritized list are tried in order. The result equals that of
+an exhaustive search, but failed states are stored and not searched again: whether the remaining search succeeds depends
+only on the devices taken so far and on the present values of the constraints. Steps are counted and limited to
+`most_steps`. Upstream has a timeout instead, but real time would make two runs differ.
 
-Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates that differ from the taken
-devices in an attribute that must match. The steps of known dead ends are counted as if they had been taken.
+Candidates that every search rejects (`known_candidates`) are skipped, and so are candidates whose value of an attribute
+that must match differs from that of the taken devices. The steps of known dead ends are counted as if they had been
+taken.
 
 This search reproduces the following bugs of kube-scheduler:
 
-* 1.34: after its first device, mode All of a subrequest other than the first continues as if it were the first
-  subrequest.
-* 1.36.3: giving a device back may leave a constraint in another state than before (`constraints`). After this bug has
-  occurred, failed states are not stored, because they depend on more than the devices taken.
+* 1.34: in a subrequest other than the first, mode All continues after its first device as if the subrequest were the
+  first.
+* 1.36.3: returning a device may leave a constraint in another state than before the device was taken (`constraints`).
+  After this bug has occurred, failed states are not stored, because they depend on more than the taken devices.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (allocateOne, allocateDevice).
@@ -43,9 +44,10 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 _NO_DEVICES: Final[frozenset[DeviceId]] = frozenset()
 _NOTHING: Final[Mapping[str, Fraction]] = {}
 _MOST_REMEMBERED: Final = 100_000
-_REMEMBER_FROM: Final = 32  # number of steps after which storing failed states saves time
+_REMEMBER_FROM: Final = 32  # number of steps from which on storing failed states saves time
 
-# Position of the search: claim, request, alternative (-1: not chosen yet), devices chosen, first candidate to try.
+# Position of the search: claim, request, alternative (-1: not chosen yet), number of chosen devices, first candidate to
+# try.
 _Place = tuple[int, int, int, int, int]
 
 
@@ -54,7 +56,7 @@ class _DeadEnd(Enum):
 
     FAILED = 0
     NONE_LEFT = 1  # no candidate could be taken
-    TOO_MANY = 2  # the claim would exceed its device limit with any device, so no other devices are tried
+    TOO_MANY = 2  # the claim would exceed its limit of devices with any device, so no others are tried
 
 
 _Choices = Generator[_Place, _DeadEnd, _DeadEnd]
@@ -69,7 +71,8 @@ class Search:
     most_steps: int  # 0: no limit
     wanted: list[list[list[ResolvedRequest]]] = attrs.field(factory=list)  # claim, request, alternative
     constraints: list[list[Constraint]] = attrs.field(factory=list)
-    taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)  # device -> indices of claims holding it in this search
+    # for each device, the indices of the claims that have it in this search
+    taken: dict[DeviceId, set[int]] = attrs.field(factory=dict)
     shares: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)  # capacity taken in this search
     given: list[list[AllocatedDevice]] = attrs.field(factory=list)
     chosen: list[list[int]] = attrs.field(factory=list)
@@ -78,7 +81,7 @@ class Search:
     steps: int = 0
     rules: DeviceRules = attrs.field(init=False)
     candidates: DeviceCandidates = attrs.field(init=False)
-    # Returns whether other claims hold the device, so that only admin access may use it.
+    # Returns whether other claims use the device, so that only a request for admin access may take it.
     is_held: Callable[[DeviceId], bool] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -87,7 +90,7 @@ class Search:
         self.is_held = (in_use.whole if self.rules.consumable_capacity else in_use).__contains__
 
     def add(self, requests: list[list[ResolvedRequest]], constraints: list[Constraint]) -> None:
-        """Add the next claim's requests and constraints."""
+        """Add the requests and the constraints of the next claim."""
         self.wanted.append(requests)
         self.constraints.append(constraints)
         self.given.append([])
@@ -105,7 +108,7 @@ class Search:
         )
 
     def _capacity_fits(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether the device's free capacity suffices, given its allocations and what this search has taken."""
+        """Return whether the device has enough capacity besides its allocations and what this search has taken."""
         return self.resolver.capacity_fits(wanted, device, self.shares.get(device.id, _NOTHING))
 
     # -- the search -------------------------------------------------------------------------------------------
@@ -146,7 +149,7 @@ class Search:
             raise AllocationTimeout("timed out trying to allocate devices")
 
     def _state(self, place: _Place) -> Any:
-        """Return the memo key, which contains all that the search from this position depends on."""
+        """Return the memo key: everything on which the search from this position depends."""
         taken = frozenset((device, claim) for device, claims in self.taken.items() for claim in claims)
         shares = frozenset((device, tuple(sorted(used.items()))) for device, used in self.shares.items())
         seen = tuple(constraint.state() for constraints in self.constraints[place[0] :] for constraint in constraints)
@@ -157,7 +160,7 @@ class Search:
         requests = self.wanted[claim]
         if request >= len(requests):
             yield (claim + 1, 0, -1, 0, 0)
-            return _DeadEnd.FAILED  # another claim exceeds its device limit, not this one
+            return _DeadEnd.FAILED  # another claim exceeds its limit of devices, not this one
         if alternative < 0:
             return (yield from self._alternatives(claim, request))
         wanted = requests[request][alternative]
@@ -194,7 +197,7 @@ class Search:
                 continue
             if self._take(place, wanted, device, must=False):
                 none_taken = False
-                # The order of devices within a request does not matter, so continue after this device.
+                # The order of the devices in a request does not matter, so the search continues after this device.
                 led_to = yield (claim, request, alternative, number + 1, at + 1)
                 if led_to is _DeadEnd.NONE_LEFT and self._depends_on_its_pool(place, wanted, device):
                     known.first[at] = 0
@@ -235,11 +238,11 @@ class Search:
         request = self.claims[place[0]].requests[place[1]]
         for constraint in self.constraints[place[0]]:
             if constraint.concerns(request, wanted.subrequest):
-                return constraint.required()  # a later constraint may have stored a rejected device
+                return constraint.required()  # a later constraint may contain a device that was rejected
         return None
 
     def _depends_on_its_pool(self, place: _Place, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether a device that was just taken is the first of all, and only devices in its pool can follow."""
+        """Return whether the device taken last is the first of all, and only devices in its pool can follow."""
         required = self._required(place, wanted)
         if required is None or not _is_first(place):
             return False
@@ -248,11 +251,11 @@ class Search:
         return alike[0] in span and alike[-1] in span
 
     def _suits(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether the device is selected, and has enough capacity as long as the search has taken none of it."""
+        """Return whether the device is selected, and has enough capacity if the search has taken none of it."""
         return self.resolver.selected(wanted, device) and self.resolver.capacity_fits(wanted, device, _NOTHING)
 
     def _is_kept_back(self, wanted: ResolvedRequest, device: Device) -> bool:
-        """Return whether counters or taints exclude the device even if the search has taken no device."""
+        """Return whether counters or taints exclude the device even before the search has taken any device."""
         if self._is_tainted(wanted, device):
             return True
         if not self._consumes_counters(device):
@@ -274,7 +277,7 @@ class Search:
         return device.shared and self.rules.consumable_capacity
 
     def _is_taken(self, claim: int, subrequest: DeviceSubRequest, device: Device) -> bool:
-        """Return whether this search has taken the device in a way that excludes the request."""
+        """Return whether this search has already taken the device in a way that excludes the request."""
         takers = self.taken.get(device.id, _NOBODY)
         return claim in takers if subrequest.admin_access else bool(takers)
 
@@ -321,7 +324,7 @@ class Search:
         return True
 
     def _consumes_counters(self, device: Device) -> bool:
-        """Return whether taking the device consumes counters; of a device's shares, only the first one does."""
+        """Return whether taking the device consumes counters; of a device's shares, only the first consumes them."""
         if not device.raw.get("consumesCounters"):
             return False
         in_use = self.resolver.in_use
@@ -389,7 +392,7 @@ _KEEPS_BACK: Final = ("NoSchedule", "NoExecute")
 
 
 def untolerated(taints: Iterable[Raw], tolerations: Iterable[Raw]) -> bool:
-    """Return whether a taint of the device excludes it for requests with these tolerations.
+    """Return whether a taint of the device excludes it for requests that have these tolerations.
 
     The effects NoSchedule and NoExecute exclude a device; other effects do not. Source: Kubernetes v1.36,
     dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go (taintPreventsAllocation),

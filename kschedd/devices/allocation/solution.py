@@ -10,14 +10,14 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class AllocationError(KscheddError):
-    """An error in a claim or device class, independent of the node."""
+    """An error in a claim or a device class, which is the same on all nodes."""
 
     why: str
 
 
 @attrs.define(eq=False)
 class NodeFailure(KscheddError):
-    """A node that cannot be evaluated; other nodes can be."""
+    """An error of one node, which does not affect the other nodes."""
 
     why: str
 
@@ -40,7 +40,7 @@ class AllocatedDevice:
 
 @attrs.frozen(eq=False)
 class Allocation:
-    """For each claim: its devices in allocation order, and the subrequest that was satisfied for each request."""
+    """For each claim: its devices in allocation order, and for each request the subrequest that was satisfied."""
 
     given: tuple[tuple[AllocatedDevice, ...], ...]
     chosen: tuple[tuple[DeviceSubRequest, ...], ...]

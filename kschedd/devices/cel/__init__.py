@@ -1,1 +1,1 @@
-"""CEL expressions, with a parser, a compiler and an evaluator."""
+"""CEL expressions: parser, compiler and evaluator."""

@@ -1,8 +1,9 @@
-"""Functions and operators available in device selectors: each name with its overloads.
+"""Functions and operators that device selectors can use: each name with its overloads.
 
 An overload has parameter types, a result type, an implementation and a cost. The checker selects overloads by static
-types, and the running program by the types of the values. Methods are named `.name` and get their receiver as first
-argument. Cost is counted in upstream's units: one per call, and a tenth of the length for traversing a string or list.
+types, and the running program by the types of the values. Methods have names such as `.name`, and their first argument
+is the receiver. Costs are counted in upstream's units: one per call, and a tenth of the length of each string or list
+that is traversed.
 
 Source: cel-spec doc/langdef.md (List of Standard Definitions); cel-go ext/strings.go; apiserver/pkg/cel/functions
 (quantity.go, semverlib.go, lists.go, cost.go).
@@ -45,7 +46,8 @@ class Overload:
     params: tuple[str, ...]
     result: str
     run: Callable[..., Any]
-    cost: Callable[..., int] | None = None  # in addition to 1 per call; computed from the arguments before the call
+    # additional to the cost of 1 per call; computed from the arguments before the call
+    cost: Callable[..., int] | None = None
 
     def takes(self, kinds: tuple[str, ...]) -> bool:
         """Return whether the overload accepts arguments of these types; "dyn" matches any type."""
@@ -405,7 +407,7 @@ def _last_place_of(values: list[Any], wanted: Any) -> int:
 
 
 def _spend_nothing(_: int) -> None:
-    """Ignore the cost of comparisons, which the length of the list already covers."""
+    """Ignore the cost of comparisons, because the cost for the length of the list includes it."""
 
 
 _define(".indexOf", "list dyn", "int", _place_of, lambda values, _: len(values))

@@ -1,11 +1,12 @@
-"""Compiler for CEL expressions on `device` or on named variables, with an evaluator that has a cost limit.
+"""Compiler for CEL expressions about `device` or about named variables, with an evaluator that has a cost limit.
 
 Compilation checks names and static types (the type of an attribute is known only at run time), and converts the syntax
-tree to nested closures. Evaluation takes about a microsecond per operation. Evaluation counts cost and stops at the
-limit (`cel_run`). Semantics follow CEL: an operand that decides `&&` or `||` wins over an error in the other operand.
+tree into nested closures. Evaluation takes about a microsecond per operation. Evaluation counts the cost and stops at
+the limit (`cel.run`). The semantics are those of CEL: an operand that decides `&&` or `||` takes precedence over an
+error in the other operand.
 
 A CEL library is not used: both libraries on PyPI were tried (cel-python 0.5, common-expression-language 0.10). Neither
-library counts cost, can be interrupted, or checks names and types at compile time, and their errors differ from
+library counts the cost, can be interrupted, or checks names and types at compile time, and their errors differ from
 upstream's. cel-python takes 184 µs for one selector on one device; this module takes 3 µs.
 
 Source: dynamic-resource-allocation/cel/compile.go; cel-go checker, interpreter (runtimecost.go) and their messages;
@@ -79,14 +80,14 @@ class Program:
 
 @attrs.frozen(eq=False)
 class CelCondition:
-    """An expression on named variables, with the cost limit `most_cost`."""
+    """An expression about named variables, with the cost limit `most_cost`."""
 
     expression: str
     _code: Code
     _most_cost: int
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Return whether the condition holds for these values of all its variables.
+        """Return whether the condition is true for these values of all its variables.
 
         Raises CelFailure if evaluation fails.
         """
@@ -110,12 +111,12 @@ def _decided(code: Code, run: CelEvaluation) -> bool:
 
 
 def compile_selector(expression: str, fields: Mapping[str, str] = DEVICE_FIELDS) -> Program:
-    """Compile a condition on `device`, which has fields with these types."""
+    """Compile a condition about `device`, which has fields of these types."""
     return Program(expression, _compiled(expression, None, fields))
 
 
 def compile_condition(expression: str, variables: Mapping[str, str], most_cost: int = MOST_COST) -> CelCondition:
-    """Compile a condition on these variables, which have these types (`string`, `int`, `map`, `dyn`, ...)."""
+    """Compile a condition about these variables of these types (`string`, `int`, `map`, `dyn`, ...)."""
     return CelCondition(expression, _compiled(expression, variables), most_cost)
 
 
@@ -137,7 +138,7 @@ def _compiled(expression: str, variables: Mapping[str, str] | None, fields: Mapp
 
 
 def _is_pattern(node: Expr) -> bool:
-    """Return whether a literal is a valid regular expression; other nodes may become one at run time."""
+    """Return whether a literal is a valid regular expression; the value of any other node is known only at run time."""
     if not isinstance(node, Literal) or not isinstance(node.value, str):
         return True
     try:
@@ -148,7 +149,7 @@ def _is_pattern(node: Expr) -> bool:
 
 
 def _element(of_type: str) -> str:
-    """Return the element type of a list or the value type of a map; `_iterated` returns the type of iteration."""
+    """Return the type of a list's elements or of a map's values; `_iterated` returns the type of an iteration."""
     base, _, inside = of_type.partition("(")
     inside = inside[:-1]
     if base == "list":
@@ -169,7 +170,7 @@ def _common(types: list[str]) -> str:
 
 @attrs.define(eq=False)
 class _Compiler:
-    """The compiler. A compiler; each method returns a node's static type and the closure that evaluates it.
+    """The compiler. Each method returns the static type of a node and the closure that evaluates the node.
 
     Faults are collected.
     """
@@ -337,7 +338,7 @@ class _Compiler:
         return code
 
     def logical(self, node: CallExpr) -> tuple[str, Code]:
-        """Compile `&&` and `||`: a deciding operand wins in any position, even over errors in other operands."""
+        """Compile `&&` and `||`: an operand that decides takes precedence, even over errors in other operands."""
         deciding = node.name == "_||_"
         kinds: list[str] = []
         codes = [self.boolean(arg, node.name, kinds) for arg in node.args]

@@ -1,4 +1,4 @@
-"""Regular expressions of CEL's `matches`: RE2, which matches in linear time for any pattern.
+"""Regular expressions of CEL's `matches`: RE2, which matches any pattern in linear time.
 
 Patterns are untrusted input from claims, so a backtracking engine (Python's `re`) cannot be used. RE2 also limits the
 memory of a compiled pattern. RE2 has the syntax of Go's `regexp`, which the real kube-apiserver and kube-scheduler use;
@@ -35,7 +35,7 @@ _GO_WORDS: Final = {
 @attrs.define(eq=False)
 class PatternError(KscheddError):
     pattern: str
-    why: str  # Go's message, with the offending part
+    why: str  # Go's message, with the wrong part of the pattern
 
     def __str__(self) -> str:
         return f"error parsing regexp: {self.why}"

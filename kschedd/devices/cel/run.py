@@ -1,6 +1,6 @@
 """Run-time operations of compiled CEL expressions: lookups, calls, comprehensions, and the accounting of their cost.
 
-A `CelEvaluation` lives for one evaluation of one expression on one device. `cel_program` combines the functions
+A `CelEvaluation` exists for one evaluation of one expression for one device. `cel.program` combines the functions
 defined here.
 
 Source: cel-go interpreter (attributes.go, interpretable.go, runtimecost.go) and its messages; the limit is
@@ -31,7 +31,7 @@ ALL_DEVICE_FIELDS: Final = {**DEVICE_FIELDS, "allowMultipleAllocations": "bool"}
 
 @attrs.frozen(eq=False)
 class DeviceInput:
-    """The variable `device` of an expression: domain -> name -> value for attributes and capacities."""
+    """The variable `device` of an expression: its attributes and capacities by domain and name."""
 
     driver: str
     attributes: DeviceMaps
@@ -43,7 +43,7 @@ class DeviceInput:
 
 
 class CelEvaluation:
-    """One evaluation: its input, its variables (given variables and those of macros), its cost so far and the limit."""
+    """One evaluation: its input, its variables (the given ones and those of macros), its present cost and its limit."""
 
     __slots__ = ("cost", "device", "most_cost", "names")
 
@@ -59,7 +59,7 @@ class CelEvaluation:
 
 
 class TooExpensive(Exception):
-    """Cost limit exceeded; this ends the evaluation at any depth, and no operator may handle it."""
+    """The cost limit was exceeded. This ends the evaluation at any depth, and no operator may catch the error."""
 
 
 Code = Callable[[CelEvaluation], Any]
@@ -140,7 +140,7 @@ def items(table: Any) -> list[Any]:
 def decided(values: Iterable[Callable[[], Any]], *, deciding: bool) -> bool:
     """Return the result of `&&`, `||`, `all` and `exists` for these values.
 
-    A deciding value wins in any position, even over failures of other values. Raises CelFailure.
+    A value that decides takes precedence, even over failures of other values. Raises CelFailure.
     """
     failure: CelFailure | None = None
     for compute in values:

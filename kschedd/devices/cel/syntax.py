@@ -2,7 +2,7 @@
 
 The Common Expression Language is small: literals, operators, `a.b`, `a[b]`, `a.?b`, `a[?b]`, calls, lists and maps.
 Operators are calls with CEL's function names (`_==_`, `_&&_`), so the tree contains only calls. Macros (`has`, `all`,
-`exists`, ...) are parsed as calls; `cel_program` expands them. Nesting and tree height are limited, so that recursive
+`exists`, ...) are parsed as calls, which `cel.program` expands. Nesting and tree height are limited, so that recursive
 traversals of the tree cannot overflow the stack.
 
 Source: cel-spec doc/langdef.md (Syntax); messages and positions as in cel-go's parser.
@@ -206,7 +206,7 @@ def _quoted(text: str, at: int, opening: re.Match[str]) -> tuple[str | bytes, in
 
 
 def _escape(text: str, at: int) -> tuple[int, bool, int]:
-    """Return (code, whether it is one octet in bytes, end offset) of the escape after the backslash at `at` - 1."""
+    """Return the escape after the backslash at `at` - 1: code, whether it is one octet in bytes, and end offset."""
     kind = text[at : at + 1]
     if kind in _SIMPLE_ESCAPES:
         return _SIMPLE_ESCAPES[kind], False, at + 1
@@ -231,7 +231,7 @@ class _Parser:
     tokens: list[CelToken]
     place: int = 0
     nesting: int = 0
-    heights: dict[int, int] = attrs.field(factory=dict)  # id of a node -> height of its subtree
+    heights: dict[int, int] = attrs.field(factory=dict)  # for each node, by its id: the height of its subtree
     alive: list[Expr] = attrs.field(factory=list)  # keeps the nodes alive, so that the ids in `heights` are not reused
 
     def whole(self) -> Expr:
@@ -369,7 +369,7 @@ class _Parser:
             return self.made(ListLiteral(token.at, items), *items)
         if self.take("{"):
             return self.map_literal(token.at)
-        self.take(".")  # a leading dot means the root namespace, which is the only namespace here
+        self.take(".")  # a leading dot refers to the root namespace, which is the only namespace here
         word = self.now
         if word.kind != "word":
             raise self.no_operand() if word.kind == "end" else self.unexpected()

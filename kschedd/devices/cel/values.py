@@ -70,7 +70,7 @@ class Semver:
 
     @property
     def precedence(self) -> tuple[Any, ...]:
-        """Sort key in semver order: a pre-release precedes its release, and numeric identifiers alphanumeric ones."""
+        """Return the sort key: a pre-release precedes its release, and numeric identifiers precede other ones."""
         pre = tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in self.pre)
         return (self.core, not self.pre, pre)
 
@@ -156,7 +156,7 @@ def _same_key(key: Any, right: dict[Any, Any]) -> bool:
 
 
 def key_in(table: dict[Any, Any], key: Any) -> bool:
-    """Return whether a map has the key; unlike in a Python dict, a bool never equals a number."""
+    """Return whether a map contains the key; unlike in a Python dict, a bool never equals a number."""
     if kind(key) not in ("string", "bool", "int", "uint", "double") or (isinstance(key, float) and math.isnan(key)):
         return False
     if isinstance(key, str):
@@ -165,7 +165,7 @@ def key_in(table: dict[Any, Any], key: Any) -> bool:
 
 
 def traversed(length: int) -> int:
-    """Return the cost of traversing a string or list of this length, which is a tenth of it, rounded up."""
+    """Return the cost of traversing a string or list of this length: a tenth of the length, rounded up."""
     return -(-length // 10)
 
 

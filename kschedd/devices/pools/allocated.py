@@ -1,6 +1,6 @@
-"""Devices held by allocated claims, either whole or in shares of their capacity.
+"""Devices that allocated claims use, either as a whole or in shares of their capacity.
 
-Devices used with admin access are not held.
+Devices allocated with admin access do not count as used.
 
 Source: Kubernetes v1.34 and v1.36, scheduler plugins/dynamicresources/allocateddevices.go (foreachAllocatedDevice);
 v1.36, dynamic-resource-allocation/structured/internal/allocatedstate.go (IsDeviceAllocated).
@@ -25,14 +25,14 @@ class Held:
 
     device: DeviceId
     share: bool = False
-    consumed: tuple[tuple[str, str], ...] | None = None  # capacities and amounts consumed by a share
+    consumed: tuple[tuple[str, str], ...] | None = None  # capacities that a share consumes, each with its amount
 
 
 _Holds = tuple[Held, ...]
 
 
 def held_devices(allocated: Raw | None) -> Iterator[Held]:
-    """Yield the devices that an allocation holds."""
+    """Yield the devices that an allocation uses."""
     for result in ((allocated or {}).get("devices") or {}).get("results") or ():
         if result.get("adminAccess"):
             continue
@@ -46,14 +46,16 @@ def held_devices(allocated: Raw | None) -> Iterator[Held]:
 
 @attrs.define(eq=False)
 class AllocatedState:
-    """The held devices, with counts; readers get changes immediately."""
+    """The used devices, with counts; readers see changes immediately."""
 
     whole: set[DeviceId] = attrs.field(factory=set)
     shared: set[DeviceId] = attrs.field(factory=set)
     capacity: dict[DeviceId, dict[str, Fraction]] = attrs.field(factory=dict)
     """Capacity consumed by the shares of a device, if they state it."""
-    _holders: Counter[tuple[DeviceId, bool]] = attrs.field(factory=Counter)  # by device, and True for shares
-    _consumers: Counter[DeviceId] = attrs.field(factory=Counter)  # shares with recorded consumption
+    # number of claims by device, and by whether the device is allocated in shares
+    _holders: Counter[tuple[DeviceId, bool]] = attrs.field(factory=Counter)
+    # number of shares of each device whose consumption is recorded
+    _consumers: Counter[DeviceId] = attrs.field(factory=Counter)
 
     @classmethod
     def of(cls, held: Iterable[Held]) -> "AllocatedState":
@@ -74,7 +76,7 @@ class AllocatedState:
             add(self.capacity.setdefault(device, {}), dict(one.consumed))
 
     def remove(self, one: Held) -> None:
-        """Remove a held device that was added before."""
+        """Remove a used device that was added before."""
         device, key = one.device, (one.device, one.share)
         self._holders[key] -= 1
         if not self._holders[key]:
@@ -89,9 +91,9 @@ class AllocatedState:
 
 @attrs.define(eq=False)
 class InUse:
-    """Devices held by claims through their allocation or, if they have none, through an allocation in flight.
+    """Devices that claims use through their allocation or, if they have none, through an allocation in flight.
 
-    `pools` records changes by pool. The numbers count the changes made here, independently of the cluster's versions.
+    `pools` contains the number of changes of each pool. These numbers are independent of the cluster's versions.
     """
 
     state: AllocatedState = attrs.field(factory=AllocatedState)
@@ -100,18 +102,18 @@ class InUse:
     _in_flight: dict[str, _Holds] = attrs.field(factory=dict)
 
     def take_all(self, claims: Mapping[str, Object]) -> None:
-        """Replace all claims; the mapping is by claim key."""
+        """Replace all claims; the keys of the mapping are claim keys."""
         for key in self._by_claim.keys() - claims.keys():
             self.take(key, None)
         for key, claim in claims.items():
             self.take(key, claim)
 
     def take(self, key: str, claim: Object | None) -> None:
-        """Record the current version of a claim, or None if it was deleted."""
+        """Record the current version of a claim; None: the claim was deleted."""
         self._put(self._by_claim, key, None if claim is None else allocation(claim))
 
     def take_in_flight(self, key: str, allocated: Raw | None) -> None:
-        """Record a claim's allocation in flight, or None if it is no longer in flight."""
+        """Record a claim's allocation in flight; None: it is no longer in flight."""
         self._put(self._in_flight, key, allocated)
 
     def _put(self, holders: dict[str, _Holds], key: str, allocated: Raw | None) -> None:

@@ -1,14 +1,14 @@
 """Consumable capacity: the amount that a request consumes of a device's capacities, and the check that it is available.
 
-A device with `allowMultipleAllocations` is allocated in shares as long as the capacity consumed by all shares stays
-within its values. A request contains the wanted amount of a capacity. The capacity's `requestPolicy` rounds the
+A device with `allowMultipleAllocations` can be allocated in shares as long as the capacity that all shares consume does
+not exceed its values. A request contains the requested amount of a capacity. The capacity's `requestPolicy` rounds the
 requested amount up (to the next of some values, or to a number of steps above a minimum). The `requestPolicy` also
 defines the consumption of requests that contain no amount (without a policy: the whole capacity). Capacities that are
 missing in the request are consumed as well. The same check applies to devices that are allocated as whole devices.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
-structured/internal/types.go (ConsumedCapacityCollection). Units: amounts are exact; a step is counted in whole units
-(int64), or with the feature fractional_capacity in thousandths if the range is given in thousandths. Errors:
+structured/internal/types.go (ConsumedCapacityCollection). amounts are exact; a step is counted in whole units (int64),
+or in thousandths if the range is given in thousandths and the feature fractional_capacity is enabled. Errors:
 CapacityError for an amount that upstream's arithmetic cannot represent; without the feature capacity_representable, the
 amount overflows as in upstream.
 """
@@ -57,7 +57,7 @@ class CapacityError(KscheddError):
 def consumed_capacity(
     requested: Amounts, capacities: Mapping[str, Raw], rules: DeviceRules = _RULES
 ) -> dict[str, str] | None:
-    """Return the consumption of a request on a device with these capacities, or None if the device cannot serve it.
+    """Return the consumption of a request on a device with these capacities; None if the device cannot serve it.
 
     The device cannot serve a request for a capacity that it lacks, or for an amount that its policy forbids. Raises
     CapacityError.
@@ -77,7 +77,7 @@ def consumed_capacity(
 
 
 def fits(consumed: Amounts, used: Mapping[str, Fraction], capacities: Mapping[str, Raw]) -> bool:
-    """Return whether this consumption, in addition to the used amounts, stays within the capacities of the device."""
+    """Return whether this consumption and the used amounts together stay within the capacities of the device."""
     return all(
         parse(amount) + used.get(name, 0) <= parse(capacities[name].get("value", "0"))
         for name, amount in consumed.items()
@@ -89,7 +89,7 @@ class _NotRepresentableError(Exception):
 
 
 def consumed_amount(requested: str | None, total: str, policy: Raw, rules: DeviceRules, name: str) -> str:
-    """Return the consumption of one capacity, without a check of its policy; `name` is used in the error.
+    """Return the consumption of one capacity, without checking its policy; `name` is used in the error.
 
     Raises CapacityError.
     """
@@ -154,7 +154,7 @@ def in_thousandths(valid_range: Raw, rules: DeviceRules) -> bool:
 
 
 def thousandths(quantity: str) -> int | None:
-    """Return an amount in thousandths, or None if it is not a whole number of them within 64 bits."""
+    """Return an amount in thousandths; None if it is not a whole number of thousandths within 64 bits."""
     exact = parse(quantity) * 1000
     return int(exact) if exact.denominator == 1 and abs(exact) <= MAX_INT64 else None
 

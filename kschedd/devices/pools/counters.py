@@ -1,12 +1,12 @@
-"""Shared counters of partitionable devices: available amounts in a pool, and amounts taken by devices being allocated.
+"""Shared counters of partitionable devices: available amounts in a pool, and amounts that new allocations consume.
 
 A partition of a physical device consumes counters of its pool ("memory-slice-0: 1"). The available amount is the amount
-in the pool's counter sets minus the consumption of allocated devices on any node. A further device fits if no counter
-of the pool becomes negative.
+in the pool's counter sets minus the consumption of allocated devices on any node. Another device fits if no counter of
+the pool becomes negative.
 
-In 1.36.3 counters are stored by the name of a pool, without its driver. If two drivers have pools with the same name,
-the counters of the pool that is read first apply to both pools. For the same reason, one `Available` serves a whole
-scheduling attempt with all its nodes. Since 1.37 pools of two drivers are separate.
+In 1.36.3 counters are stored under the name of a pool, without the name of its driver. If two drivers have pools with
+the same name, the counters of the pool that is read first apply to both pools. For the same reason, one `Available` is
+used for all nodes of a scheduling attempt. Since 1.37 pools of two drivers are separate.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/allocator_incubating.go
 (checkAvailableCounters, deallocateCountersForDevice).
@@ -21,15 +21,15 @@ from kschedd.devices.pools.inventory import Device, DeviceId
 from kschedd.devices.pools.on_node import Pool
 
 _PoolName = tuple[str, str]
-_Counts = dict[tuple[str, str], Fraction]  # by counter set and counter
+_Counts = dict[tuple[str, str], Fraction]  # amounts by counter set and counter
 
 
 @attrs.frozen(eq=False)
 class Available:
-    """Counters of pools after subtracting allocated devices, computed once for each pool."""
+    """The counters of pools, without the consumption of allocated devices; computed once for each pool."""
 
     is_allocated: Callable[[DeviceId], bool]
-    apart: bool = False  # True if pools of two drivers with the same name have separate counters (a rule)
+    apart: bool = False  # True if pools of two drivers with the same name have separate counters
     _left: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def name(self, pool: Pool) -> _PoolName:
@@ -57,13 +57,13 @@ class Available:
 
 @attrs.frozen(eq=False)
 class Consumed:
-    """The consumption of the devices of one search."""
+    """The consumption by the devices of one search."""
 
     available: Available
     _taken: dict[_PoolName, _Counts] = attrs.field(factory=dict)
 
     def take(self, pool: Pool, device: Device) -> bool:
-        """Add the device's consumption if enough is left in its pool, and return whether it is."""
+        """Add the device's consumption if its pool has enough left; return whether it was added."""
         taken = self._taken.setdefault(self.available.name(pool), {})
         for of_set, name, amount in device.counters:
             taken[of_set, name] = taken.get((of_set, name), Fraction()) + amount

@@ -1,15 +1,15 @@
-"""Device inventory: ResourceSlices in the form read by the allocator, indexed by the nodes that can use them.
+"""Device inventory: ResourceSlices in the form that the allocator reads, indexed by the nodes that can use them.
 
 A driver publishes a pool of devices as one or more slices of one generation. `kschedd.devices.pools.on_node` assembles
-the pools of a node. A node can use slices that name the node, slices for all nodes, and slices with a node selector
-that matches. From slices with selection per device (`perDeviceNodeSelection`), a node can use the devices to which one
-of these conditions applies.
+the pools of a node. A node can use slices that name the node, slices for all nodes, and slices whose node selector
+matches. In slices that select nodes per device (`perDeviceNodeSelection`), a node can use the devices for which one of
+these conditions is true.
 
 An `Inventory` is a read-only snapshot of the slices; `updated` creates the next one and reuses unchanged slices, so
 that cached selector results (`Device.verdicts`) are kept. Slices are sorted by name.
 
 Source: Kubernetes v1.34 and v1.36, dynamic-resource-allocation/structured/internal/incubating/pools_incubating.go
-(NodeMatches). Upstream 1.34 gathers slices in no particular order; kschedd sorts them by name, as in 1.36.
+(NodeMatches). Upstream 1.34 reads slices in no particular order; kschedd sorts them by name, as 1.36 does.
 Errors: InventoryError if a node selector cannot be parsed.
 """
 
@@ -64,11 +64,11 @@ class Reach:
         return cls(raw.get("nodeName") or "", bool(raw.get("allNodes")), raw.get("nodeSelector"))
 
     def __bool__(self) -> bool:
-        """Return whether any node selection is given."""
+        """Return whether the object selects any nodes."""
         return bool(self.node_name or self.all_nodes or self.raw_selector is not None)
 
     def includes(self, node: Node) -> bool:
-        """Return whether the node is included. Raises SelectorError."""
+        """Return whether the selection includes the node. Raises SelectorError."""
         if self.node_name:
             return self.node_name == node.name
         if self.all_nodes or self.raw_selector is None:
@@ -86,13 +86,14 @@ class Device:
     id: DeviceId
     raw: Raw
     slice: "Slice"
-    # Cached result of each evaluated selector: True, False or the failure. `kschedd.devices.selection` owns this cache.
+    # Cached result of each evaluated selector: True, False or the failure. `kschedd.devices.selection` fills this
+    # cache.
     verdicts: dict[str, Any] = attrs.field(factory=dict)
-    view: list[Any] = attrs.field(factory=list)  # cached CEL input of this device: empty or one element
+    view: list[Any] = attrs.field(factory=list)  # cached CEL input of this device: one element, or empty
 
     @cached
     def reach(self) -> Reach:
-        """Return the nodes that can use the device, which has its own selection if its slice selects per device."""
+        """Return the nodes that can use the device; it has its own selection if its slice selects nodes per device."""
         return Reach.read(self.raw) if self.slice.per_device else self.slice.reach
 
     @cached
@@ -102,7 +103,7 @@ class Device:
 
     @cached
     def counters(self) -> tuple[tuple[str, str, Fraction], ...]:
-        """Return the consumption of an allocation of the device: (counter set, counter, amount)."""
+        """Return the consumption by an allocation of the device: (counter set, counter, amount)."""
         return tuple(
             (consumption.get("counterSet") or "", name, parse(counter.get("value", "0")))
             for consumption in self.raw.get("consumesCounters") or ()
@@ -115,12 +116,12 @@ class Device:
 
     @cached
     def consumed_by_default(self) -> Mapping[str, str] | None:
-        """Return the capacity consumed by a request without capacities, or None if it cannot be served."""
+        """Return the capacity that a request without capacities consumes; None if such a request cannot be served."""
         return consumed_capacity({}, self.capacities)
 
     @cached
     def negative_by_default(self) -> str:
-        """Return a capacity with a negative amount that requests consume by default, or "" if there is none."""
+        """Return a capacity whose default consumption is negative; "" without one."""
         consumed = self.consumed_by_default or {}
         return min((name for name, amount in consumed.items() if parse(amount) < 0), default="")
 
@@ -131,7 +132,7 @@ class Device:
         return consumed is not None and fits(consumed, {}, self.capacities)
 
     def attribute(self, qualified: str) -> tuple[str, Any] | None:
-        """Return (type, value) of the attribute with this qualified name; the driver's domain is the default."""
+        """Return type and value of the attribute with this qualified name; the default domain is the driver's."""
         attributes: Mapping[str, Any] = self.raw.get("attributes") or {}
         found = attributes.get(qualified)
         if found is None:
@@ -143,7 +144,7 @@ class Device:
 
 
 def typed_value(attribute: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """Return (type, value) of an attribute, where the type is int, bool, string or version."""
+    """Return type and value of an attribute; the type is int, bool, string or version."""
     for of_type in _ATTRIBUTE_TYPES:
         value = attribute.get(of_type)
         if value is not None:
@@ -193,7 +194,7 @@ class Slice:
         return made
 
     def reaches(self, node: Node) -> bool:
-        """Return whether the node can use the slice or, with selection per device, at least one device in it."""
+        """Return whether the node can use the slice or, if nodes are selected per device, at least one device in it."""
         if self.reach or not self.per_device:
             try:
                 return self.reach.includes(node)
@@ -204,7 +205,7 @@ class Slice:
         return any(self.device_reaches(device, node) for device in self.devices)
 
     def device_reaches(self, device: Device, node: Node) -> bool:
-        """Return whether the node can use the device of this slice, which has selection per device."""
+        """Return whether the node can use the device of this slice, which selects nodes per device."""
         try:
             return device.reach.includes(node)
         except SelectorError as fault:
@@ -224,7 +225,7 @@ PoolKey = tuple[str, str]
 
 @attrs.frozen(eq=False)
 class Inventory:
-    """All slices. `cache` is for values derived from this snapshot."""
+    """All slices. `cache` contains values derived from this snapshot."""
 
     _read: dict[str, tuple[Object, Slice]] = attrs.field(factory=dict)  # by slice name
     _by_node: dict[str, list[Slice]] = attrs.field(factory=dict)
@@ -251,12 +252,12 @@ class Inventory:
         return (found for _, found in self._read.values())
 
     def usable_on(self, node: Node) -> list[Slice]:
-        """Return the slices that the node may be able to use, by name: all that do not name another node."""
+        """Return the slices that the node may be able to use, by name: all slices that do not name another node."""
         local = self._by_node.get(node.name, [])
         return list(merge(local, self._elsewhere, key=_name)) if self._elsewhere else local
 
     def mixes_counters(self, *, apart: bool) -> bool:
-        """Return whether several pools share the name under which upstream stores their counters.
+        """Return whether several pools have the name under which upstream stores their counters.
 
         With `apart`, the name includes the driver.
         """

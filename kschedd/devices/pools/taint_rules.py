@@ -1,8 +1,8 @@
 """DeviceTaintRules: taints that an administrator adds to devices without changing their ResourceSlices.
 
-A rule selects devices by the driver, pool and name in its selector: an empty selector selects every device, and a rule
-without a selector selects none. The scheduler treats a selected device as if the rule's taint were in its slice, after
-the taints already there.
+A rule selects devices by driver, pool and name. An empty selector selects every device; a rule without a selector
+selects no devices. The scheduler treats a selected device as if the rule's taint were in the device's slice, after the
+taints in the slice.
 
 Source: Kubernetes v1.37, dynamic-resource-allocation/resourceslice/tracker/tracker.go (applyPatches).
 """
@@ -39,7 +39,7 @@ class TaintedSlices:
 
 
 def changes_taints(slices: Iterable[Object], old: Object | None, new: Object | None) -> bool:
-    """Return whether replacing a rule changes the taints of any device; None means no rule."""
+    """Return whether replacing a rule changes the taints of any device; None represents a missing rule."""
     for one in slices:
         before, after = (_rule_for(one, rule) for rule in (old, new))
         if before is None and after is None:
@@ -55,7 +55,7 @@ def _rule_for(one: Object, rule: Object | None) -> Object | None:
 
 
 def _given(rule: Object | None, device: Raw) -> Raw | None:
-    """Return the taint that a rule for the slice adds to the device."""
+    """Return the taint that the rule adds to the devices of the slice."""
     if rule is None or rule.spec["deviceSelector"].get("device") not in (None, device.get("name")):
         return None
     taint: Raw | None = rule.spec.get("taint")
