@@ -1,4 +1,4 @@
-"""Words of the Kubernetes API, which redaction keeps: values of enumerated fields, condition types and reasons.
+"""Words of the Kubernetes API, which redaction does not replace: values of enumerated fields, condition types, reasons.
 
 Source: Kubernetes v1.34, the constants of staging/src/k8s.io/api.
 """

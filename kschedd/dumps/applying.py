@@ -1,6 +1,6 @@
-"""Manifests applied to a store one after the other; kinds that other kinds depend on come first.
+"""Applies manifests to a store one after the other; objects on which other objects depend are applied first.
 
-An invalid manifest is reported, and the others are still applied. An object with a uid comes from a cluster and keeps
+An invalid manifest is reported, and the others are still applied. An object with a UID comes from a cluster and keeps
 its status.
 """
 
@@ -32,13 +32,13 @@ class AppliedManifest(Generic[M]):
 
     manifest: M
     object: Object | None = None
-    action: str = ""  # created, configured or unchanged
+    action: str = ""  # one of: created, configured, unchanged
     warnings: tuple[str, ...] = ()
     refusal: ApiError | None = None
 
 
 def in_order(manifests: Iterable[M]) -> list[M]:
-    """Return the manifests sorted so that kinds which other kinds depend on come first."""
+    """Return the manifests, sorted so that objects on which others depend come first."""
     places = {kind: place for place, kind in enumerate(_FIRST)}
     return sorted(manifests, key=lambda manifest: places.get(manifest.raw["kind"], len(_FIRST)))
 
@@ -53,7 +53,7 @@ def apply_each(
 ) -> Iterator[AppliedManifest[M]]:
     """Apply the manifests in their order and yield each result; `before` is called before each manifest.
 
-    Unknown fields cause only warnings in objects with a uid, since a dump may come from a newer Kubernetes version.
+    In objects with a UID, unknown fields only cause warnings, because a dump may come from a newer Kubernetes version.
     `served`: new objects must be of a kind that the cluster serves.
     """
     for manifest in manifests:

@@ -1,4 +1,4 @@
-"""Notes on how a dump was loaded: objects left out, changed or made up, one line with a count per sort of note."""
+"""Notes on how a dump was loaded: omitted, changed and made-up objects; one line with a count per kind of note."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -10,13 +10,13 @@ _EXAMPLES: Final = 3
 
 @attrs.define(eq=False)
 class Assumptions:
-    """A collection of the assumptions of a load: each is noted by its text, with the objects it applies to."""
+    """The assumptions of a load: each has a text, and the objects to which it applies."""
 
     _found: dict[str, list[str]] = attrs.field(factory=dict, init=False)  # examples by text
     _counts: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def note(self, text: str, about: str = "", times: int = 1) -> None:
-        """Record an assumption. `about` names the object; the first few names are shown."""
+        """Record an assumption. `about` is the name of the object; the first few names are printed."""
         self._counts[text] = self._counts.get(text, 0) + times
         examples = self._found.setdefault(text, [])
         if about and len(examples) < _EXAMPLES and about not in examples:
@@ -41,7 +41,7 @@ class Assumptions:
 
 
 def counted(names: Iterable[str]) -> str:
-    """Return the count of each name, such as `Deployment 3, Pod 12`."""
+    """Return the names with their counts, such as `Deployment 3, Pod 12`."""
     counts: dict[str, int] = {}
     for name in names:
         counts[name] = counts.get(name, 0) + 1
@@ -54,7 +54,8 @@ MOST_KEPT: Final = 100
 class LoadErrors:
     """The errors of a load.
 
-    The first errors are kept and the others only counted, because a file of a million values may have a million errors.
+    The first errors are stored and all others only counted, because a file of a million values may have a million
+    errors.
     """
 
     def __init__(self, texts: Iterable[str] = ()) -> None:

@@ -1,4 +1,4 @@
-"""Objects that a dump refers to but does not contain, made up from the objects that refer to them.
+"""Objects to which a dump refers but which it does not contain, made up from the objects that refer to them.
 
 namespaces               of objects
 priority classes         with the value and the preemption policy that the pods state
@@ -9,7 +9,7 @@ ReplicaSets and StatefulSets that own pods, Deployments that own ReplicaSets
                          Deployment whose rollout is complete has the Deployment's template
 ControllerRevisions      of StatefulSets and DaemonSets (module `revisions`)
 
-Without these objects, a simulation could not replace a deleted pod. Nothing is made up for a pending pod, since a
+Without these objects, a simulation could not replace a deleted pod. Nothing is made up for a pending pod, because a
 missing claim or class may be the reason why it is pending.
 """
 
@@ -43,8 +43,8 @@ def completed(
 ) -> Iterator[Raw]:
     """Yield the objects to add, and note each as an assumption.
 
-    `is_there` returns whether the cluster that takes the dump has an object. `manifests` are applied after the objects:
-    no object that is in the manifests is made up, but missing namespaces of manifests are.
+    `is_there` returns whether an object exists in the cluster that loads the dump. `manifests` are applied after the
+    objects: no object in the manifests is made up, but missing namespaces of the manifests are.
     """
     applied = [_key_of(raw) for raw in manifests]
     known = {*((obj.kind, obj.namespace, obj.name) for obj in objects), *applied}
@@ -181,7 +181,7 @@ def _volume_of(claim: Mapping[str, Any], made: Made) -> Raw:
 
 
 def _owners(objects: Iterable[Object], kinds: Sequence[str]) -> dict[tuple[str, str, str, str], list[Object]]:
-    """Return the objects that owners of these kinds control, by kind, namespace, name and uid of the owner."""
+    """Return the objects that owners of these kinds control, by kind, namespace, name and UID of the owner."""
     owned: dict[tuple[str, str, str, str], list[Object]] = {}
     for obj in objects:
         for reference in obj.metadata.get("ownerReferences") or ():
@@ -235,7 +235,7 @@ def _workload_spec(kind: str, name: str, pods: Sequence[Object], deployment: Obj
         spec["template"] = {**template, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), **chosen}}}
     if kind == "StatefulSet":
         spec["serviceName"] = pod.spec.get("subdomain") or name
-        # the made-up template may differ from the real one: no pod may be replaced because of it
+        # the made-up template may differ from the real one, and no pod may be replaced because of that
         spec["updateStrategy"] = {"type": "OnDelete"}
     return spec
 
@@ -246,7 +246,7 @@ _REVISION: Final = "deployment.kubernetes.io/revision"
 
 
 def _template_spec(pod: Object) -> Raw:
-    """Return the pod's spec without the fields that were set only for this pod or after its creation."""
+    """Return the pod's spec without fields that apply only to this pod or were set after its creation."""
     spec = {name: value for name, value in pod.spec.items() if name not in _PER_POD}
     volumes = [one for one in spec.get("volumes") or () if not one.get("name", "").startswith(_TOKEN_VOLUMES)]
     if "volumes" in spec:

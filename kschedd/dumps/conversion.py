@@ -1,7 +1,7 @@
 """Conversion of objects from removed API versions to the currently served version.
 
-Most fields have kept their names, and only apiVersion changes. In earlier versions of resource.k8s.io, fields of
-ResourceSlices and claims are in other places.
+Most fields have kept their names, and only apiVersion changes. In earlier versions of resource.k8s.io, some fields of
+ResourceSlices and claims have other paths.
 
 Source: Kubernetes v1.34, the conversion functions of pkg/apis/resource; the deprecated API migration guide.
 """
@@ -29,7 +29,7 @@ _REQUEST_FIELDS: Final = (
 def current(raw: Raw) -> Raw:
     """Return the object in the current version of its kind.
 
-    An object that has this version, or is not of a built-in kind, is returned unchanged.
+    An object in this version, or an object that is not of a built-in kind, is returned unchanged.
     """
     kind, api_version = raw["kind"], raw["apiVersion"]
     known = BY_NAME.get(kind)
@@ -38,7 +38,7 @@ def current(raw: Raw) -> Raw:
     group = group_of(api_version)
     group = _EXTENSIONS_ELSEWHERE.get(kind, _FORMER_GROUPS[group]) if group in _FORMER_GROUPS else group
     if group != known.group:
-        return raw  # a custom kind with the name of a built-in kind
+        return raw  # a custom kind that has the name of a built-in kind
     moved = {**raw, "apiVersion": known.api_version}
     if kind == "ResourceSlice":
         return _flattened_slice(moved)
@@ -48,7 +48,7 @@ def current(raw: Raw) -> Raw:
 
 
 def _flattened_slice(raw: Raw) -> Raw:
-    """Move a device's attributes and capacity, which v1beta1 has under `basic`, to the device itself."""
+    """Move a device's attributes and capacity from `basic`, where v1beta1 has them, to the device itself."""
     spec = raw.get("spec")
     devices = spec.get("devices") if isinstance(spec, dict) else None
     if not isinstance(devices, list):

@@ -1,11 +1,11 @@
-"""Names of drivers, attributes and capacities in a redacted dump, and CEL expressions that select devices by them.
+"""Names of drivers, attributes and capacities in a redacted dump, and the CEL expressions that select devices by them.
 
 An expression is rewritten token by token: its string literals, the names of attributes and its own variables are
-replaced by the same made-up words as in the devices, and comments are dropped. The result is used only if it selects
-the same devices of the dump as the original. Otherwise the expression stays unchanged, for example if it has a regular
-expression or an ordering of strings. The drivers, attributes and capacities that it names then also stay unchanged, as
-do the values of these attributes. If the expression still selects other devices, all expressions and all names of
-devices stay unchanged.
+replaced by the same made-up words as in the devices, and comments are removed. The new expression is used only if it
+selects the same devices of the dump as the original. Otherwise the expression stays unchanged, for example if it has a
+regular expression or an ordering of strings. The drivers, attributes and capacities in the expression then also stay
+unchanged, and so do the values of these attributes. If the expression still selects other devices, all expressions and
+all names of devices stay unchanged.
 
 Raises nothing.
 """
@@ -36,22 +36,22 @@ _CLASS: Final = re.compile(r"\\.")  # \d, \w, ...
 
 @attrs.frozen(eq=False)
 class DeviceWords:
-    """The made-up words of devices. `stays`: names and texts that are kept; None: all of them are kept."""
+    """The made-up words of devices. `stays`: names and texts that are not replaced; None: none of them is replaced."""
 
     text: Callable[[str], str]
     stays: Set[str] | None = None
     kept: Set[str] = frozenset()  # expressions
 
     def name(self, name: str) -> str:
-        """Return the name of a driver, an attribute or a capacity, with its domain if it has one."""
+        """Return the new name of a driver, an attribute or a capacity, including its domain if it has one."""
         return "/".join(map(self._turned, name.split("/")))
 
     def keeps_value_of(self, attribute: str) -> bool:
-        """Return whether the values of an attribute are kept."""
+        """Return whether the values of an attribute are not replaced."""
         return self.stays is None or attribute.rpartition("/")[2] in self.stays
 
     def expression(self, expression: str) -> str:
-        """Return the expression with made-up words, or unchanged if it is kept."""
+        """Return the expression with made-up words; unchanged if it must not be replaced."""
         if self.stays is None or expression in self.kept:
             return expression
         try:
@@ -85,7 +85,7 @@ class DeviceWords:
         return token.text if token.text in _NAMES else self._turned(token.text)
 
     def _pattern(self, pattern: str) -> str:
-        """Return a regular expression with made-up words; its character classes are kept."""
+        """Return a regular expression with made-up words; its character classes are unchanged."""
         pieces: list[str] = []
         end = 0
         for found in _CLASS.finditer(pattern):
@@ -113,7 +113,7 @@ def device_words(
 ) -> DeviceWords:
     """Return words with which every expression selects the same devices of the dump as the original.
 
-    `text` makes up words; `redacted` returns a device with such words.
+    `text` makes up words; `redacted` returns a device with these words.
     """
     shapes = list(_shapes(objects))
     before = {one: _verdicts(one, shapes) for one in expressions}
@@ -143,7 +143,7 @@ def _named(expression: str) -> Iterator[str]:
 
 
 def _shapes(objects: Iterable[Raw]) -> Iterator[tuple[str, Raw]]:
-    """Yield each driver and device once, as far as expressions can distinguish them."""
+    """Yield each driver and each device once, as far as expressions can distinguish them."""
     seen: set[str] = set()
     for raw in objects:
         if raw.get("kind") != "ResourceSlice" or not isinstance(spec := current(dict(raw)).get("spec"), Mapping):

@@ -1,8 +1,8 @@
-"""Messages of a dump's own cluster about pods that it did not place or create: conditions, and Events of rejections.
+"""Messages of the dumped cluster about pods that it did not schedule or create: conditions, Events of rejections.
 
-The scheduler and the controllers of this cluster replace these messages. The PodScheduled condition of a pending pod,
-and why the pods of a workload were refused, are therefore kept in an annotation, which is removed when the cluster is
-saved.
+The scheduler and the controllers of this cluster overwrite these messages. The PodScheduled condition of a pending pod,
+and the reason why pods of a workload were rejected, are therefore stored in an annotation, which is removed when the
+cluster is saved.
 """
 
 import json
@@ -30,9 +30,9 @@ REFUSED_KINDS: Final = frozenset(
 
 @attrs.frozen
 class DumpedCondition:
-    """The dumped condition; times in seconds since the epoch.
+    """The dumped condition, with times in seconds since the epoch.
 
-    `since`: the time when the condition became False, which later messages do not change.
+    `since`: the time when the condition became False; later messages do not change this time.
     """
 
     reason: str
@@ -45,7 +45,7 @@ class DumpedCondition:
 def with_condition(raw: Raw, dumped: float | None, refusals: Mapping[Key, str] = {}) -> Raw:
     """Return an object of a dump; a pending pod and a workload whose pods are rejected get the annotation.
 
-    `refusals`: messages of Events, by the object of the Event.
+    `refusals`: the messages of Events about rejected pods, by the object of the Event.
     """
     spec, status, meta = raw.get("spec"), raw.get("status"), raw["metadata"]
     annotations = meta.get("annotations") or {}
@@ -80,7 +80,7 @@ def with_condition(raw: Raw, dumped: float | None, refusals: Mapping[Key, str] =
 
 
 def _lacks_pods(spec: Raw, status: Raw) -> bool:
-    """Return whether a workload has fewer pods than it wants, so that an Event of a refusal is not an old one."""
+    """Return whether a workload has fewer pods than it needs, so that an Event about a rejection is still current."""
     if "desiredNumberScheduled" in status:
         return bool(status.get("currentNumberScheduled") != status["desiredNumberScheduled"])
     if "replicas" in spec:
@@ -97,7 +97,7 @@ def refusal_told(event: Raw) -> tuple[Key, str] | None:
 
 
 def dumped_refusal(obj: Object) -> str:
-    """Return why pods of a workload were rejected when it was dumped; "" if none were, or if it has changed since."""
+    """Return the reason why pods of a workload were rejected before the dump; "" if there is none or it has changed."""
     found = dumped_condition(obj)
     if found is None or found.reason != FAILED_CREATE or found.generation != obj.metadata.get("generation"):
         return ""
@@ -105,7 +105,7 @@ def dumped_refusal(obj: Object) -> str:
 
 
 def dumped_condition(obj: Object) -> DumpedCondition | None:
-    """Return the dumped condition; None if there is no annotation, or if it was changed to an invalid value."""
+    """Return the dumped condition; None if there is no annotation, or if the annotation is invalid."""
     text = (obj.metadata.get("annotations") or {}).get(ANNOTATION)
     if text is None:
         return None

@@ -1,7 +1,7 @@
 """The release of a dumped or mirrored cluster, and the supported release that matches its scheduler best.
 
-The newest kubelet shows the release: kube-scheduler is at most one release older than the API server, and no kubelet is
-newer than its API server. Suffixes that providers append to the version are ignored.
+The newest kubelet determines the release: kube-scheduler is at most one release older than the API server, and no
+kubelet is newer than its API server. Suffixes that providers append to the version are ignored.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from kschedd.config.versions.kube_versions import (
 
 @attrs.frozen
 class DumpedRelease:
-    """`minor` of the release 1.`minor` according to the nodes; None if no node states a version."""
+    """`minor` of the release 1.`minor` that the nodes report; None if no node reports a version."""
 
     minor: int | None
 
@@ -31,7 +31,7 @@ class DumpedRelease:
 
     @property
     def version(self) -> KubernetesVersion:
-        """The supported version whose decisions are most similar."""
+        """The supported version whose decisions are most similar to those of this release."""
         return DEFAULT if self.minor is None else nearest_version(self.minor)
 
     @property
@@ -49,7 +49,7 @@ class DumpedRelease:
 
 
 def kubelet_version(node: Mapping[str, Any]) -> str:
-    """Return the kubelet version in a node's status; "" if it has none."""
+    """Return the kubelet version in a node's status; "" without one."""
     status = node.get("status")
     info = status.get("nodeInfo") if isinstance(status, Mapping) else None
     return str(info.get("kubeletVersion") or "") if isinstance(info, Mapping) else ""

@@ -1,8 +1,8 @@
-"""A JSON list of objects that is split into its items without being decoded as a whole.
+"""A JSON list of objects that is split into its items without decoding the list as a whole.
 
 A program that writes a list puts the same characters between any two items. The text is therefore split at these
-characters, and a split is correct if the text before it is valid JSON. A thread that reads a large list releases the
-interpreter lock between two items.
+characters, and a split is correct if the text before it is valid JSON. A thread that reads a large list therefore
+releases the interpreter lock between two items.
 """
 
 import json
@@ -24,9 +24,9 @@ _START: Final = re.compile(rb'\{[ \t\r\n]*"[^"\\]{1,100}"')
 _END: Final = re.compile(rb"[ \t\r\n]*\]")
 _POD_LIST: Final = re.compile(rb'"kind"\s*:\s*"PodList"')
 _DECODER: Final = json.JSONDecoder()
-_LONGEST_HEAD: Final = 1 << 16  # bytes of a list before its items
+_LONGEST_HEAD: Final = 1 << 16  # maximum number of bytes of a list before its first item
 _UNREADABLE: Final = (msgspec.DecodeError, ValueError, RecursionError)
-_TRIES: Final = 8  # limit of attempts at splitting within one item
+_TRIES: Final = 8  # maximum number of attempts to split the text within one item
 _WINDOW: Final = 1 << 16
 
 
@@ -34,7 +34,7 @@ _WINDOW: Final = 1 << 16
 class ListItem:
     """An item of a list.
 
-    Items with equal `likeness` differ only in strings that no check distinguishes. None: it is not known.
+    Items with equal `likeness` differ only in strings that no validation distinguishes. None: it is not known.
     """
 
     raw: Any
@@ -88,7 +88,7 @@ def _items(data: Data, position: int, texts: ObjectTexts) -> tuple[list[ListItem
 
 
 def _cut_item(data: Data, position: int, separator: bytes, texts: ObjectTexts) -> tuple[ListItem, int] | None:
-    """Return the item that ends at the next separator outside it, and the position of its end."""
+    """Return the item that ends at the next separator outside the item, and the position of its end."""
     view, end = memoryview(data), position
     for _ in range(_TRIES):
         end = data.find(separator, end) + 1
@@ -102,7 +102,7 @@ def _cut_item(data: Data, position: int, separator: bytes, texts: ObjectTexts) -
 
 
 def _whole_item(data: Data, position: int, texts: ObjectTexts) -> tuple[ListItem, int] | None:
-    """Return the item at this position and the position of its end, by decoding it; None if the item is incomplete."""
+    """Decode the item at this position; return it with the position of its end; None if the item is incomplete."""
     window = _WINDOW
     while True:
         # the last character may be incomplete
@@ -119,7 +119,7 @@ def _whole_item(data: Data, position: int, texts: ObjectTexts) -> tuple[ListItem
             continue
         try:
             return _item(memoryview(data)[position:end], texts), end
-        except _UNREADABLE:  # for example a number, or half of a surrogate pair, which only the lenient decoder accepts
+        except _UNREADABLE:  # such as a number, or half of a surrogate pair, which only the lenient decoder accepts
             return _odd_item(data[position:end]), end
 
 

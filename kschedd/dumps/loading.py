@@ -1,7 +1,7 @@
-"""A dump that is loaded into a cluster: its unchanged objects, ordered by version, and the assumptions made.
+"""Loads a dump into a cluster: its unchanged objects, sorted by version, and the assumptions of the load.
 
 `read_dump` performs all steps that need no cluster: reading, conversion, removal of duplicates, checks and completion;
-it may run in a thread. `take_dump` fills a cluster. Objects without a uid were never on an API server: they are
+it may run in a thread. `take_dump` fills a cluster. Objects without a UID were never in an API server: they are
 manifests, and are applied afterwards like other manifests.
 """
 
@@ -34,8 +34,8 @@ from kschedd.values import as_map
 Raw = dict[str, Any]
 
 _LEFT_OUT: Final = frozenset(("Event", "Lease"))
-_ROUNDS: Final = 2  # a made-up object may need an owner or a namespace, which is made up in the second round
-_LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # limit of any resource on one node: one exbibyte
+_ROUNDS: Final = 2  # a made-up object may need an owner or a namespace, which the second round makes up
+_LARGEST_AMOUNT_NANOS: Final = (1 << 60) * 10**9  # limit of each resource on one node: one exbibyte
 _TEXTS: Final = ("name", "generateName", "namespace", "uid")  # fields of metadata
 _TIMES: Final = ("lastTransitionTime", "lastHeartbeatTime", "lastProbeTime")
 
@@ -46,7 +46,7 @@ class LoadOptions:
 
     `keep_secrets`: keep the data of Secrets and ConfigMaps. `complete`: make up missing objects.
 
-    `profiles`: the scheduler names that have a profile here.
+    `profiles`: the scheduler names that have a profile in the loading cluster.
     """
 
     keep_secrets: bool = False
@@ -79,7 +79,8 @@ class Prepared:
 class Taken:
     """The result of loading a dump."""
 
-    in_the_way: list[Object]  # objects of the cluster with the same name as one in the dump; these were kept
+    # existing objects of the cluster that have the name of an object in the dump; they were not replaced
+    in_the_way: list[Object]
     applied: int  # number of manifests
     errors: list[str]  # read errors included
 
@@ -99,12 +100,12 @@ def read_dump(
     now: float | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """Return the objects of the files and folders. For the parameters see `read_sources` and `prepare`."""
+    """Return the objects in the files and folders. The parameters are those of `read_sources` and `prepare`."""
     return prepare(read_sources(paths, stdin, check), is_there, now, options)
 
 
 def take_dump(store: ClusterWriter, prepared: Prepared) -> Generator[None, None, Taken]:
-    """Fill a cluster, step by step; no other writes may happen before it is done."""
+    """Fill a cluster step by step; no other write is allowed before the end."""
     in_the_way = yield from store.take_in(prepared.objects)
     refused = yield from apply_manifests(store, in_order(prepared.manifests), prepared.assumptions)
     return taken(prepared, in_the_way, refused)
@@ -122,8 +123,8 @@ def prepare(
 ) -> Prepared:
     """Return the dump in the form in which it is loaded.
 
-    `is_there` returns whether the cluster that takes the dump has an object. `now` is the time of that cluster; None:
-    the time of the dump.
+    `is_there` returns whether an object exists in the cluster that loads the dump. `now` is the time of that cluster;
+    None: the time of the dump.
     """
     assumptions, faults = sources.assumptions, sources.faults.copy()
     chosen: dict[tuple[str, str, str, str], DumpedObject] = {}
@@ -178,7 +179,7 @@ def prepare(
 
 
 def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, options: LoadOptions) -> Raw | None:
-    """Return the object in its current version, without dropped fields; None if the object is left out."""
+    """Return the object in its current version, without dropped fields; None if the object is omitted."""
     raw = found.raw
     kind, meta = raw.get("kind"), raw.get("metadata")
     if not isinstance(kind, str) or not isinstance(raw.get("apiVersion"), str) or not isinstance(meta, dict):
@@ -208,7 +209,7 @@ def _usable(found: DumpedObject, assumptions: Assumptions, faults: LoadErrors, o
 
 
 def _odd_field(meta: Raw) -> str:
-    """Return an error for a metadata field of a wrong type that is read before validation; "" if there is none."""
+    """Return an error for a metadata field of a wrong type that is read before validation; "" without an error."""
     for name in _TEXTS:
         if not isinstance(meta.get(name), str | None):
             return f"metadata.{name}: {shown(meta[name])}: a string is expected"
@@ -247,8 +248,8 @@ def _version(found: DumpedObject) -> int:
 
 
 def _note_objects(objects: Iterable[Object], options: LoadOptions, assumptions: Assumptions) -> None:
-    """Note the objects that are handled differently here than in their own cluster."""
-    seen: set[int] = set()  # checked specs; many pods share a spec
+    """Note the objects that behave differently here than in their own cluster."""
+    seen: set[int] = set()  # ids of checked specs; many pods share a spec
     for obj in objects:
         if isinstance(obj, Pod):
             if not obj.node_name and obj.scheduler_name not in options.profiles:
@@ -282,7 +283,7 @@ def _note_clusters(kubelets: Iterable[str], assumptions: Assumptions) -> None:
 
 
 def _latest(raws: Iterable[Raw]) -> float | None:
-    """Return the latest time in the dump."""
+    """Return the latest time that occurs in the dump."""
     latest = ""
     for raw in raws:
         latest = _later(latest, raw["metadata"].get("creationTimestamp"))
@@ -310,7 +311,7 @@ def _name(raw: Raw) -> str:
 def apply_manifests(
     store: ClusterWriter, manifests: Iterable[DumpedObject], assumptions: Assumptions
 ) -> Generator[None, None, list[str]]:
-    """Apply manifests that were never on an API server, step by step; return the errors."""
+    """Apply manifests that were never in an API server, step by step; return the errors."""
     refused: list[str] = []
     for outcome in apply_each(store, manifests):
         yield

@@ -1,7 +1,8 @@
-"""Made-up words that replace the words of a cluster: equal words are replaced by equal words, and the order is kept.
+"""Made-up words for the words of a cluster: equal words get equal replacements, and the order is preserved.
 
-Names are split at dashes, dots and slashes, since the name of a StatefulSet's pod contains the name of its set, and the
-name of a claim contains both. Numbers, uids of the usual form and names defined by Kubernetes are kept.
+Names are split at dashes, dots and slashes, because the name of a StatefulSet's pod contains the name of the set, and
+the name of a claim contains both names. Numbers, UIDs of the usual form and names defined by Kubernetes are not
+replaced.
 """
 
 import re
@@ -59,8 +60,8 @@ _DRIVERS: Final = frozenset(
 class MadeUpWords:
     """The mapping of words to made-up words.
 
-    It is built from all objects of a dump, since every word must be known before the first one is replaced.
-    `resources`: replace names of extended resources, of drivers and of kinds, too.
+    It is built from all objects of a dump, because all words must be known before the first one is replaced.
+    `resources`: also replace names of extended resources, of drivers and of kinds.
     """
 
     def __init__(self, objects: Iterable[Raw], dropped: frozenset[str], *, resources: bool) -> None:
@@ -79,18 +80,18 @@ class MadeUpWords:
             return text
         found = self._known.get(text)
         if found is None:
-            end = _EXTENDED.search(text)  # the suffix by which the scheduler recognizes a claim that it has created
+            end = _EXTENDED.search(text)  # the suffix by which the scheduler recognizes a claim that it created
             rest = text[: end.start()] if end else text
             found = _WORD.sub(lambda word: self._made_up.get(word[0], word[0]), rest) + (end[0] if end else "")
             self._known[text] = found
         return found
 
     def key(self, key: str) -> str:
-        """Return the key of a label, a taint or a finalizer; those defined by Kubernetes are kept."""
+        """Return the new key of a label, a taint or a finalizer; keys defined by Kubernetes are not replaced."""
         return key if key in _KEPT_KEYS or _SYSTEM.search(key) or key.startswith("metadata.") else self.text(key)
 
     def driver(self, name: str) -> str:
-        """Return the name of a driver or provisioner; the names of built-in volume plugins of Kubernetes are kept."""
+        """Return the new name of a driver or provisioner; names of built-in volume plugins are not replaced."""
         if not self._resources or name in _DRIVERS or name.startswith("kubernetes.io/"):
             return name
         return self.text(name)
@@ -100,7 +101,7 @@ class MadeUpWords:
         return self.text(name) if self._resources else name
 
     def resource(self, name: str) -> str:
-        """Return the name of a resource; the names of native resources are kept."""
+        """Return the new name of a resource; names of native resources are not replaced."""
         if name.startswith(_OF_CLASS):
             return _OF_CLASS + self.text(name.removeprefix(_OF_CLASS))
         if not self._resources or _NATIVE.fullmatch(name):
@@ -119,7 +120,7 @@ class MadeUpWords:
         return name if _SYSTEM.search(name) else self.text(name)
 
     def image(self, image: str) -> str:
-        """Return the name of an image, with a tag only if it had one: without one, `latest` is used."""
+        """Return the new name of an image; it has a tag only if the old name had one, because no tag means `latest`."""
         tag = _TAG.search(image)
         repository = image[: tag.start()] if tag else image
         mark = f":{self.text(tag.group(0)[1:].replace(':', '-'))[:63]}" if tag else ""
@@ -141,7 +142,7 @@ def _texts(value: Any, dropped: frozenset[str]) -> Iterator[str]:
 
 
 def is_kept(word: str) -> bool:
-    """Return whether the word is always kept."""
+    """Return whether the word is never replaced."""
     return word.isdigit() or word in _KEPT_WORDS
 
 
@@ -151,7 +152,7 @@ def is_quantity(text: str) -> bool:
 
 
 def _made_up(count: int) -> list[str]:
-    """Return `count` words of equal length, in order, without words that are kept or that CEL reserves."""
+    """Return `count` words of equal length, in order, without words that are never replaced or that CEL reserves."""
     unusable = _KEPT_WORDS | _NO_NAMES
     width = 1
     while 26**width < count + len(unusable):

@@ -1,10 +1,10 @@
-"""Decoding of pods and nodes in JSON: of several similar objects, only the first is decoded in full.
+"""Decoding of pods and nodes in JSON: of several similar objects, only the first is decoded completely.
 
-The likeness of a pod contains all values that checks depend on: its spec without the node's name and the name of the
-token volume; its status without times, addresses and IDs; its labels, owners and finalizers; and the keys of its
+The likeness of a pod contains all values on which validation depends: its spec without the node's name and the name of
+the token volume; its status without times, addresses and IDs; its labels, owners and finalizers; and the keys of its
 annotations. The likeness of a node is the whole node without its name, its version, times, addresses and IDs.
 
-Owns: the templates and the parts that pods share. The object lives while one dump is read.
+Contains the templates and the parts that pods share. An instance exists while one dump is read.
 """
 
 import re
@@ -81,7 +81,10 @@ class ObjectTexts:
         self._decode_node: Callable[[memoryview], _Node] = msgspec.json.Decoder(_Node).decode
 
     def read(self, text: memoryview) -> tuple[Any, Hashable]:
-        """Return the value of a JSON text, and its likeness for most pods and nodes. Raises DecodeError and others."""
+        """Return the value of a JSON text; for most pods and nodes also its likeness.
+
+        Raises DecodeError and other errors.
+        """
         return self._pod(text) or self._node(text) or (msgspec.json.decode(text), None)
 
     def _node(self, text: memoryview) -> tuple[Any, Hashable] | None:

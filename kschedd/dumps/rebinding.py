@@ -1,6 +1,6 @@
-"""Claims whose uid was removed: the cluster gives them another uid, so they are bound to their volumes again.
+"""Claims whose UID was removed: the cluster gives them another UID, so they must be bound to their volumes again.
 
-A claim would be Lost if it had the annotation of a complete binding and another uid than its volume states.
+The phase of a claim would be Lost if its annotation says that binding is complete but its volume contains another UID.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,13 +15,13 @@ _BOUND: Final = "pv.kubernetes.io/bind-completed"
 
 
 def claims_without_uid(manifests: Iterable[DumpedObject]) -> set[tuple[str, str]]:
-    """Return namespace and name of the claims among these manifests, which have no uid."""
+    """Return the namespaces and names of the claims without a UID among these manifests."""
     metas = (found.raw["metadata"] for found in manifests if found.raw["kind"] == "PersistentVolumeClaim")
     return {(meta.get("namespace") or "default", meta.get("name") or "") for meta in metas}
 
 
 def to_bind(found: DumpedObject, claims: set[tuple[str, str]]) -> DumpedObject:
-    """Return a claim without its mark of a complete binding, and a volume that names its claim without the uid."""
+    """Return a claim without the annotation of a complete binding, or a volume without the UID of its claim."""
     raw = found.raw
     meta = raw["metadata"]
     if raw["kind"] == "PersistentVolumeClaim" and not meta.get("uid") and _BOUND in (meta.get("annotations") or {}):

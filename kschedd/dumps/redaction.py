@@ -1,17 +1,17 @@
 """Redaction of a dump: every text that is not known to be public is replaced by made-up words.
 
 The schema of each kind defines which fields are numbers, quantities, times or texts. Numbers, quantities, times,
-booleans, the words of the API (`api_words`), uids and names defined by Kubernetes are kept. Every other text is
-replaced by made-up words (`made_up_words`): equal texts by equal words, in the same order. References between objects
-and the scheduler's decisions therefore stay the same.
+booleans, the words of the API (`api_words`), UIDs and names defined by Kubernetes are not replaced. Every other text is
+replaced by made-up words (`made_up_words`): equal texts by equal words, and in the same order. References between
+objects and the scheduler's decisions therefore stay the same.
 
 Texts that no decision reads are dropped: commands, environment variables, messages, addresses, parameters, and the data
-of Secrets and ConfigMaps. Annotations are dropped except those that control the simulation and those of Kubernetes that
-controllers read. Objects of kinds that no decision reads keep only their metadata (and the scale).
+of Secrets and ConfigMaps. Annotations are dropped, except those that control the simulation and those of Kubernetes
+that controllers read. Objects of kinds that no decision reads keep only their metadata (and the scale).
 
-CEL expressions, and the drivers and attributes of devices that they name, are replaced as long as every expression
-still selects the same devices (`device_words`); `Redaction.kept` names those that are not replaced. Objects that
-controllers create at the same time may come in another order than without redaction.
+CEL expressions, and the drivers and attributes of devices in them, are replaced as long as every expression still
+selects the same devices (`device_words`); `Redaction.kept` contains those that are not replaced. Objects that
+controllers create at the same time may be in another order than without redaction.
 """
 
 import re
@@ -94,15 +94,15 @@ _PERCENT: Final = re.compile(r"[0-9]+%")
 _SCHEDULE: Final = re.compile(r"@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[-0-9*/,? ]+")
 _DEVICES: Final = re.compile(r"resource\.v1(beta\d)?\.")
 DEFINITION: Final = "CustomResourceDefinition"
-_SCHEDULING: Final = "scheduling.k8s.io"  # the group of PodGroup and Workload, which have no schema here
+_SCHEDULING: Final = "scheduling.k8s.io"  # the group of PodGroup and Workload, which have no schema in kschedd
 
 
 class Redaction:
     """The redaction of one dump.
 
-    It is built from all objects of the dump, since every word must be known before the first one is replaced.
-    `resources`: replace names of extended resources, of drivers and of kinds, too. Without it they are kept, since a
-    configuration used with the objects may name them.
+    It is built from all objects of the dump, because all words must be known before the first one is replaced.
+    `resources`: also replace names of extended resources, of drivers and of kinds. By default these names are not
+    replaced, because a configuration that is used with the objects may contain them.
     """
 
     def __init__(self, objects: Iterable[Raw], *, resources: bool = False) -> None:
@@ -115,15 +115,16 @@ class Redaction:
             for raw in everything
             if raw["kind"] == DEFINITION and (path := _replicas_path(raw))
         }
-        self._devices: DeviceWords | None = None  # None: names of devices and expressions are kept
+        self._devices: DeviceWords | None = None  # None: names of devices and expressions are not replaced
         if resources:
-            from kschedd.dumps.device_words import device_words  # evaluates CEL, which few commands need
+            # imported on demand, because it evaluates CEL, which few commands need
+            from kschedd.dumps.device_words import device_words
 
             self._devices = device_words(everything, self.expressions, self._words.text, self._device)
 
     @property
     def kept(self) -> list[str]:
-        """Return a sentence for each kind of text of the cluster that is kept."""
+        """Return a sentence for each kind of text of the cluster that is not replaced."""
         devices = self._devices
         everything = devices is None or devices.stays is None
         kept = self.expressions if devices is None or devices.stays is None else devices.kept
@@ -139,7 +140,7 @@ class Redaction:
         ]
 
     def _device(self, words: "DeviceWords", raw: Raw) -> Raw:
-        """Return a device of a ResourceSlice with these words."""
+        """Return a device of a ResourceSlice with made-up words."""
         self._devices = words
         return self._fields(raw, type_named("resource.v1.Device"))
 
@@ -174,7 +175,7 @@ class Redaction:
         return done
 
     def value(self, value: Any) -> Any:
-        """Return a part of an object, such as an affinity."""
+        """Return a redacted part of an object, such as an affinity."""
         return self._loose(value, "")
 
     def text(self, text: str) -> str:
@@ -182,7 +183,7 @@ class Redaction:
         return self._words.text(text) if isinstance(text, str) else text
 
     def keeps(self, word: str) -> bool:
-        """Return whether the word is always kept."""
+        """Return whether the word is never replaced."""
         return is_kept(word)
 
     def _definition(self, rest: Raw) -> dict[str, Any]:
@@ -263,7 +264,7 @@ class Redaction:
         return {turn(key): self._by_schema(each, schema.item, "", around) for key, each in value.items()}
 
     def _leaf(self, text: str, schema: Schema, name: str, around: Fields) -> str | None:
-        """Return the text of a leaf; None drops it."""
+        """Return the redacted text of a field's value; None drops the field."""
         if schema is QUANTITY:
             return text if is_quantity(text) else None
         if schema is TIME or schema is MICRO_TIME:
@@ -284,7 +285,7 @@ class Redaction:
         return self._named(text, name)
 
     def _named(self, text: str, name: str) -> str | None:
-        """Return the redacted text of a leaf, judged by the name of its field alone; None drops it."""
+        """Return the redacted text of a value, decided only by the name of its field; None drops the field."""
         if text in API_WORDS:
             return text
         if name == "apiVersion":
@@ -338,7 +339,7 @@ class Redaction:
 
 
 def _replicas_path(definition: Raw) -> tuple[str, ...]:
-    """Return the path of the replica count in objects of a definition; empty if they cannot be scaled."""
+    """Return the path of the replica count in objects of a definition; empty if the objects cannot be scaled."""
     spec = definition.get("spec")
     for version in spec.get("versions") or () if isinstance(spec, Mapping) else ():
         scale = (version.get("subresources") or {}).get("scale") if isinstance(version, Mapping) else None
@@ -366,7 +367,7 @@ def _expressions(raw: Raw) -> list[tuple[str, str]]:
 
 
 def redacted(objects: Iterable[Raw]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a redacted dump, and sentences that state which texts were kept and which were left out."""
+    """Return a redacted dump, and sentences about the texts that were not replaced and those that were dropped."""
     everything = list(objects)
     redaction = Redaction(everything, resources=True)
     done: list[dict[str, Any]] = []

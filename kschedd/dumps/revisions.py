@@ -1,10 +1,10 @@
-"""ControllerRevisions that a dump lacks, made up from workloads and pods; `kubectl get all` leaves them out.
+"""ControllerRevisions that a dump lacks, made up from workloads and pods; `kubectl get all` omits them.
 
-If the revision that the pods of a StatefulSet or DaemonSet name is missing, the controller treats the current template
-as a new revision and replaces all pods. The status identifies the revision of the current template, provided that the
-controller has observed the template. A StatefulSet's status names the revision. For a DaemonSet, it is the revision
-that as many pods name as the status counts as updated. During a rollout, the template of a StatefulSet's earlier
-revision is taken from a pod that names that revision.
+If the ControllerRevision to which the pods of a StatefulSet or DaemonSet refer is missing, the controller treats the
+current template as a new revision and replaces all pods. The status identifies the revision of the current template,
+provided that the controller has observed the template. The status of a StatefulSet contains the name of the revision.
+For a DaemonSet, the revision is the one to which as many pods refer as the status counts as updated. During a rollout,
+the template of a StatefulSet's earlier revision is read from a pod that refers to that revision.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ def revisions(
     missing: Callable[[Key], bool],
     made: Callable[..., Raw],
 ) -> Iterator[Raw]:
-    """Yield the missing revisions. `pods`: the pods that each workload controls, by its uid."""
+    """Yield the missing revisions. `pods`: the pods that each workload controls, by the UID of the workload."""
     highest = _highest(objects)
     for workload in objects:
         if workload.kind not in ("StatefulSet", "DaemonSet") or not is_observed(workload):
@@ -49,7 +49,7 @@ def is_observed(workload: Object) -> bool:
 
 
 def _highest(objects: Iterable[Object]) -> dict[str, int]:
-    """Return the highest revision number of each workload's revisions, by its uid."""
+    """Return the highest revision number of each workload's revisions, by the UID of the workload."""
     found: dict[str, int] = {}
     for obj in objects:
         if obj.kind == _KIND:

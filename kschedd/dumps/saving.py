@@ -57,7 +57,7 @@ def json_chunks(objects: Iterable[Raw]) -> Iterator[str]:
 
 def yaml_chunks(objects: Iterable[Raw]) -> Iterator[str]:
     """Yield the list as YAML, one object per chunk."""
-    import yaml  # slow to import, and most verbs do not need it
+    import yaml  # imported on demand, because the import is slow
 
     yield "apiVersion: v1\nitems:\n"
     for raw in objects:

@@ -1,9 +1,9 @@
-"""SimKube's trace files: MessagePack of the objects applied and deleted in a cluster, event by event.
+"""SimKube's trace files: MessagePack of the objects that were applied and deleted in a cluster, event by event.
 
-A dump has the objects that exist at the end of a trace; a simulation replays its events. The other parts of a trace are
-not used; maps in them may have keys that are not strings, for example in the list that stores the lifecycles of pods.
-SimKube removes the service account from pods, but not the volume with its token: such pods get the default service
-account.
+As a dump, a trace contains the objects that exist at its end; a simulation replays the events of the trace. The other
+parts of a trace are not used; maps in them may have keys that are not strings, for example in the list that stores the
+lifecycles of pods. SimKube removes the service account from pods, but not the volume with its token: such pods get the
+default service account.
 
 Source: acrlabs/simkube, docs on the trace format (version 2).
 """
@@ -63,7 +63,10 @@ def changes(data: bytes) -> list[TraceChange]:
 
 
 def objects(data: bytes) -> list[dict[str, Any]]:
-    """Return the objects that exist at the end of the trace. Raises UnusableTrace, also if no objects exist."""
+    """Return the objects that exist at the end of the trace.
+
+    Raises UnusableTrace, also if there are no such objects.
+    """
     there: dict[tuple[str, str, str, str], dict[str, Any]] = {}
     events = changes(data)
     for change in events:
@@ -100,7 +103,7 @@ def _check(raw: Any, number: int) -> None:
         raise UnusableTrace(f"events[{number}]: an object is a map with metadata")
     try:
         json.dumps(raw, allow_nan=False)
-    except (TypeError, ValueError) as error:  # binary data, timestamps, or numbers such as infinity
+    except (TypeError, ValueError) as error:  # binary data, timestamps, and numbers such as infinity
         raise UnusableTrace(f"events[{number}]: an object with a value that JSON does not have: {error}") from error
 
 

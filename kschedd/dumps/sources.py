@@ -2,8 +2,8 @@
 
 The formats are `kubectl get -o yaml|json` (single objects, lists, several documents), the folders of `kubectl
 cluster-info dump` and of OpenShift's must-gather, the Cluster Autoscaler's /snapshotz, KWOK's YAML and SimKube's
-.sktrace. Each format may be compressed with gzip. Unreadable parts are reported by file and line, and all other parts
-are read. The complete objects of a truncated file are taken.
+.sktrace. Each format may be compressed with gzip. Unreadable parts are reported with file and line, and all other parts
+are read. Of a truncated file, the complete objects are used.
 
 JSON is decoded without the line numbers of its values, and lists item by item (`json_lists`). If a text is not valid
 JSON, it is read again by the slower reader, which finds the line of the error.
@@ -41,18 +41,18 @@ _JSON: Final = re.compile(rb"\s*[{\[]")
 _YAML_ITEM: Final = re.compile(r"^- ", re.MULTILINE)
 _YAML_END: Final = re.compile(r"^\S", re.MULTILINE)  # of an item
 _YAML_KIND: Final = re.compile(r"^kind:", re.MULTILINE)
-_LONGEST_SHOWN: Final = 1 << 26  # number of bytes of a file in which the line of an error is searched
-_MOST_LEFT_OUT: Final = 16  # limit of unreadable items of one list
+_LONGEST_SHOWN: Final = 1 << 26  # maximum number of bytes of a file in which the line of an error is sought
+_MOST_LEFT_OUT: Final = 16  # maximum number of unreadable items of one list
 _PART_BYTES: Final = 1 << 24
 
 
 @attrs.frozen(eq=False)
 class DumpedObject:
-    """An object of a dump and its place, `FILE` or `FILE:items[3]`."""
+    """An object of a dump and its place in the form `FILE` or `FILE:items[3]`."""
 
     raw: dict[str, Any]
     place: str
-    likeness: Hashable = None  # equal for objects that differ only in strings which no check distinguishes
+    likeness: Hashable = None  # equal for objects that differ only in strings that no validation distinguishes
 
 
 @attrs.define(eq=False)
@@ -66,17 +66,17 @@ class Sources:
 
     @property
     def errors(self) -> list[str]:
-        """The errors as complete sentences that name the file."""
+        """The errors as complete sentences that contain the name of the file."""
         return self.faults.texts()
 
 
 def read_sources(
     paths: Iterable[str], stdin: BinaryIO | None = None, check: Callable[[], None] = lambda: None
 ) -> Sources:
-    """Return the objects in these files and folders; `-` is standard input, if there is one.
+    """Return the objects in these files and folders; `-` is standard input, if available.
 
-    Without standard input, as in the daemon, pipes are not read either, because they might never end. `check` is called
-    before each file, and may raise.
+    If standard input is not available, as in the daemon, pipes are not read either, because they might never end.
+    `check` is called before each file, and may raise an error.
     """
     sources = Sources()
     for path in paths:
@@ -107,13 +107,13 @@ def read_sources(
 
 
 def _read_file(path: Path, *, pipes: bool) -> bytes | None:
-    """Return the content of any kind of file that has an end; None if it is too large. Raises OSError."""
+    """Return the content of any kind of file that has an end; None if the file is too large. Raises OSError."""
     with open_input(path, pipes=pipes) as file:
         return file.read() if os.fstat(file.fileno()).st_size <= most_bytes() else None
 
 
 def most_bytes() -> int:
-    """Return the size of the largest file that is read.
+    """Return the maximum size of a file that is read.
 
     Decoding takes several times as much memory as the file, and a process that runs out of memory is killed.
     """
@@ -149,8 +149,11 @@ def _take(given: bytes, source: str, sources: Sources) -> None:
 
 
 def unpack(data: bytes, limit: int) -> tuple[Data, str]:
-    """Return the unpacked gzip data and an error ("": none). For a damaged file, return the data before the damage."""
-    unpacked = bytearray()  # extended in place, since joining parts would block all other threads
+    """Return the unpacked gzip data and an error; "" without an error.
+
+    For a damaged file, return the data before the damage.
+    """
+    unpacked = bytearray()  # extended in place, because joining parts would block all other threads
     while data:
         member = zlib.decompressobj(wbits=31)
         while data and not member.eof:
@@ -177,7 +180,7 @@ def _add_json(data: Data, source: str, sources: Sources) -> None:
         found = read_list(data)
         value = json.loads(without_lone_surrogates(data.decode())) if found is None else None
     except (UnicodeDecodeError, ValueError, RecursionError):
-        _add_reading(data, source, sources)  # several documents, or an error: the slower reader finds its line
+        _add_reading(data, source, sources)  # several documents, or an error whose line the slower reader finds
         return
     if found is not None:
         _add_list(found, data, source, sources)
@@ -241,7 +244,7 @@ def _add_reading(data: Data, source: str, sources: Sources) -> ManifestReading:
 
 
 def _without_faulty(data: Data, error: ManifestError) -> bytes | None:
-    """Return a YAML list without the item that has this error; None if the error is not within an item."""
+    """Return a YAML list without the item that contains this error; None if the error is not within an item."""
     if not error.path.startswith("items["):
         return None
     text = data.decode("utf-8", "replace")
@@ -255,7 +258,7 @@ def _without_faulty(data: Data, error: ManifestError) -> bytes | None:
 
 
 def _last_whole(data: Data) -> bytes | None:
-    """Return a truncated YAML list without its last, incomplete item; None if it has fewer than two items."""
+    """Return a truncated YAML list without its last, incomplete item; None if the list has fewer than two items."""
     text = data.decode("utf-8", "replace")
     items = [match.start() for match in _YAML_ITEM.finditer(text)]
     if len(items) < 2:
@@ -268,7 +271,7 @@ def _last_whole(data: Data) -> bytes | None:
 
 
 def _unfold(value: Any, place: str, sources: Sources, depth: int = 0) -> None:
-    """Add the object, or the items of a list."""
+    """Add the object or, if it is a list, its items."""
     if not isinstance(value, dict):
         sources.faults.add(f"{place}: an object is a map with apiVersion and kind, not {type(value).__name__}")
         return
@@ -314,9 +317,9 @@ def _is_snapshot(value: Mapping[str, Any]) -> bool:
 
 
 def _snapshot_objects(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the place of each object in the snapshot, and the object; each pod once.
+    """Yield the place and the content of each object in the snapshot; each pod only once.
 
-    Objects in a snapshot have neither kind nor apiVersion. Templates of node groups are not nodes and are left out.
+    Objects in a snapshot have neither kind nor apiVersion. Templates of node groups are not nodes, and are omitted.
 
     Source: kubernetes/autoscaler, cluster-autoscaler/debuggingsnapshot.
     """

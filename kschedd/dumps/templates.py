@@ -3,11 +3,12 @@
 The first text is decoded; the values of the other texts are built from its value.
 
 The pods of a workload differ in names, times, addresses and IDs. A text is split at the strings that a pattern finds.
-The remaining pieces, and which of the strings are equal, are the key of its template. The template holds the decoded
-value, and a function that inserts other strings into it. Parts of the value without such strings are shared by all
-values of the template, and so are parts that contain only times, since many values have the same times.
+The remaining pieces, and the information which of the strings are equal, are the key of its template. The template
+contains the decoded value, and a function that inserts other strings into this value. All values of the template share
+the parts of the value without such strings. They also share parts that contain only times, because many values have the
+same times.
 
-Owns: the templates. The templates live while one dump is read.
+Owns: the templates. The templates exist while one dump is read.
 """
 
 import re
@@ -24,7 +25,7 @@ _MARK: Final = "\0"
 _ESCAPED_MARK: Final = b"\\u0000"
 _MARKED_KEY: Final = re.compile(rb'"\\u0000\d"\s*:')
 _MOST_STRINGS: Final = 250  # in one text
-_NAME: Final = 0  # the number of the name's string
+_NAME: Final = 0  # the number of the string that is the name
 _MOST_SHARED: Final = 1 << 12
 _TIME_LENGTH: Final = len("2025-01-01T00:00:00Z")
 _LONGEST_ADDRESS: Final = len("255.255.255.255")
@@ -53,7 +54,7 @@ VALUES_OF_OBJECT: Final = re.compile(rb'":\s*"(' + _VALUES + b"|" + _UID + b"|" 
 
 @attrs.define(eq=False)
 class TextTemplate:
-    """A template. `make` inserts strings into it. Texts with the same template (by identity) are alike."""
+    """A template. `make` inserts strings into the template. Texts with the same template object are alike."""
 
     make: Make
 
@@ -66,9 +67,11 @@ class Templates:
         self._by_key: dict[tuple[bytes, bytes, bytes], TextTemplate] = {}
 
     def read(self, text: bytes, name: bytes = b"") -> tuple[Any, TextTemplate | None]:
-        """Return the value of a JSON text, and its template, if it has one. Raises msgspec.DecodeError and ValueError.
+        """Return the value of a JSON text, and its template; None if it has no template.
 
-        Strings equal to `name` are not part of a template's key.
+        Raises msgspec.DecodeError and ValueError.
+
+        A string equal to `name` is not part of a template's key.
         """
         marked = None if has_marks(text) else with_mark(text, name, _NAME) if name else text
         if marked is None:
@@ -96,16 +99,16 @@ def _template(between: Sequence[bytes], numbers: Sequence[int], sorts: Sequence[
 
 
 def template_of(tree: Any, shared: frozenset[int] = frozenset()) -> TextTemplate:
-    """Return the template of a value with `mark(number)` in place of strings.
+    """Return the template of a value in which `mark(number)` replaces strings.
 
-    Parts that contain only strings of `shared` are kept, and reused if the strings are the same.
+    Parts that contain only strings of `shared` are stored, and reused if these strings are the same.
     """
     make = _maker(tree, shared, may_share=True)
     return TextTemplate((lambda strings: tree) if make is None else make)
 
 
 def mark(number: int) -> str:
-    """Return the placeholder in a tree for the string with this number."""
+    """Return the placeholder in a value for the string with this number."""
     return f"{_MARK}{number}"
 
 
@@ -115,7 +118,7 @@ def mark_text(number: int) -> bytes:
 
 
 def with_mark(text: bytes, string: bytes, number: int) -> bytes | None:
-    """Return a JSON text with a mark in place of a string without escapes; None if the string is also a key."""
+    """Return a JSON text with a mark in place of a string without escapes; None if the string also occurs as a key."""
     marked = text.replace(b'"%b"' % string, mark_text(number))
     return None if _MARKED_KEY.search(marked) else marked
 
@@ -126,7 +129,7 @@ def has_marks(text: bytes) -> bool:
 
 
 def count_marks(tree: Any, number: int) -> int:
-    """Return the number of values in the tree that equal `mark(number)`."""
+    """Return how many values within the value equal `mark(number)`."""
     if isinstance(tree, dict):
         return sum(count_marks(item, number) for item in tree.values())
     if isinstance(tree, list):
@@ -157,7 +160,7 @@ def _maker(tree: Any, shared: frozenset[int], *, may_share: bool) -> Make | None
 
 
 def _marks(tree: Any) -> frozenset[int]:
-    """Return the numbers of the marks in a tree."""
+    """Return the numbers of the marks within a value."""
     if type(tree) is str and tree.startswith(_MARK):
         return frozenset((int(tree[1:]),))
     if type(tree) is dict:

@@ -27,7 +27,7 @@ _UNSET: Final = {
     "deprecatedCount": "count",
     "deprecatedSource": "source",
 }
-_CORE: Final = {  # : names in events.k8s.io of the fields of the core group
+_CORE: Final = {  # names in events.k8s.io of the fields of the core group
     "involvedObject": "regarding",
     "message": "note",
     "reportingComponent": "reportingController",

@@ -33,7 +33,7 @@ _ANNOTATIONS: Final[Mapping[str, str]] = {
     "security.alpha.kubernetes.io/sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
     "security.alpha.kubernetes.io/unsafe-sysctls": 'non-functional in v1.11+; use the "sysctls" field instead',
 }
-# : in the order in which upstream reports the warnings
+# in the order in which upstream reports the warnings
 REMOVED_VOLUMES: Final[Mapping[str, str]] = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11",
