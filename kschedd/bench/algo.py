@@ -29,13 +29,15 @@ class Timed:
     """The measurements of one run.
 
     They are the latency of each iteration in seconds, the wall time of the loop, the number of scheduled and failed
-    pods, and the response times of any socket requests sent during the run.
+    pods, the CPU time of the process during the loop (seconds, user and system), and the response times of any socket
+    requests sent during the run.
     """
 
     latencies_s: list[float]
     elapsed_s: float
     scheduled: int
     failed: int
+    cpu_s: float
     answers_s: list[float] = attrs.field(factory=list)
 
 
@@ -66,6 +68,7 @@ def run(
     iteration = _preempt if workload.name == "PreemptionBasic" else _place
     latencies = []
     scheduled = 0
+    began_cpu_s = time.process_time()
     start = before = clock()
     for done, pod in enumerate(pods):
         scheduled += iteration(machine, pod)
@@ -74,7 +77,7 @@ def run(
         before = after
         if progress is not None and done % 1000 == 0:
             progress("measuring", done, len(pods))
-    return Timed(latencies, before - start, scheduled, len(pods) - scheduled)
+    return Timed(latencies, before - start, scheduled, len(pods) - scheduled, time.process_time() - began_cpu_s)
 
 
 def _place(machine: SchedulingMachine, pod: Pod) -> bool:

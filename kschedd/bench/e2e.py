@@ -133,6 +133,7 @@ class _Measure:
     async def run(self) -> Timed:
         ours = {raw["metadata"]["name"] for raw in self.pods}
         watch = await self.cluster.store.watch({"Pod"})
+        began_cpu_s = time.process_time()
         start = self.clock()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._feed, start)
@@ -147,10 +148,11 @@ class _Measure:
                         patience.deadline = trio.current_time() + _PATIENCE_S
                     self.report("measuring", len(self.bound), len(ours))
             nursery.cancel_scope.cancel()
+        cpu_s = time.process_time() - began_cpu_s
         watch.close()
         end = max(self.bound.values(), default=self.clock())
         latencies = [at - self.created[name] for name, at in self.bound.items()]
-        return Timed(latencies, end - start, len(self.bound), len(ours) - len(self.bound))
+        return Timed(latencies, end - start, len(self.bound), len(ours) - len(self.bound), cpu_s)
 
     async def _feed(self, start: float) -> None:
         if not self.rate:

@@ -33,6 +33,7 @@ class ReportRow:
     p90_ms: float
     p99_ms: float
     rss_mb: float  # peak resident memory of the whole process, MiB
+    cpu_us_per_pod: float | None = None  # user and system time of the process; None in results of earlier versions
     percentage: int = 0
     offered_rate: float = 0.0
     init_pods: int = 0
@@ -87,6 +88,7 @@ def measured(
     latencies_s: Sequence[float],
     elapsed_s: float,
     rss_mb: float,
+    cpu_s: float,
     scheduled: int,
     failed: int,
     percentage: int = 0,
@@ -121,6 +123,7 @@ def measured(
         p90_ms=round(spread.p90 * 1e3, 3),
         p99_ms=round(spread.p99 * 1e3, 3),
         rss_mb=round(rss_mb, 1),
+        cpu_us_per_pod=round(cpu_s / len(latencies_s) * 1e6, 1) if latencies_s else None,
         recorded_pods_per_second=figure.pods_per_second.median if figure else None,
         ratio=_ratio(speed, figure.pods_per_second.median) if figure else None,
         journal=journal,
@@ -148,6 +151,7 @@ def merged(runs: Sequence[ReportRow]) -> ReportRow:
         p90_ms=round(median(run.p90_ms for run in runs), 3),
         p99_ms=round(median(run.p99_ms for run in runs), 3),
         rss_mb=max(run.rss_mb for run in runs),
+        cpu_us_per_pod=_median_of((run.cpu_us_per_pod for run in runs), 1),
         scheduled=min(run.scheduled for run in runs),
         failed=max(run.failed for run in runs),
         ratio=None if first.recorded_pods_per_second is None else _ratio(speed, first.recorded_pods_per_second),
@@ -160,9 +164,9 @@ def merged(runs: Sequence[ReportRow]) -> ReportRow:
     )
 
 
-def _median_of(values: Iterable[float | None]) -> float | None:
+def _median_of(values: Iterable[float | None], digits: int = 3) -> float | None:
     there = [value for value in values if value is not None]
-    return round(median(there), 3) if there else None
+    return round(median(there), digits) if there else None
 
 
 def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
@@ -225,6 +229,7 @@ def table(rows: Sequence[ReportRow]) -> str:
     """Return the rows as a text table, without optional columns that are empty in every row."""
     heading = ["WORKLOAD", "NODES", "MODE", "VERSION", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
     heading += [
+        "CPU US",
         "P50 MS",
         "P90 MS",
         "P99 MS",
@@ -238,6 +243,7 @@ def table(rows: Sequence[ReportRow]) -> str:
     ]
     lines = [[*_cells(row)] for row in rows]
     optional = {
+        "CPU US",
         "ANSWERS P99 MS",
         "VERSION",
         "VS FIRST",
@@ -273,6 +279,7 @@ def _cells(row: ReportRow) -> list[str]:
         f"{row.pods_per_second:,.0f}",
         _speed(row.recorded_pods_per_second),
         _times(row.ratio),
+        _speed(row.cpu_us_per_pod),
         f"{row.p50_ms:.3f}",
         f"{row.p90_ms:.3f}",
         f"{row.p99_ms:.3f}",

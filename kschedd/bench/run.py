@@ -289,6 +289,7 @@ def _measure(run: BenchRun) -> ReportRow:
         latencies_s=timed.latencies_s,
         elapsed_s=timed.elapsed_s,
         rss_mb=peak_memory_mb(),
+        cpu_s=timed.cpu_s,
         scheduled=timed.scheduled,
         failed=timed.failed,
         kube_version=run.kube_version,

@@ -47,6 +47,7 @@ def row(figure=None, **changes):
         "latencies_s": [0.001 * i for i in range(1, 101)],
         "elapsed_s": 0.01,
         "rss_mb": 120.04,
+        "cpu_s": 0.0045,
         "scheduled": 100,
         "failed": 0,
     }
@@ -82,6 +83,7 @@ def test_a_measured_row() -> None:
     assert got.pods_per_second == 10_000
     assert (got.p50_ms, got.p90_ms, got.p99_ms) == (50, 90, 99)
     assert got.rss_mb == 120
+    assert got.cpu_us_per_pod == 45
     assert got.pods == 100
     assert got.recorded_pods_per_second == 2000
     assert got.ratio == 5
@@ -162,8 +164,8 @@ def test_every_fault_of_an_earlier_result_is_reported(tmp_path) -> None:
 
 def test_the_table_leaves_out_what_no_row_has() -> None:
     assert table([row()]).splitlines() == [
-        "WORKLOAD         NODES  MODE  PODS  PODS/S  P50 MS  P90 MS  P99 MS  RSS MIB",
-        "SchedulingBasic    500  algo   100  10,000  50.000  90.000  99.000      120",
+        "WORKLOAD         NODES  MODE  PODS  PODS/S  CPU US  P50 MS  P90 MS  P99 MS  RSS MIB",
+        "SchedulingBasic    500  algo   100  10,000      45  50.000  90.000  99.000      120",
     ]
 
 
@@ -176,18 +178,19 @@ def test_the_table_beside_others() -> None:
     assert (
         heading.split()
         == (
-            "WORKLOAD NODES MODE SCORED PODS PODS/S KUBE RATIO P50 MS P90 MS P99 MS RSS MIB FAILED EARLIER VS EARLIER "
+            "WORKLOAD NODES MODE SCORED PODS PODS/S KUBE RATIO CPU US P50 MS P90 MS P99 MS RSS MIB FAILED "
+            "EARLIER VS EARLIER "
             "DIFFERENCE"
         ).split()
     )
     assert (
-        first.split()[:14]
-        == ("SchedulingBasic 500 algo - 100 10,000 2,000 5.00x 50.000 90.000 99.000 120 - 5,000").split()
+        first.split()[:15]
+        == ("SchedulingBasic 500 algo - 100 10,000 2,000 5.00x 45 50.000 90.000 99.000 120 - 5,000").split()
     )
     assert "2.00x  not enough runs: 1 and 1 runs" in first
     assert (
         second.split()
-        == ("SchedulingBasic 5,000 e2e@100/s 100% 103 10,000 - - 50.000 90.000 99.000 120 3 - - -").split()
+        == ("SchedulingBasic 5,000 e2e@100/s 100% 103 10,000 - - 45 50.000 90.000 99.000 120 3 - - -").split()
     )
 
 
@@ -229,6 +232,7 @@ def test_several_runs_are_one_row_of_medians() -> None:
     assert one.pods_per_second == 5000
     assert one.ratio == 2.5
     assert one.rss_mb == 30
+    assert one.cpu_us_per_pod == 45
     assert one.runs == (10_000, 5000, 2500)
     assert merged(runs[:1]) == runs[0]
 
