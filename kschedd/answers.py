@@ -39,6 +39,7 @@ def shape(answer: type) -> str:
     return found
 
 
+@cache
 def returned(answer: Any) -> str:
     """Return the documentation of an answer: its type, and whether the answer is a sequence."""
     if answer is Any:

@@ -1,20 +1,56 @@
 """The counts of a fork, computed from the fork's pods on request.
 
-A fork gets few queries and is then discarded. Groups of pods make many queries cheap, but for a few queries they would
-cost more than they save. `ForkedCounts` visits all pods for each requested matcher. `recount` collects the terms of
-the pods only once.
+A fork gets few queries and is then discarded. Groups of pods as in `PodCounts` make many queries cheap, but for a few
+queries they would cost more than they save. The first query visits all pods and stores the signature of each in a
+column (`SignedPods`). Each query evaluates each signature once. `recount` collects the terms of the pods only once.
 
 Invariant: every answer equals the answer of `PodCounts` for the same pods.
 The fork's cluster owns the counts; plugins read them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
+from operator import attrgetter
 
 import attrs
+import numpy as np
 
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.cache.counts import PodCounts, PodMatcher
 from kschedd.cache.domain_counter import DomainCounter
+from kschedd.cache.table import Ints, NodeTable, Rows
+
+_SIGNATURE = attrgetter("signature")
+
+
+@attrs.frozen(eq=False)
+class SignedPods:
+    """The pods of a table in columns, in row order. `numbers[i]` is the index of pod i's signature in `signatures`."""
+
+    pods: Sequence[Pod]
+    rows: Rows
+    numbers: Ints
+    signatures: Sequence[PodSignature]
+
+    @classmethod
+    def of(cls, table: NodeTable) -> "SignedPods":
+        order = np.fromiter(table, dtype=np.int64)
+        lists = [table.pods[row] for row in order.tolist()]
+        pods = [*chain.from_iterable(lists)]
+        signed = [*map(_SIGNATURE, pods)]
+        number = {signature: place for place, signature in enumerate(dict.fromkeys(signed))}
+        numbers = np.fromiter(map(number.__getitem__, signed), dtype=np.int64, count=len(pods))
+        return cls(pods, np.repeat(order, [*map(len, lists)]), numbers, [*number])
+
+    def places(self, holds: Callable[[PodSignature], bool]) -> Ints:
+        """Return the indexes of the pods whose signature meets the condition; each signature is evaluated once."""
+        held = np.fromiter(map(holds, self.signatures), dtype=bool, count=len(self.signatures))
+        found: Ints = np.flatnonzero(held[self.numbers])
+        return found
+
+    def matching(self, holds: Callable[[PodSignature], bool]) -> list[Pod]:
+        """Return the pods whose signature meets the condition, in row order."""
+        return [self.pods[place] for place in self.places(holds).tolist()]
 
 
 @attrs.define(eq=False)
@@ -22,6 +58,7 @@ class ForkedCounts(PodCounts):
     """The counts of a fork, computed on request. Empty until `recount`."""
 
     any_terms: bool = True  # true if any pod has terms, counted when the fork was created
+    _signed: SignedPods | None = None
 
     @property
     def carries_terms(self) -> bool:
@@ -34,7 +71,15 @@ class ForkedCounts(PodCounts):
                 if pod.signature.spec.has_pod_affinity:
                     self._carry(row, pod.signature, 1)
 
+    @property
+    def signed(self) -> SignedPods:
+        """The table's pods with their signatures; a later change of the counts discards this value."""
+        if self._signed is None:
+            self._signed = SignedPods.of(self.table)
+        return self._signed
+
     def add(self, row: int, pod: Pod, amount: int) -> None:
+        self._signed = None
         signature, terminating = pod.signature, bool(pod.deletion_timestamp)
         for kind, counter in self._matching.items():
             if not (kind.live and terminating) and kind.includes(
@@ -60,22 +105,14 @@ class ForkedCounts(PodCounts):
         return counter
 
     def _counted(self, kind: PodMatcher) -> dict[int, int]:
-        included: dict[int, bool] = {}  # by signature
-        by_row: dict[int, int] = {}
-        live, pods = kind.live, self.table.pods
-        for row in self.table:
-            total = 0
-            for pod in pods[row]:
-                signature = pod.signature
-                holds = included.get(signature.id)
-                if holds is None:
-                    holds = kind.includes(signature.namespace, signature.labels, self.namespaces)
-                    included[signature.id] = holds
-                if holds and not (live and pod.deletion_timestamp):
-                    total += 1
-            if total:
-                by_row[row] = total
-        return by_row
+        signed = self.signed
+        places = signed.places(lambda each: kind.includes(each.namespace, each.labels, self.namespaces))
+        if kind.live:
+            live = [not signed.pods[place].deletion_timestamp for place in places.tolist()]
+            places = places[np.array(live, dtype=bool)]
+        counts = np.bincount(signed.rows[places])
+        rows = np.flatnonzero(counts)
+        return dict(zip(rows.tolist(), counts[rows].tolist(), strict=True))
 
     def _drop(self, kind: PodMatcher) -> None:
         self._matching.pop(kind).dropped = True

@@ -13,7 +13,7 @@ from kschedd.api.nodes import Node
 from kschedd.api.objects import Object, parse
 from kschedd.api.pods import Pod
 from kschedd.cache.table import Ints
-from kschedd.causes.cluster_nodes import ClusterNodes, values_by_key
+from kschedd.causes.cluster_nodes import ClusterNodes
 from kschedd.causes.workload import Edit, ExaminedWorkload
 from kschedd.explain.explain import begin
 from kschedd.explain.judgment import Judgment
@@ -82,6 +82,14 @@ class Case:
                 found.update(nodes)
         return found
 
+    def rejected_for(self, plugin: str, reason: str) -> set[str]:
+        """Return the nodes that this plugin rejects for this reason; there may be further reasons."""
+        found: set[str] = set()
+        for verdicts, nodes in self.judgment.alike:
+            if reason in verdicts.get(plugin, ()):
+                found.update(nodes)
+        return found
+
     @cached_property
     def selected(self) -> set[str]:
         """The nodes that the pod's selector and node affinity allow."""
@@ -103,11 +111,13 @@ class Case:
         return sorted(self.open)
 
     @cached_property
-    def open_labels(self) -> Mapping[str, Counter[str]]:
-        """For each label key of the open nodes, the number of nodes with each value."""
-        if self.open == self.cluster.names:
-            return self.cluster.labels
-        return values_by_key(self.nodes[name].labels for name in self.open)
+    def open_keys(self) -> frozenset[str]:
+        """The label keys of the open nodes."""
+        return frozenset().union(*[self.nodes[name].labels for name in self.open])
+
+    def open_with(self, key: str) -> int:
+        """Return the number of open nodes that have this label."""
+        return sum(key in self.nodes[name].labels for name in self.open)
 
     @cached_property
     def requested(self) -> Mapping[str, int]:

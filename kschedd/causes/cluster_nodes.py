@@ -21,6 +21,7 @@ class ClusterNodes:
 
     table: NodeTable
     _rows: dict[tuple[str, ...], Rows] = attrs.field(factory=dict, init=False)
+    _values: dict[str, Counter[str]] = attrs.field(factory=dict, init=False)
     _offering: dict[str, frozenset[str]] = attrs.field(factory=dict, init=False)
 
     @cached_property
@@ -40,7 +41,11 @@ class ClusterNodes:
         """Return the number of nodes with each value of a label key."""
         if "labels" in vars(self):
             return self.labels.get(key, Counter())
-        return Counter(node.labels[key] for node in self.by_name.values() if key in node.labels)
+        found = self._values.get(key)
+        if found is None:
+            having = (node.labels[key] for node in self.by_name.values() if key in node.labels)
+            found = self._values[key] = Counter(having)
+        return found
 
     def rows(self, names: Sequence[str]) -> Rows:
         """Return the rows of these nodes, in the order of `names`."""

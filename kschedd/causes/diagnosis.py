@@ -386,7 +386,7 @@ def _without_claims(pod: Pod) -> Pod:
 def _busy(case: Case) -> Iterator[FoundCause]:
     """Return the cause that otherwise suitable nodes are occupied."""
     left = case.large_enough
-    ordered = sorted(left)
+    ordered = [name for name in case.open_names if name in left]
     found = []
     for plugin, looks in _OCCUPIED.items():
         nodes = left & case.rejected_by(plugin)

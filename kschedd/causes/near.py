@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from kschedd.api.nodes import RENAMED_LABELS
@@ -102,5 +103,6 @@ def _same_name(key: str, keys: set[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+@lru_cache(1024)
 def _plain(text: str) -> str:
     return re.sub(r"[-_. ]", "", text.casefold())

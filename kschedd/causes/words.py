@@ -1,6 +1,7 @@
 """Text for numbers and lists in the sentences of causes."""
 
 from collections.abc import Collection, Sequence
+from heapq import nsmallest
 from typing import Final
 
 _MOST_JOINED: Final = 8
@@ -14,9 +15,8 @@ def cut(text: str) -> str:
 
 def some(names: Collection[str], most: int = 3) -> str:
     """Return `a, b, c and 4 more`."""
-    ordered = sorted(names)
-    rest = len(ordered) - most
-    return ", ".join(ordered[:most]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(names) - most
+    return ", ".join(nsmallest(most, names)) + (f" and {rest} more" if rest > 0 else "")
 
 
 def counted(number: int, word: str) -> str:

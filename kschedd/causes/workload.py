@@ -140,8 +140,11 @@ def roots_of(store: ClusterReader, pods: Iterable[Pod]) -> list[Object]:
     found: dict[str, Object] = {}
     seen: set[str] = set()
     for pod in pods:
-        references = pod.metadata.get("ownerReferences") or ()
-        own = next((each["uid"] for each in references if each.get("controller")), pod.uid)
+        own = pod.uid
+        for each in pod.raw["metadata"].get("ownerReferences") or ():
+            if each.get("controller"):
+                own = each["uid"]
+                break
         if own not in seen:
             seen.add(own)
             root = root_of(store, pod)

@@ -8,10 +8,12 @@ Nodes with nominated pods are evaluated as upstream does: first with the nominat
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from kschedd.api.pods import Pod
 from kschedd.cache.table import NodeTable, Rows
@@ -20,6 +22,8 @@ from kschedd.framework.status import Status, error, fault_text
 from kschedd.scheduling.filtering.filters import Filters, plain_shard
 from kschedd.scheduling.nominations.counted import NominatedByRow
 from kschedd.scheduling.profiles.profile import EnabledFilter, EvaluationStyle
+
+_WIDEST: Final = 1 << 32  # more combinations of codes than this are numbered again, by those that occur
 
 Tick = Callable[[str, str], None]
 """A function called after each step, with its extension point and plugin."""
@@ -41,15 +45,7 @@ def judge(
     filters: Filters, state: CycleState, pod: Pod, rows: Rows, counted: NominatedByRow, tick: Tick
 ) -> list[NodeVerdict]:
     """Return the verdicts on these rows, in their order."""
-    table = filters.cluster.table
-    columns: list[Sequence[Status | None]] = []
-    for filter_ in filters.profile.filters:
-        if filter_.name in state.skip_filter:
-            continue
-        column = _call_filter(filter_, state, pod, table, rows)
-        if column is not None:
-            columns.append(column)
-        tick("Filter", filter_.name)
+    columns = _columns(filters, state, pod, rows, tick)
     if columns:
         verdicts = [*map(NodeVerdict, rows.tolist(), _shared(columns))]
     else:
@@ -60,6 +56,45 @@ def judge(
                 verdict.rejections = _with_nominated(filters, state, pod, verdict.row, counted[verdict.row])
                 verdict.nominated = counted[verdict.row] if verdict.rejections else ()
     return verdicts
+
+
+def judge_alike(
+    filters: Filters, state: CycleState, pod: Pod, rows: Rows, tick: Tick
+) -> list[tuple[tuple[Status, ...], Rows]]:
+    """Return the rows grouped by equal verdicts, in the order of the first of each; nominated pods are not counted."""
+    numbers, width = np.zeros(len(rows), dtype=np.int64), 1
+    columns = _columns(filters, state, pod, rows, tick)
+    for column in columns:
+        codes = sorted(column.statuses)
+        number = {status: place for place, status in enumerate(dict.fromkeys(column.statuses.values()))}
+        own = np.array([number[column.statuses[code]] for code in codes], dtype=np.int64)  # equal for equal statuses
+        numbers = numbers * len(number) + own[np.searchsorted(np.array(codes, dtype=np.int64), column.codes)]
+        width *= len(number)
+        if width > _WIDEST:
+            known = np.array(sorted(set(numbers.tolist())), dtype=np.int64)
+            numbers, width = np.searchsorted(known, numbers), len(known)
+    if not len(rows):
+        return []
+    ordered = np.argsort(numbers, kind="stable")
+    ends = np.flatnonzero(np.diff(numbers[ordered])) + 1
+    found = []
+    for places in sorted(np.split(ordered, ends), key=lambda group: group.item(0)):
+        each = [column.statuses[column.codes.item(places.item(0))] for column in columns]
+        found.append((tuple([status for status in each if status is not None]), rows[places]))
+    return found
+
+
+def _columns(filters: Filters, state: CycleState, pod: Pod, rows: Rows, tick: Tick) -> list["_Column"]:
+    table = filters.cluster.table
+    columns: list[_Column] = []
+    for filter_ in filters.profile.filters:
+        if filter_.name in state.skip_filter:
+            continue
+        column = _call_filter(filter_, state, pod, table, rows)
+        if column is not None:
+            columns.append(column)
+        tick("Filter", filter_.name)
+    return columns
 
 
 def any_passes(filters: Filters, state: CycleState, pod: Pod, rows: Rows) -> bool:
@@ -82,36 +117,44 @@ def any_passes(filters: Filters, state: CycleState, pod: Pod, rows: Rows) -> boo
     )
 
 
-def _shared(columns: Sequence[Sequence[Status | None]]) -> Iterator[tuple[Status, ...]]:
+@attrs.frozen(eq=False)
+class _Column:
+    """One filter's verdicts: a code for each row, and the status of each code."""
+
+    codes: npt.NDArray[np.signedinteger[Any]]
+    statuses: Mapping[int, Status | None]
+
+
+def _shared(columns: Sequence[_Column]) -> Iterator[tuple[Status, ...]]:
     """Return the statuses of each row; rows with equal statuses share one object."""
     known: dict[tuple[int, ...], tuple[Status, ...]] = {}
-    for statuses in zip(*columns, strict=True):
-        key = tuple(map(id, statuses))
-        found = known.get(key)
+    for codes in zip(*[column.codes.tolist() for column in columns], strict=True):
+        found = known.get(codes)
         if found is None:
-            found = known[key] = tuple([status for status in statuses if status is not None])
+            each = [column.statuses[code] for column, code in zip(columns, codes, strict=True)]
+            found = known[codes] = tuple([status for status in each if status is not None])
         yield found
 
 
-def _call_filter(
-    filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows
-) -> Sequence[Status | None] | None:
+def _call_filter(filter_: EnabledFilter, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> _Column | None:
     """Return the filter's verdict on each row; None if the filter rejects no row."""
     if filter_.style is EvaluationStyle.PER_NODE:
-        return plain_shard(filter_, state, pod, table, rows.tolist())()
+        verdicts = plain_shard(filter_, state, pod, table, rows.tolist())()
+        numbers = {status: place for place, status in enumerate(dict.fromkeys(verdicts))}
+        numbered = np.array([*map(numbers.__getitem__, verdicts)], dtype=np.int64)
+        return _Column(numbered, {number: status for status, number in numbers.items()})
     try:
         codes = filter_.vector.filter_rows(state, pod, table, rows)
         if codes is None:
             return None
         words: dict[int, Status | None] = {0: None}
-        listed = codes.tolist()
         # np.unique is not used: its first call loads numpy.ma, which takes 15 ms.
-        for code in sorted(set(listed)):
+        for code in sorted(set(codes.tolist())):
             if code:
                 words[code] = filter_.vector.code_status(state, pod, code).by(filter_.name)
-        return [words[code] for code in listed] if len(words) > 1 else None
+        return _Column(codes, words) if len(words) > 1 else None
     except Exception as fault:  # a plugin's exception ends here, not in the daemon
-        return [error(fault_text(fault)).by(filter_.name)] * len(rows)
+        return _Column(np.ones(len(rows), dtype=np.int64), {1: error(fault_text(fault)).by(filter_.name)})
 
 
 def _with_nominated(
@@ -129,5 +172,5 @@ def _with_nominated(
         return (error(fault_text(fault)),)
     only = np.zeros(1, dtype=np.int64)
     called = [f for f in filters.profile.filters if f.name not in own.skip_filter]
-    statuses = [(_call_filter(f, own, pod, copy, only) or (None,))[0] for f in called]
-    return tuple([status for status in statuses if status is not None])
+    columns = [column for f in called if (column := _call_filter(f, own, pod, copy, only)) is not None]
+    return next(_shared(columns), ())

@@ -8,13 +8,13 @@ import attrs
 import numpy as np
 
 from kschedd.api.pods import Pod
-from kschedd.cache.counts import PodCounts
+from kschedd.cache.forked_counts import ForkedCounts
 from kschedd.cache.table import Rows
 from kschedd.explain import preempting
 from kschedd.explain.answers import PreemptionAnswer
 from kschedd.explain.extenders import CalledExtenders
 from kschedd.explain.fork import Fork, scheduler_on, without_node
-from kschedd.explain.judging import NodeVerdict, Tick, any_passes, judge
+from kschedd.explain.judging import NodeVerdict, Tick, any_passes, judge, judge_alike
 from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.interface import PRE_ENQUEUE
 from kschedd.framework.postfilter import Preemption
@@ -47,9 +47,11 @@ class Judgment:
         return Judgment(attrs.evolve(self._fork, judged=without_node(pod)), self._scheduler)
 
     @property
-    def counts(self) -> PodCounts:
+    def counts(self) -> ForkedCounts:
         """The counts of the fork's pods; the filters may have computed some of them already."""
-        return self._scheduler.cluster.counts
+        counts = self._scheduler.cluster.counts
+        assert isinstance(counts, ForkedCounts), "a judgment works on a fork"
+        return counts
 
     # -- the attempt ----------------------------------------------------------------------------------------------
 
@@ -130,8 +132,11 @@ class Judgment:
 
         The first plugin of a group is the one that the scheduler's message names.
         """
-        groups: dict[tuple[Status, ...], list[str]] = {}
         names = self._table.names
+        if self._simple and "verdicts" not in vars(self):
+            found = judge_alike(self._scheduler.filters, self.state, self._pod, self._visiting(), self._tick)
+            return [(_by_plugin(statuses), [names[row] for row in rows.tolist()]) for statuses, rows in found]
+        groups: dict[tuple[Status, ...], list[str]] = {}
         last: tuple[Status, ...] | None = None
         group: list[str] = []
         for verdict in self.verdicts:
@@ -139,20 +144,29 @@ class Judgment:
                 last = verdict.rejections
                 group = groups.setdefault(last, [])
             group.append(names[verdict.row])
-        return [({each.plugin: tuple(each.reasons) for each in statuses}, nodes) for statuses, nodes in groups.items()]
+        return [(_by_plugin(statuses), nodes) for statuses, nodes in groups.items()]
+
+    @property
+    def _simple(self) -> bool:
+        """Return whether the filters alone decide, on every node."""
+        pre_filtered = self.pre_filtered
+        return not (
+            self._scheduler.extenders
+            or self._nominated
+            or pre_filtered.status is not None
+            or pre_filtered.narrowed is not None
+        )
 
     @cached_property
     def fits(self) -> bool:
         """Return whether the pod would get a node."""
         if self._scheduler.extenders:  # the last extender may reject the last feasible node
             return not self.message
-        if "verdicts" in vars(self):
-            return any(not verdict.rejections for verdict in self.verdicts)
-        if self.pre_filtered.status is not None:
-            return False
-        if self.pre_filtered.narrowed is not None or self._nominated:
-            return any(not verdict.rejections for verdict in self.verdicts)
-        return any_passes(self._scheduler.filters, self.state, self._pod, self._visiting())
+        if "alike" in vars(self):
+            return any(not reasons for reasons, _ in self.alike)
+        if self._simple and "verdicts" not in vars(self):
+            return any_passes(self._scheduler.filters, self.state, self._pod, self._visiting())
+        return any(not verdict.rejections for verdict in self.verdicts)
 
     def _verdicts(self) -> list[NodeVerdict]:
         pre_filtered, order = self.pre_filtered, self._visiting()
@@ -180,6 +194,10 @@ class Judgment:
         """All rows in the order in which the next search would visit them."""
         order = self._table.order
         return np.roll(order, -(self._scheduler.start.index % len(order))) if len(order) else order
+
+
+def _by_plugin(statuses: Sequence[Status]) -> Reasons:
+    return {each.plugin: tuple(each.reasons) for each in statuses}
 
 
 def _joined(names: set[str]) -> str:

@@ -201,6 +201,7 @@ def timed(work: Callable[[], Any], times: int) -> tuple[float, Any]:
     """Return the median CPU time in seconds, and the last result."""
     took, result = [], None
     for _ in range(times):
+        gc.collect()  # what the last one left would slow this one: new memory costs more than memory that was used
         began = process_time()
         result = work()
         took.append(process_time() - began)

@@ -7,9 +7,11 @@ import attrs
 import pytest
 
 from kschedd.answers import plain
+from kschedd.api.selecting.terms import PodAffinityTerm
 from kschedd.cache.counts import PodCounts
 from kschedd.causes.diagnosis import diagnosis
 from kschedd.causes.pending import pending_groups
+from kschedd.explain.judging import NodeVerdict
 from kschedd.methods import daemon_methods
 from kschedd.scenarios.commands import ScenarioCluster
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
@@ -122,3 +124,36 @@ def test_a_trial_checks_after_each_decision(cluster: ScenarioCluster) -> None:
     found = diagnosis(engine, obj, daemon_methods, most=1, check=lambda: checks.append(None))
     assert found.remedies[0].scheduled == "10 of 10"
     assert len(checks) >= 10
+
+
+@pytest.mark.parametrize("replicas", [4, 40])
+def test_a_selector_that_no_pod_matches_is_evaluated_once_for_pods_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replicas: int
+) -> None:
+    cluster = ScenarioCluster(tmp_path)
+    others = TEN_REPLICAS.replace("web", "api").replace("genral", "general").replace("10", str(replicas))
+    term = "{topologyKey: node-pool, labelSelector: {matchLabels: {app: apj}}}"
+    affinity = f"affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{term}]}}}}"
+    lonely = TEN_REPLICAS.replace("nodeSelector: {node-pool: genral}", affinity)
+    assert "error" not in cluster.do("apply", f"{NODES}{others}---{lonely}")
+    cluster.do("advance 60s", "")
+    evaluated: list[PodAffinityTerm] = []
+    original = PodAffinityTerm.matches
+
+    def counting(term: PodAffinityTerm, *given: Any) -> bool:
+        evaluated.append(term)
+        return original(term, *given)
+
+    monkeypatch.setattr(PodAffinityTerm, "matches", counting)
+    assert explained(cluster, remedies=False)["cause"]["code"] == "PodAffinityMatchesNothing"
+    assert len(evaluated) == 4, "of one class of pods, and of the pod itself"
+
+
+def test_nodes_that_are_rejected_alike_are_grouped_without_a_verdict_for_each(
+    cluster: ScenarioCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*given: Any) -> None:
+        raise AssertionError("a node has a verdict of its own")
+
+    monkeypatch.setattr(NodeVerdict, "__init__", refuse)
+    assert explained(cluster, remedies=False)["cause"]["code"] == "NodeLabelMisspelled"

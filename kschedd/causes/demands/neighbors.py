@@ -2,13 +2,15 @@
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, filterfalse
+from operator import attrgetter
 from typing import Any, Final
 
 from kschedd.api.nodes import HOSTNAME_LABEL
 from kschedd.api.objects import Object
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSignature
 from kschedd.api.selecting.terms import PodAffinityTerm
-from kschedd.cache.counts import pod_matcher
+from kschedd.cache.forked_counts import SignedPods
 from kschedd.causes.case import Case
 from kschedd.causes.cluster_nodes import values_by_key
 from kschedd.causes.demands.new_nodes import more_nodes
@@ -32,42 +34,21 @@ _SHOWN: Final = 6
 
 def apart_or_together(case: Case, among: Collection[str]) -> FoundCause | None:
     """Return the cause that affinity between pods rejects otherwise suitable nodes."""
-    reasons = {reason for name in among for reason in case.rejections.get(name, {}).get(_PLUGIN, ())}
     for reason, look in ((_AFFINITY, _together), (_ANTI, _apart), (_EXISTING, _kept_off)):
-        if reason in reasons:
-            there = [name for name in among if reason in case.rejections.get(name, {}).get(_PLUGIN, ())]
-            found = look(case, there)
-            if found is not None:
-                return found
+        rejected = case.rejected_for(_PLUGIN, reason)
+        there = [name for name in among if name in rejected]
+        found = look(case, there) if there else None
+        if found is not None:
+            return found
     return None
 
 
 def _matching(case: Case, term: PodAffinityTerm) -> list[Pod]:
     """Return the pods on nodes that the term selects."""
-    selected: dict[int, bool] = {}  # by signature
-    found = []
-    table = case.engine.machine.cluster.table
-    for row in sorted(case.judgment.counts.matching(pod_matcher((term,))).by_row):
-        for pod in table.pods[row]:
-            number = pod.signature.id
-            if number not in selected:
-                selected[number] = term.matches(pod.namespace, pod.labels, case.namespaces.get(pod.namespace, {}))
-            if selected[number]:
-                found.append(pod)
-    return found
-
-
-def _alike(case: Case) -> list[list[Pod]]:
-    """Return the pods on nodes, grouped by namespace and labels."""
-    found: dict[int, list[Pod]] = {}
-    for pods in case.engine.machine.cluster.table.pods:
-        for pod in pods:
-            key = pod.signature.id
-            if key in found:
-                found[key].append(pod)
-            else:
-                found[key] = [pod]
-    return [*found.values()]
+    spaces = case.namespaces
+    return case.judgment.counts.signed.matching(
+        lambda each: term.matches(each.namespace, each.labels, spaces.get(each.namespace, {}))
+    )
 
 
 def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
@@ -260,12 +241,11 @@ def _together(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
 
 
 def _missing_key(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
-    there = case.open_labels
-    likely = nearest_key(term.topology_key, there)
+    likely = nearest_key(term.topology_key, case.open_keys)
     text = f"a pod affinity has the topologyKey `{term.topology_key}`, and no node that the pod may use has that label"
     options = [_preferred("podAffinity", place)]
     if likely is not None:
-        text += f"; {counted(sum(there[likely].values()), 'node')} have `{likely}`"
+        text += f"; {counted(case.open_with(likely), 'node')} have `{likely}`"
 
         def edit(spec: Spec) -> None:
             spec["affinity"]["podAffinity"][_REQUIRED][place]["topologyKey"] = likely
@@ -286,23 +266,19 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
     """Return the cause that no pod matches the term: its labels are misspelled, in another namespace or missing."""
     raw = case.workload.pod_spec["affinity"]["podAffinity"][_REQUIRED][place]
     wanted: Mapping[str, str] = (raw.get("labelSelector") or {}).get("matchLabels") or {}
-    everyone = _alike(case)
+    everyone = case.judgment.counts.signed
     spaces = sorted(term.namespaces)
     where = f"in namespace {joined(spaces)}" if spaces else _selected_spaces(case, term)
     text = f"the pod must run beside a pod with `{term.selector}` {where}, and there is none"
     field = _field("podAffinity", place)
-    elsewhere = [
-        pod
-        for pods in everyone
-        if term.selector.matches(pods[0].labels) and pods[0].namespace not in term.namespaces
-        for pod in pods
-    ]
+    elsewhere = everyone.matching(
+        lambda each: each.namespace not in term.namespaces and term.selector.matches(each.labels)
+    )
+    present = chain.from_iterable(chain.from_iterable(case.store.present("Pod", space) for space in spaces))
     waiting = [
         pod
-        for space in spaces
-        for pods in case.store.present("Pod", space)
-        for pod in pods
-        if isinstance(pod, Pod) and not pod.node_name and term.selector.matches(pod.labels)
+        for pod in filterfalse(attrgetter("node_name"), present)
+        if isinstance(pod, Pod) and term.selector.matches(pod.labels)
     ]
     if waiting:
         waiting.sort(key=lambda pod: pod.key)
@@ -342,8 +318,10 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
                 )
             ],
         )
-    near_by = [pods for pods in everyone if pods[0].namespace in spaces]
-    found = _near_labels(wanted, near_by) or _near_labels(wanted, everyone)
+    near_by = [each for each in everyone.signatures if each.namespace in spaces]
+    found = _near_labels(wanted, everyone, near_by)
+    if found is None and len(near_by) < len(everyone.signatures):
+        found = _near_labels(wanted, everyone, everyone.signatures)
     if found is not None:
         labels, pods = found
         others = [] if any(pod.namespace in spaces for pod in pods) else sorted({pod.namespace for pod in pods})
@@ -401,16 +379,15 @@ def _written(labels: Mapping[str, str]) -> str:
     return ", ".join(f"{key}={value}" for key, value in labels.items())
 
 
-def _near_labels(wanted: Mapping[str, str], groups: Sequence[list[Pod]]) -> tuple[dict[str, str], list[Pod]] | None:
-    """Return the labels that resemble these, and the pods that have them; the pods of each group have equal labels."""
-    changed = _near(wanted, [pods[0].labels for pods in groups])
-    those = [
-        pod
-        for pods in groups
-        if changed is not None and changed.items() <= dict(pods[0].labels).items()
-        for pod in pods
-    ]
-    return None if changed is None or not those or changed == dict(wanted) else (changed, those)
+def _near_labels(
+    wanted: Mapping[str, str], everyone: SignedPods, among: Sequence[PodSignature]
+) -> tuple[dict[str, str], list[Pod]] | None:
+    """Return the labels that resemble these, and the pods with these signatures that have them."""
+    changed = _near(wanted, [each.labels for each in among])
+    if changed is None or changed == dict(wanted):
+        return None
+    having = {each for each in among if changed.items() <= dict(each.labels).items()}
+    return (changed, everyone.matching(having.__contains__)) if having else None
 
 
 def _near(wanted: Mapping[str, str], there: Sequence[Mapping[str, str]]) -> dict[str, str] | None:

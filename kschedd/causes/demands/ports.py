@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from kschedd.api.pods import Pod
+from kschedd.api.pods import Pod, PodSpec
 from kschedd.causes.case import Case
 from kschedd.causes.demands.neighbors import owner_labels
 from kschedd.causes.demands.new_nodes import more_nodes
@@ -18,7 +18,8 @@ Spec = dict[str, Any]
 
 def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
     """Return the cause that pods use a host port on every otherwise suitable node."""
-    taken = [name for name in among if "NodePorts" in case.rejections.get(name, {})]
+    rejected = case.rejected_by("NodePorts")
+    taken = [name for name in among if name in rejected]
     if not taken:
         return None
     for ip, protocol, port in case.pod.pod_spec.host_ports:
@@ -29,7 +30,7 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
         if all(pod.uid in mine for pod in holders):
             return _port_of_own(case, taken, port)
         owners = owner_labels(case, [pod for pod in holders if pod.uid not in mine])
-        free = _free_port(case, taken, protocol, port)
+        free = _free_port(case, protocol, port)
         where = suitable(len(taken)) if len(taken) > 1 else taken[0]
         first = root_of(case.store, next(pod for pod in holders if pod.uid not in mine))
         return FoundCause(
@@ -47,17 +48,19 @@ def port_taken(case: Case, among: Collection[str]) -> FoundCause | None:
 
 
 def _holders(case: Case, nodes: Sequence[str], port: tuple[str, str, int]) -> list[Pod]:
-    """Return the pods that use the port on these nodes."""
-    holds: dict[int, bool] = {}  # by signature
+    """Return the pods that use the port on these nodes, one for each node."""
+    holds: dict[PodSpec, bool] = {}
     found = []
     table = case.engine.machine.cluster.table
     for name in nodes:
         for pod in table.pods[table.row_of[name]]:
-            number = pod.signature.id
-            if number not in holds:
-                holds[number] = any(_clash(one, port) for one in pod.pod_spec.host_ports)
-            if holds[number]:
+            spec = pod.signature.spec
+            held = holds.get(spec)
+            if held is None:
+                held = holds[spec] = any(_clash(one, port) for one in spec.host_ports)
+            if held:
                 found.append(pod)
+                break
     return found
 
 
@@ -91,10 +94,9 @@ def _clash(one: tuple[str, str, int], other: tuple[str, str, int]) -> bool:
     return same and (one[0] == other[0] or "0.0.0.0" in (one[0], other[0]))
 
 
-def _free_port(case: Case, nodes: Sequence[str], protocol: str, port: int) -> int:
-    """Return the next higher port that is free on these nodes."""
-    table = case.engine.machine.cluster.table
-    there = set().union(*(table.ports.get(row, ()) for row in case.cluster.rows(nodes).tolist()))
+def _free_port(case: Case, protocol: str, port: int) -> int:
+    """Return the next higher port that is free on all nodes."""
+    there = set().union(*case.engine.machine.cluster.table.ports.values())
     used = {number for _, kind, number in there if kind == protocol}
     own = {number for _, _, number in case.pod.pod_spec.host_ports}
     found: int = next(number for number in (*range(port + 1, 65_536), *range(1_024, port)) if number not in used | own)

@@ -1,6 +1,6 @@
 """Causes in free room: nodes that are large enough for the pod, but full."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import attrs
@@ -31,12 +31,13 @@ class _Lack:
     where: str
 
 
-def no_room(case: Case, among: Iterable[str]) -> FoundCause | None:
+def no_room(case: Case, among: Sequence[str]) -> FoundCause | None:
     """Return the cause that all nodes that are large enough for the pod are full."""
-    full = [name for name in sorted(among) if "NodeResourcesFit" in case.rejections.get(name, {})]
+    rejected = case.rejected_by("NodeResourcesFit")
+    full = [name for name in among if name in rejected]
     if not full:
         return None
-    too_many = [name for name in full if "Too many pods" in case.rejections[name]["NodeResourcesFit"]]
+    too_many = case.rejected_for("NodeResourcesFit", "Too many pods").intersection(full)
     if len(too_many) == len(full):
         return _too_many_pods(case, full)
     lacks = []

@@ -221,7 +221,12 @@ def _met_by_some(case: Case, demand: Demand) -> bool:
 
 
 def _met(case: Case, demand: Demand) -> set[str]:
-    return {name for name, node in case.nodes.items() if demand.matches(node.labels, name)}
+    if demand.of_fields:
+        return {name for name, node in case.nodes.items() if demand.matches(node.labels, name)}
+    key = demand.key
+    met: dict[str | None, bool] = {None: demand.matches({}, "")}
+    met.update((value, demand.matches({key: value}, "")) for value in case.cluster.values(key))
+    return {name for name, node in case.nodes.items() if met[node.labels.get(key)]}
 
 
 # -- a label that no node has ---------------------------------------------------------------------------------------
@@ -371,10 +376,10 @@ def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
 
 def _near_value(case: Case, demand: Demand, nodes: Collection[str]) -> list[RemedyOption]:
     """Return the option to require a similar value that these nodes have."""
-    there = {case.nodes[name].labels[demand.key] for name in nodes if demand.key in case.nodes[name].labels}
-    likely = (
-        nearest(demand.values[0], there, _VERY_ALIKE) if demand.operator == IN and len(demand.values) == 1 else None
-    )
+    if demand.operator != IN or len(demand.values) != 1:
+        return []
+    there = {value for name in nodes if (value := case.nodes[name].labels.get(demand.key)) is not None}
+    likely = nearest(demand.values[0], there, _VERY_ALIKE)
     if likely is None:
         return []
     return [_option(f"use {demand.key}={likely}", [demand.changed(demand.key, [likely])])]

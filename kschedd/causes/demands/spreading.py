@@ -24,10 +24,9 @@ def missing_key(case: Case) -> FoundCause | None:
     """Return the cause that no node which the pod may use has a constraint's topology key."""
     for place, constraint in _hard(case.pod):
         key = constraint.topology_key
-        if not case.open or any(key in case.nodes[name].labels for name in case.open):
+        if not case.open or case.open_with(key):
             continue
-        there = case.open_labels
-        likely = nearest_key(key, there)
+        likely = nearest_key(key, case.open_keys)
         which = "no node" if case.open == case.cluster.names else "no node that the pod may use"
         text = f"a topology spread constraint has the key `{key}`, and {which} has that label"
         if likely is None:
@@ -35,10 +34,10 @@ def missing_key(case: Case) -> FoundCause | None:
                 "NodeLabelMissing",
                 text,
                 fields=[_field(place)],
-                evidence=[f"labels of the nodes: {some(there, 8)}"],
+                evidence=[f"labels of the nodes: {some(case.open_keys, 8)}"],
                 options=[_relaxed([place])],
             )
-        count = sum(there[likely].values())
+        count = case.open_with(likely)
         return FoundCause(
             "NodeLabelDeprecated" if LIKELY_LABELS.get(key) == likely else "NodeLabelMisspelled",
             f"{text}; {counted(count, 'node')} {'has' if count == 1 else 'have'} `{likely}`",
@@ -53,7 +52,8 @@ def missing_key(case: Case) -> FoundCause | None:
 
 def not_spread(case: Case, among: Collection[str]) -> FoundCause | None:
     """Return the cause that a constraint rejects otherwise suitable nodes."""
-    turned_away = [name for name in among if _PLUGIN in case.rejections.get(name, {})]
+    rejected = case.rejected_by(_PLUGIN)
+    turned_away = [name for name in among if name in rejected]
     if not turned_away:
         return None
     for place, constraint in _hard(case.pod):
