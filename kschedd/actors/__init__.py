@@ -1,1 +1,1 @@
-"""The actors: one module per actor, which is a small Trio task around one state machine without I/O."""
+"""The actors, one module each: small Trio tasks around one state machine without I/O."""

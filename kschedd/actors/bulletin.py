@@ -1,6 +1,6 @@
-"""Bulletin: notifies any number of tasks of changes of the debugger; each task then queries the owner for its state.
+"""Bulletin: notifies tasks of changes of the debugger; each task then queries the debugger's owner for the state.
 
-Publishing never waits. A slow task gets only the latest number.
+Publishing never waits. A slow task receives only the number of the latest change.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,30 +13,30 @@ class Bulletin:
 
     def __init__(self) -> None:
         self.number = 0  # of the latest change
-        self.stopped = False  # True if the latest change stopped scheduling
+        self.stopped = False  # true if the latest change stopped scheduling
         self._event = trio.Event()
 
     def publish(self, number: int, stopped: bool) -> None:
-        """Wake the tasks that have an earlier number."""
+        """Wake the tasks that wait with an earlier number."""
         if number != self.number:
             self.number, self.stopped = number, stopped
             event, self._event = self._event, trio.Event()
             event.set()
 
     async def wait_past(self, number: int) -> int:
-        """Wait until the number differs from `number`; return it."""
+        """Wait until the current number differs from `number`; return the current number."""
         await trio.lowlevel.checkpoint()
         while self.number == number:
             await self._event.wait()
         return self.number
 
     async def wait_stopped(self, after: int) -> None:
-        """Wait until a change after that number has stopped scheduling and the earlier effects have been sent."""
+        """Wait until a change after that number has stopped scheduling, and effects before the stop were sent."""
         while not (self.stopped and self.number > after):
             await self.wait_past(self.number)
 
     async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
-        """Wait as `wait_stopped` does, but at most until `until_idle` returns or `limit_s` seconds have passed."""
+        """Wait until scheduling stops, but only until `until_idle` returns or `limit_s` seconds have passed."""
         with trio.move_on_after(limit_s):
             async with trio.open_nursery() as either:
 

@@ -30,7 +30,8 @@ class Clock:
     _origin: float  # on Trio's clock
     speed: float = attrs.field(default=REAL, kw_only=True)  # cluster seconds per real second; `set_speed` changes it
     _waits: dict[trio.CancelScope, float] = attrs.field(factory=dict, init=False)  # the end of each wait
-    # `trio.current_time` looks up the run and its clock at each call, but the time is read about five times per pod.
+    # `trio.current_time` would look up the run and its clock at each call, but the time is read about five times per
+    # pod.
     _trio_s: Callable[[], float] = attrs.field(factory=lambda: trio.lowlevel.current_clock().current_time, init=False)
 
     @classmethod
@@ -41,7 +42,7 @@ class Clock:
 
     @property
     def is_virtual(self) -> bool:
-        """True if speed at which time stands still until it is moved."""
+        """True if time stands still until it is moved."""
         return self.speed == VIRTUAL
 
     def now(self) -> float:
@@ -63,7 +64,7 @@ class Clock:
 
     @contextmanager
     def move_on_at(self, at_s: float | None) -> Iterator[trio.CancelScope]:
-        """Cancel the body when the cluster's time reaches `at_s` in any way; None means never."""
+        """Cancel the body when the cluster's time reaches `at_s` in any way; None means that it never does."""
         with trio.CancelScope(deadline=self.deadline(at_s)) as scope:
             if at_s is None or at_s == math.inf:
                 yield scope

@@ -1,6 +1,6 @@
 """The interface of a running cluster for callers that are not actors: sockets, benchmarks, tests.
 
-Every call queries the owning actor and awaits the reply; this class stores no state.
+Every call queries an actor, which owns the state, and awaits the reply. This class stores no state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,16 +34,16 @@ from kschedd.store.set_aside import SetAside
 
 T = TypeVar("T")
 
-_ROUNDS: Final = 5  # rounds for a claim, its volume, the binding of both, and its completion
-_REST_S: Final = 5.0  # maximum wait of a snapshot for work in progress in virtual time
+_ROUNDS: Final = 5  # number of rounds: for a claim, its volume, the binding of both, and its completion
+_REST_S: Final = 5.0  # longest time in seconds that a snapshot waits for work in progress in virtual time
 
 
 @attrs.frozen(eq=False)
 class LiveCluster:
-    """References to the actors of a running cluster; see the module.
+    """References to the actors of a running cluster.
 
-    `journal` is the path of the journal's file, or None. `epoch` identifies the history of the store: a resourceVersion
-    is meaningful only within one history.
+    `journal` is the path of the journal's file; None if there is no journal. `epoch` identifies the history of the
+    store: a resourceVersion is meaningful only within one history.
     """
 
     store: ClusterApi
@@ -58,10 +58,10 @@ class LiveCluster:
     time: TimeControl
     stops: Bulletin  # numbers of the debugger's changes
     run_recording: RunRecording
-    _controllers: Sequence[ControllerActor] = ()  # controllers, which are read between two of their turns
-    _set_aside: Sequence[SetAside] = ()  # objects that the store did not restore
+    _controllers: Sequence[ControllerActor] = ()  # controllers, which are read only between two of their turns
+    _set_aside: Sequence[SetAside] = ()  # objects from the journal that the store did not restore
     _api_calls: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
-    courtesy: Courtesy = attrs.field(factory=Courtesy)  # priority for small requests
+    courtesy: Courtesy = attrs.field(factory=Courtesy)  # gives small requests priority over the actors' work
     _of_forks: list[Callable[[], Sequence[Controller]]] = attrs.field(factory=list)
 
     def recording(self) -> RecordingState | None:
@@ -93,7 +93,7 @@ class LiveCluster:
     async def run_controllers(self) -> None:
         """Wait until the controllers have handled all writes so far and the writes that result from them.
 
-        Other clients may write meanwhile, so the call ends after a few rounds even if there are always new writes.
+        Other clients may also write, so the call ends after a few rounds even if there are always new writes.
         """
         version = -1
         for _ in range(_ROUNDS):
@@ -121,8 +121,8 @@ class LiveCluster:
     async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         """Return the state from which a fork continues. Each owner's part blocks the loop for a few milliseconds.
 
-        `reading`: see `ClusterSnapshot`. In virtual time the call first waits for work in progress, so that fork and
-        cluster continue from the same state. The wait is limited.
+        `reading` is true if the fork's engine is only read. In virtual time, the call first waits for work in progress,
+        so that the fork and the cluster continue from the same state. The wait is limited.
         """
         if self.clock.is_virtual:
             with trio.move_on_after(_REST_S):

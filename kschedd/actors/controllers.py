@@ -3,14 +3,14 @@
 Receives: notifications from its watch, and its own timer. Sends: one request to the store for each turn. In a turn the
 controller reads the objects and its writes are executed, without other writes in between, so it never acts on outdated
 state. The events of its own writes arrive in the next turn. Between two writes, and between two steps of reading, other
-tasks run on the event loop. If the reading takes long without interruption, a pause follows the turn, so that the next
-turn finds more changes and processes them together. There is no pause in virtual time, which stands still until no task
-has work, and a pausing controller still has work.
+tasks run on the event loop. If the reading takes long without interruption, a pause follows the turn. The next turn
+then finds more changes, and processes them together. In virtual time there is no pause: virtual time moves on only when
+no task has work, and a pausing controller has work.
 
 Owns: its Controller. Ends: when the store closes the watch. Fails: the controller handles rejected writes. Any other
 exception is a fault of an object, which is recorded in the controller's ledger and retried later. If the journal could
-not persist the controller's writes, its state is wrong. A new controller then starts from the stored objects once the
-store accepts writes again.
+not persist the controller's writes, the controller's state is wrong. A new controller then starts from the stored
+objects once the store accepts writes again.
 """
 
 import copy
@@ -37,11 +37,11 @@ from kschedd.store.journal.format import JournalError
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.trial import Changes
 
-_LARGE = 1_000  # items in a collection of a pod or node
+_LARGE = 1_000  # number of items in a collection of a pod or node from which it is large
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
 _MOST = 500  # maximum number of events in a turn, which blocks the store
-_LONG_S = 0.02  # duration of a reading after which the controller leaves the store to other tasks for a while
+_LONG_S = 0.02  # duration of reading in seconds after which the controller pauses, to leave the store to other tasks
 _REST = 3  # length of the pause, as a multiple of the reading's duration
 _LONGEST_REST_S = 1.0
 
@@ -53,12 +53,12 @@ class ControllerActor:
     _clock: Clock
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
     _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # events of the unfinished turn
-    # duration of reading in the latest turn, before the first pause
+    # seconds of reading in the latest turn, before the first pause
     _looked_s: float = attrs.field(default=0.0, init=False)
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
-    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the watch has begun or ended
+    _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the watch has begun, or has ended
     _at_work: bool = attrs.field(default=False, init=False)
-    _handled: int = attrs.field(default=-1, init=False)  # version up to which all events are handled
+    _handled: int = attrs.field(default=-1, init=False)  # version up to which all events have been handled
     # tasks that wait for the next turn
     _turns: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
 
@@ -77,14 +77,14 @@ class ControllerActor:
         return self._controller.faults.faults()
 
     async def until_handled(self, version: int) -> None:
-        """Wait until the controller has handled all events up to this version, or until it no longer runs."""
+        """Wait until the controller has handled all events up to this version, or until it has ended."""
         await self._begun.wait()
         while (watch := self._watch) is not None and self._handled < version and (self._at_work or watch.behind):
-            self._bell.ring()  # also notify for events that do not concern the controller
+            self._bell.ring()  # notify also of events that do not concern the controller
             await self._turns.park()
 
     def state(self, store: ClusterWriter) -> Generator[None, None, ControllerState]:
-        """Return a copy of the controller and its progress, made in steps; no write may take place between them."""
+        """Return a copy of the controller and its progress, created in steps; no write may happen between the steps."""
         watch = self._watch
         if watch is None:
             first, version = listed(store, self._controller.kinds), store.version
@@ -143,10 +143,10 @@ class ControllerActor:
         yield from steps
 
     async def _turn_aside(self, events: Sequence[WatchEvent]) -> bool:
-        """Run a turn on a fork of the store in a thread, for writes that take long to validate.
+        """Run a turn on a fork of the store in a thread, for writes whose validation takes long.
 
         Returns False without a result if other clients wrote first each time, or if there were faults, which can be
-        retried only in the store itself.
+        retried only in the store.
         """
         for _ in range(_TRIES):
             if self.faults:
@@ -182,10 +182,10 @@ class ControllerActor:
 
 
 def _of_large_object(event: WatchEvent) -> bool:
-    """Return whether reading and validating a turn with this event may take tens of milliseconds.
+    """Return whether a turn with this event may take tens of milliseconds to read and validate.
 
-    A workload's pods have its labels, so writes to the workload or its pods are large if the event's object is large.
-    Pods and nodes are numerous, so only the sizes of their collections are checked.
+    A workload's pods have the workload's labels, so if the event's object is large, the writes that follow are large
+    too. Pods and nodes are numerous, so only the sizes of their collections are checked.
     """
     obj = event.new
     meta = obj.metadata

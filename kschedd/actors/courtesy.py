@@ -1,11 +1,11 @@
-"""Courtesy: busy tasks on the event loop yield in favor of small requests.
+"""Courtesy: lets busy tasks on the event loop yield to small requests.
 
-A request takes several rounds of the loop: it is read, passed to the owner of the state, answered, and sent. While the
-scheduler has enough work for the whole loop, each of these rounds would wait for one of its slices. After a slice, the
-scheduler therefore lets several rounds pass if a request began a moment ago. The extra rounds cost a fraction of a
-slice.
+A request takes several rounds of the loop: it is read, passed to the owner of the state, answered, and sent back. While
+the scheduler has enough work for the whole loop, each of these rounds would wait for one of the scheduler's slices. If
+a request has begun a moment ago, the scheduler therefore lets several rounds pass after a slice. The extra rounds cost
+a fraction of a slice.
 
-The sessions, which record the start of requests, share this object with the actors that work in slices.
+The sessions record the start of requests in this object, and the actors that work in slices read it.
 """
 
 import time

@@ -1,8 +1,8 @@
 """Queries to several owners in turn, in which each answer triggers the next query.
 
-The caller is woken only at the end. While the event loop is busy, waking it between two answers would cost an iteration
-each time. Each owner is queried after the previous owner has answered, so no answer is older than the previous one. For
-example, a pod that has left the queue is found later in the scheduler or its records.
+The caller is woken only after the last answer. If it were woken after each answer, this would cost an iteration of a
+busy event loop each time. Each owner is queried after the previous owner has answered, so no answer is older than the
+previous one. For example, a pod that has already left the queue is found in the scheduler or its records.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class _Answer(Reply[Any]):
 class _Queries:
     queries: Sequence[Query]
     answers: list[_Answer] = attrs.field(factory=list)
-    over: trio.Event = attrs.field(factory=trio.Event)  # all queries are answered, or the next cannot be sent now
+    over: trio.Event = attrs.field(factory=trio.Event)  # all queries are answered, or the next cannot be sent
 
     def send_next(self) -> None:
         if len(self.answers) < len(self.queries):
@@ -47,12 +47,12 @@ class _Queries:
 
 
 async def query_in_turn(*queries: Query) -> list[Any]:
-    """Query the owners in turn and return the answers in the same order. Raises the exceptions of `ActorRef.query`."""
+    """Query the owners in turn, and return the answers in the same order. Raises the exceptions of `ActorRef.query`."""
     sent = _Queries(queries)
     sent.send_next()
     await sent.over.wait()
     answers, sent.answers = sent.answers, []  # break the reference cycle
     found = [await answer.value() for answer in answers if answer.is_there]
-    for whom, question in queries[len(found) :]:  # the channel was full, or its receiver has ended
+    for whom, question in queries[len(found) :]:  # the channel is full, or its receiver has ended
         found.append(await whom.query(question))
     return found

@@ -1,9 +1,9 @@
 """Communication between actors besides Trio's channels: replies, doorbells, queries to the owner of a state.
 
 A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels: the sender
-puts its message into a channel and then rings. Ringing never blocks, and rings that the actor has not processed yet are
-merged into one. An `OwnerQuery` is a function that the owner of some state runs on that state between two steps of its
-own work, so that other tasks can read the state without sharing it.
+puts its message into a channel and then rings. Ringing never blocks, and several rings before the actor processes them
+count as one. An `OwnerQuery` is a function that the owner of a state runs on the state between two steps of its own
+work, so that other tasks can read the state without sharing it.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ S = TypeVar("S")
 
 @attrs.define(eq=False)
 class Ending(KscheddError, rpc_code="shutting_down"):
-    """The queried actor is shutting down or has ended."""
+    """The error if the queried actor is shutting down or has ended."""
 
     whom: str
 
@@ -41,7 +41,10 @@ class Reply(Generic[T]):
         self._value: T
 
     def note(self, value: T) -> None:
-        """Set the result from any thread, replacing an earlier one; afterwards `publish` wakes the waiting task."""
+        """Set the result from any thread, replacing an earlier one.
+
+        Call `publish` afterwards to wake the waiting task.
+        """
         self._value = value
         self._failure = None
 
@@ -60,7 +63,7 @@ class Reply(Generic[T]):
         self.publish()
 
     async def value(self) -> T:
-        """Return the result, which is possible once; there is no checkpoint if it is already set."""
+        """Return the result, once only. There is no checkpoint if the result is already set."""
         if not self._event.is_set():
             await self._event.wait()
         if (failure := self._failure) is not None:
@@ -73,7 +76,10 @@ class Reply(Generic[T]):
 
 
 class Doorbell:
-    """A doorbell of an actor; see the module. Closing the doorbell makes its actor end."""
+    """A doorbell of an actor: wakes the actor, which waits on several channels.
+
+    Closing the doorbell ends its actor.
+    """
 
     __slots__ = ("_rung", "_wake", "closed")
 
@@ -93,7 +99,7 @@ class Doorbell:
         self._wake.set()
 
     async def wait(self) -> bool:
-        """Wait for a notification; return False once the doorbell is closed."""
+        """Wait for a notification. Return False once the doorbell is closed."""
         await self._wake.wait()
         rung, self._rung = self._rung, False
         if not self.closed:
@@ -102,7 +108,7 @@ class Doorbell:
 
 
 def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
-    """Return a function that rings the bell from any thread, and that does nothing after the end of this Trio run."""
+    """Return a function that rings the bell from any thread, and does nothing after the end of this Trio run."""
     token = trio.lowlevel.current_trio_token()
 
     def ring() -> None:
@@ -116,8 +122,8 @@ def rung_from_threads(bell: Doorbell) -> Callable[[], None]:
 class OwnerQuery(Generic[S, T]):
     query: Callable[[S], T]
     reply: Reply[T]
-    once: bool = False  # True if the question must not run a second time to recompute its result
-    long: bool = False  # may take long: the owner runs it in a thread
+    once: bool = False  # true if the question must not be run again to compute its result a second time
+    long: bool = False  # true if the question may take long: the owner runs it in a thread
 
     def evaluate(self, owned: S) -> None:
         """Run the function and set the reply, without waking the caller.
@@ -144,7 +150,7 @@ class ActorRef(Generic[S]):
     async def query(self, question: Callable[[S], T], *, once: bool = False, long: bool = False) -> T:
         """Run `question` on the owner's state; return the result, or raise the question's exception or Ending.
 
-        A question marked `long` does not block the loop if the owner is the scheduling actor.
+        If the owner is the scheduling actor, a question marked `long` does not block the event loop.
         """
         return await (await self.ask(question, once=once, long=long)).value()
 
@@ -201,6 +207,6 @@ def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
 
 
 async def batch_from(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """Wait for a message, and return it with all other waiting messages, up to `most`. Raises trio.EndOfChannel."""
+    """Wait for a message. Return it with all other waiting messages, at most `most`. Raises trio.EndOfChannel."""
     first = await channel.receive()
     return [first, *waiting_in(channel, most - 1)]

@@ -1,8 +1,8 @@
-"""QueueActor: owns the scheduling queue. It pops pods, takes back failed pods, and requeues pods on cluster events.
+"""QueueActor: owns the scheduling queue. It pops pods, receives failed pods, and requeues pods on cluster events.
 
 Receives: `QueueUpdate` from the scheduling actor (operations to apply, pods no longer in flight, and the number of pods
 requested), and `OwnerQuery` over this actor. Sends: `Popped`, one for each request for pods, as soon as a pod is
-active. The actor also sends, without a request, nominations, and pods that sort before popped pods which may not have
+active. Without a request, the actor also sends nominations, and pods that sort before popped pods that may not have
 been tried yet. The moves of pods are sent to the log before any answer is sent. Owns: the SchedulingQueue. Ends: when
 the channel's last sender closes. Fails: a plugin's fault in PreEnqueue or in a queueing hint is handled and logged in
 the queue.
@@ -52,8 +52,8 @@ from kschedd.queue.times import QueueTimes
 
 log = structlog.get_logger("kschedd.queue")
 
-_MOST_EARLY = 32  # number of pods popped from the backoff queue at a time
-_FLUSHED = 500  # number of pods with expired backoff moved at a time, which takes 1 to 2 ms
+_MOST_EARLY = 32  # largest number of pods popped from the backoff queue at a time
+_FLUSHED = 500  # number of pods with expired backoff that are moved at a time, which takes 1 to 2 ms
 ANSWERS = 4  # capacity of the channel to the scheduling actor
 _SLICE_S = 0.004
 _EVENTS = 50  # events applied between two yields to other tasks
@@ -64,8 +64,8 @@ _MOST = 64  # messages in a batch
 class QueueUpdate:
     """An update from the scheduling actor.
 
-    `released` contains uids no longer in flight, which are applied first, before the operations in order. `max_pods` is
-    the maximum number of pods requested; None requests no pods.
+    `released` contains uids of pods that are no longer in flight; these are processed before the operations. `max_pods`
+    is the maximum number of requested pods; None requests no pods.
     """
 
     released: Sequence[str]
@@ -77,14 +77,14 @@ class QueueUpdate:
 class Popped:
     entries: Sequence[QueuedPod]
     nominated: Sequence[Pod]  # pods that became active with a nominatedNodeName since the last message
-    requested: bool  # True if the message answers a request: other messages leave an outstanding request open
+    requested: bool  # true if the message answers a request; other messages leave an outstanding request open
 
 
 @attrs.define(eq=False)
 class QueueActor:
-    """The queue's actor; see the module.
+    """The actor that owns the scheduling queue.
 
-    `queue_config` is the queue's configuration. The scheduling driver makes it, because it has the plugins.
+    `queue_config` is the queue's configuration. The scheduling driver creates it, because the driver owns the plugins.
     """
 
     queue_config: Reconfigured
@@ -96,8 +96,8 @@ class QueueActor:
     _lock: SchedulerLock = attrs.field(factory=SchedulerLock)
     _log_moves: bool = False
     courtesy: Courtesy = attrs.field(factory=Courtesy)
-    held: bool = False  # True while no pod may be popped
-    idle: bool = False  # True if no pod will be popped at all, because another scheduler is in charge
+    held: bool = False  # true while no pod may be popped
+    idle: bool = False  # true if no pod will ever be popped, because another scheduler is in charge
     queue: SchedulingQueue = attrs.field(init=False)
     operations: QueueOperations = attrs.field(init=False)
     _moves: list[Move] = attrs.field(factory=list, init=False)  # moves in this turn
@@ -126,7 +126,7 @@ class QueueActor:
 
     @property
     def faults(self) -> FaultLedger[None]:
-        """The objects with events that could not be processed."""
+        """The objects whose events could not be processed."""
         return self.operations.handlers.faults
 
     @property
@@ -168,9 +168,9 @@ class QueueActor:
             await self._to_log.send(moves)
 
     async def _messages(self) -> "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]":
-        """Return the waiting messages, or none when a flush is due."""
+        """Return the waiting messages. Return none when a flush is due."""
         deadline = self._next_deadline()
-        if deadline is None:  # the most frequent case; a cancel scope costs as much as about ten pods
+        if deadline is None:  # this is the most frequent case; a cancel scope would cost as much as about ten pods
             return await batch_from(self._inbox, _MOST)
         messages: Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]] = ()
         with self._clock.move_on_at(deadline):
@@ -178,7 +178,7 @@ class QueueActor:
         return messages
 
     def _next_deadline(self) -> float | None:
-        """Return the next time at which a flush moves a pod, or None if no pod waits for a flush."""
+        """Return the next time at which a flush will move a pod; None if no pod waits for a flush."""
         moments = []
         flush, leftover = self.queue.next_flush(), self.queue.next_leftover()
         if flush is not None:
@@ -197,7 +197,7 @@ class QueueActor:
     def _turn(
         self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", room: int, now: int
     ) -> list[Popped]:
-        """Run all steps that may call plugins, including sort key comparisons.
+        """Run all steps that may call plugins, including comparisons of sort keys.
 
         `room` is the number of free slots for Popped messages.
         """
@@ -213,7 +213,7 @@ class QueueActor:
                 pause = time.perf_counter() + _SLICE_S
 
     def _take(self, messages: "Sequence[QueueUpdate | OwnerQuery[QueueActor, Any]]", now: int) -> Iterator[None]:
-        """Process due flushes and all messages, and yield at points where other tasks may run."""
+        """Process due flushes and all messages. Yield at points where other tasks may run."""
         if now >= self._next_flush * SECOND:
             self._next_flush = float(now // SECOND + 1)
             while self.queue.backoff_expired(now // SECOND * SECOND):
@@ -223,7 +223,7 @@ class QueueActor:
             latest = self._next_leftover + (now / SECOND - self._next_leftover) // _LEFTOVER_S * _LEFTOVER_S
             self._next_leftover = latest + _LEFTOVER_S
             leftover = self.queue.next_leftover()
-            # pods that became due later wait for the next flush
+            # pods that become due later wait for the next flush
             if leftover is not None and leftover <= latest * SECOND:
                 self.operations.step(FlushLeftover(), now)
         for message in messages:
@@ -257,14 +257,14 @@ class QueueActor:
             yield Popped((), self._nominated(now), requested=False)
 
     def _pops(self, room: int, now: int) -> Iterator[Popped]:
-        """Yield the requested pods, or pods that sort before pods popped earlier.
+        """Yield the requested pods, or pods that sort before earlier popped pods.
 
         If there is no room, pods stay in the queue until the next turn.
         """
         if self._wanted is not None:
             if self.queue.ready and room:
-                # Pods in backoff are not popped together with active pods, because any pod that becomes active
-                # meanwhile takes precedence.
+                # Pods in backoff are not popped together with active pods, because a pod that becomes active in the
+                # meantime takes precedence.
                 most = min(self.queue.counts()[SubQueue.ACTIVE] or _MOST_EARLY, self._wanted)
                 popped = self._pop(most, now, requested=True)
                 if popped is not None:
@@ -275,7 +275,7 @@ class QueueActor:
         while room and self._last_order is not None and self.queue.next_comes_before(self._last_order, now):
             popped = self._pop(1, now, requested=False)
             if popped is None:
-                return  # the entry was a duplicate of a pod in flight
+                return  # the entry is a duplicate of a pod in flight
             yield popped
             room -= 1
 

@@ -1,7 +1,7 @@
-"""The threads in which actors work, apart from threads for clients and for plugins that may hang.
+"""The threads in which actors work. Threads for clients, and for plugins that may hang, are separate.
 
-A separate limiter counts these threads, one limiter for each Trio run. The count shows whether any actor is at work
-outside the event loop, in a thread or in another process for which it waits.
+A separate limiter for each Trio run counts these threads. The count shows whether any actor is at work outside the event
+loop: in a thread, or waiting for another process.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ _MOST: Final = 40  # Trio's default
 
 @attrs.define(eq=False)
 class _Elsewhere:
-    """The work of actors of one Trio run outside the event loop."""
+    """The work of one Trio run's actors outside the event loop."""
 
     threads: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_MOST))
     waiting: int = 0  # number of waits for other processes

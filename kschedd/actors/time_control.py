@@ -1,8 +1,8 @@
-"""Time control: moves virtual cluster time from one due event to the next.
+"""Time control: moves virtual time from one due event to the next.
 
 Time stands still while any actor is at work. When no actor is at work, time moves to the earliest time for which a task
-of the cluster waits: a backoff that ends, a pod that completes, a Permit timeout. Therefore every timer fires at its
-exact time.
+of the cluster waits: the end of a backoff, the completion of a pod, a Permit timeout. Every timer therefore fires at
+its exact time.
 
 Owns: only the order of concurrent callers, which run one after the other. Uses: the clock, and the actors, which report
 whether they are at work. Ends: with each call; a cancelled call leaves the time unchanged. Errors: NotVirtual.
@@ -19,12 +19,12 @@ from kschedd.actors.clock import Clock
 from kschedd.actors.threads import any_at_work
 from kschedd.errors import KscheddError
 
-_BUSY_S = 0.001  # interval of the checks while threads are at work
+_BUSY_S = 0.001  # interval in seconds of the checks while threads are at work
 
 
 @attrs.define(eq=False)
 class NotVirtual(KscheddError, rpc_code="conflict"):
-    """Time is not virtual, so it cannot be moved."""
+    """The error if time is not virtual, and therefore cannot be moved."""
 
     speed: float
 
@@ -33,24 +33,24 @@ class NotVirtual(KscheddError, rpc_code="conflict"):
 
 
 class Moved(Enum):
-    """The reason why the time was not moved further."""
+    """The reason why the time was not moved any further."""
 
     REACHED = "reached"  # it is the requested time
-    STOPPED = "stopped"  # the debugger has stopped scheduling
+    STOPPED = "stopped"  # the debugger stopped scheduling
     NOTHING_DUE = "nothing due"  # no task waits for any time
 
 
 @attrs.define(eq=False)
 class TimeControl:
-    """The control of a cluster's time; see the module.
+    """The control of a cluster's virtual time.
 
-    `going_on` returns whether actors are at work. `stops` returns the number of the debugger's stops so far.
+    `going_on` returns whether any actor is at work. `stops` returns the number of the debugger's stops so far.
     """
 
     clock: Clock
     going_on: Callable[[], Awaitable[bool]]
     stops: Callable[[], Awaitable[int]]
-    moved: Callable[[], None]  # called after each move, before any task acts on the move
+    moved: Callable[[], None]  # called after each move, before any task reacts to it
     _turn: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def set_speed(self, speed: float) -> None:
@@ -59,7 +59,7 @@ class TimeControl:
         self.moved()
 
     async def advance(self, until_s: float | None, on_moved: Callable[[], Awaitable[None]]) -> Moved:
-        """Move the time to `until_s` (None: without end), or until the debugger stops scheduling.
+        """Move the time to `until_s` (None: without end), or until the debugger stops scheduling, whichever is first.
 
         `on_moved` is called after each move. Raises NotVirtual.
         """
@@ -88,7 +88,7 @@ class TimeControl:
             raise NotVirtual(self.clock.speed)
 
     async def until_idle(self) -> None:
-        """Wait until no task has anything left to do at the current time."""
+        """Wait until no task has work left at the current time."""
         from trio.testing import wait_all_tasks_blocked  # part of Trio's scheduler, not of its test doubles
 
         while True:

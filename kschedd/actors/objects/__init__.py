@@ -1,1 +1,1 @@
-"""Actors of the objects: the store, and the journal that persists it."""
+"""Actors for the objects: the store, and the journal that persists the store."""

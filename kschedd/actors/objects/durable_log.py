@@ -1,8 +1,8 @@
-"""The journal as used by its actor, in a thread of the daemon or in a separate process.
+"""The journal as its actor uses it: in a thread of the daemon, or in a separate process.
 
-A daemon uses a process (`kschedd.store.journal.process`), so that the journal's work does not wait for the daemon's
-interpreter lock. If this process has ended, the write fails like a write to a failed disk. `repair` starts another
-process, which rolls back to the last version reported as durable. A process that was suspended (SIGSTOP) is resumed
+A daemon uses a separate process (`kschedd.store.journal.process`), so that the journal's work does not wait for the
+daemon's interpreter lock. If the process has ended, a write fails like a write to a failed disk. `repair` starts
+another process, which rolls back to the last version reported as durable. A suspended process (SIGSTOP) is resumed
 after some seconds, because it holds the lock of the state directory, and waiting tasks could not end. A thread is used
 if the disk is a test double.
 """
@@ -28,17 +28,17 @@ from kschedd.store.objects.log import WatchEvent
 
 T = TypeVar("T")
 
-_MOST_SENT: Final = 1 << 18  # bytes of objects packed and sent before other tasks run, which takes about 2 ms
+_MOST_SENT: Final = 1 << 18  # bytes of objects that are packed and sent before other tasks run, which takes about 2 ms
 _MOST_READ: Final = 65536  # bytes
-_STOPPED_S: Final = 5.0  # if a process does not answer for this long, it may be suspended
-_ENDED_S: Final = 0.005  # interval of the checks whether a process has ended
+_STOPPED_S: Final = 5.0  # time in seconds without an answer after which the process is assumed to be suspended
+_ENDED_S: Final = 0.005  # interval in seconds of the checks whether a process has ended
 BEGIN: Final = beginning("kschedd.store.journal.process")
 
 
 class DurableLog(Protocol):
-    """The journal's interface for its actor.
+    """The interface of the journal for its actor.
 
-    Only one call may run at a time; a call that raises JournalError has changed nothing.
+    Only one call may run at a time. A call that raises JournalError has changed nothing.
     """
 
     @property
@@ -77,7 +77,7 @@ class BlockingLog(Protocol):
 
 
 class Execute(Protocol):
-    """A function that runs disk I/O. Calls never overlap, because each one is awaited."""
+    """A function that runs disk I/O. Calls never overlap, because each call is awaited."""
 
     async def __call__(self, work: Callable[[], T], /) -> T: ...
 
@@ -125,13 +125,13 @@ class JournalThread:
 
 
 class JournalProcess:
-    """A journal written by a separate process, which is started by the first call, and by `repair` if it has ended."""
+    """A journal written by a separate process. The first call starts the process, and `repair` starts it again."""
 
     def __init__(self, journal: Journal, lock: int | None = None, begin: str = BEGIN) -> None:
         """Take over the journal and close it.
 
-        `lock` is the descriptor of the state directory's lock. `begin` is the Python code to run in the process, with
-        the number of the pipe and the search path inserted.
+        `lock` is the descriptor of the state directory's lock. `begin` is the Python code that the process runs, after
+        the pipe's number and the search path are inserted.
         """
         self._file = journal.file
         self._epoch = journal.epoch
@@ -231,7 +231,7 @@ class JournalProcess:
         try:
             await self._order("open", self._file, self._epoch)
         except JournalError:
-            if self._process is not None:  # the process has not ended by itself
+            if self._process is not None:  # the process has not ended yet
                 await self._end()
             raise
         self.version = answered  # the file may contain later writes of a killed process: `repair` removes them

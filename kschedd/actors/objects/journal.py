@@ -1,19 +1,20 @@
 """JournalActor: persists the store's commits to disk, and reports to the store which version is durable.
 
-Receives: `Commit`, the events of a batch. Sends: `Kept`, `NotKept`, `Writable`, only to the store,
-which always receives without delay.
+Receives: `Commit`, the events of a batch of writes. Sends: `Kept`, `NotKept`, `Writable`, all to the store, which
+always receives them without delay.
 
 Owns: the journal (a DurableLog); the actor awaits its calls one after the other. All waiting commits go into one
 transaction, so a slower disk gets larger batches. When the journal exceeds its limit, it is compacted in slices between
-transactions, using a quarter of the actor's time. A writer waits for at most one slice; a slice is as large as fits
-into a few milliseconds on this disk. Only a journal of twice its limit is compacted in full slices without pauses.
+transactions, using a quarter of the actor's time. A writer waits for at most one slice. A slice is as large as this
+disk can process in a few milliseconds. Only a journal of more than twice its limit is compacted in full slices without
+pauses.
 
 Ends: when the store closes its channel; the actor then closes the file.
 
 Fails: a write failure is reported as `NotKept` and applies to all pending commits. Commits from before the failure
 (with an older `term`) are dropped, because the store rolls them back. Writes are then retried with increasing delays
 until one succeeds: `Writable`. If the retries fail for a different reason than before, the new reason is reported, too.
-A damaged file is not written any more, even if parts of it still work, because only a start checks the whole file.
+A damaged file is no longer written, even if parts of it still work, because only a start checks the whole file.
 """
 
 import math
@@ -30,13 +31,13 @@ from kschedd.store.objects.log import WatchEvent
 
 log = structlog.get_logger("kschedd.journal")
 
-COMPACT_AFTER = 200_000  # events after which the current state becomes the snapshot
+COMPACT_AFTER = 200_000  # number of events after which the current state becomes the snapshot
 MOST_COMMITS = 64  # per transaction
-_SLICE_S = 0.005  # target duration of a compaction slice
-_MOST_OF_SLICE = 100  # events moved or database pages freed: each takes about 0.1 ms of CPU time
-_LEAST = 5  # minimum number of events moved or pages freed, however long it takes
-_REST = 3  # pause between two slices, as a multiple of the last slice's duration
-_HEAD_S = 1.0  # time without a write after which the record of the last write is flushed
+_SLICE_S = 0.005  # target duration of a compaction slice in seconds
+_MOST_OF_SLICE = 100  # largest number of events moved or pages freed: 0.1 ms of CPU time each
+_LEAST = 5  # smallest number of events moved or pages freed per slice, however long it takes
+_REST = 3  # pause between two slices, as a multiple of the previous slice's duration
+_HEAD_S = 1.0  # seconds without a write after which the record of the last write is flushed
 _FIRST_RETRY_S = 0.25
 _LONGEST_RETRY_S = 10.0
 
@@ -57,7 +58,7 @@ class SliceSize:
 @attrs.frozen(eq=False)
 class Commit:
     events: Sequence[WatchEvent]
-    term: int  # the number of rollbacks before these events were written
+    term: int  # number of rollbacks before these events were written
 
 
 @attrs.frozen
@@ -69,10 +70,10 @@ class Kept:
 
 @attrs.frozen(eq=False)
 class NotKept:
-    """The report that no event after the latest `Kept` is on disk or will be.
+    """The report that no event after the latest `Kept` is on disk, or will be.
 
-    `term` is the term of the commits that are accepted next. The report is sent again, with the same term, if the
-    reason changes.
+    `term` is the term of the commits that are accepted next. The report is sent again with the same term if the reason
+    changes.
     """
 
     failure: JournalError
@@ -81,7 +82,7 @@ class NotKept:
 
 @attrs.frozen
 class Writable:
-    """The report, after `NotKept`, that the journal is writable again."""
+    """The report, after `NotKept`, that the journal can be written again."""
 
 
 Outcome = Kept | NotKept | Writable
@@ -120,7 +121,7 @@ class JournalActor:
                 self._journal.close()
 
     async def _next(self) -> Sequence[Commit]:
-        """Return the waiting commits, or none when a compaction slice or the flush of the head is due.
+        """Return the waiting commits. Return none when a compaction slice or the flush of the head is due.
 
         Raises trio.EndOfChannel.
         """
@@ -150,8 +151,8 @@ class JournalActor:
     async def _compact(self) -> None:
         """Run one compaction slice.
 
-        The next slice is due after three times the duration of this one, or immediately if the journal is twice as long
-        as its limit.
+        The next slice is due after three times the duration of this one, or immediately if the journal exceeds twice
+        its limit.
         """
         before = trio.current_time()
         behind = self._journal.tail > 2 * self._compact_after
@@ -174,7 +175,7 @@ class JournalActor:
         while True:
             with trio.move_on_after(math.inf if isinstance(failure, JournalDamaged) else pause):
                 async for _ in self._inbox:
-                    pass  # drop commits of an older term; the store currently accepts no writes
+                    pass  # drop commits of an older term; the store accepts no writes at this time
                 raise trio.EndOfChannel
             try:
                 await self._journal.repair()

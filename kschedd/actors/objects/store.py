@@ -1,17 +1,17 @@
-"""StoreActor: the only owner of the objects. Processes requests in batches, answers after the batch, wakes watchers.
+"""StoreActor: owns the objects, processes requests in batches, answers after each batch, and wakes watchers.
 
-Receives: `OwnerQuery` over the Store (a request is a function that reads or writes the Store without
-interruption), `Open`, `UntilWritable`, `Condition` and `EndWatches`; from the journal actor, if there is one, the
-durable version. Sends: answers; `Commit` to the journal actor. Owns: the Store, and the doorbells of its watchers.
-Ends: when its last sender closes and the journal has ended. Fails: an exception of a request is raised in its caller.
+Receives: `OwnerQuery` over the Store (a request is a function that reads or writes the Store without interruption),
+`Open`, `UntilWritable`, `Condition` and `EndWatches`; the durable version from the journal actor, if there is one.
+Sends: answers; `Commit` to the journal actor. Owns: the Store, and the doorbells of its watchers. Ends: when its last
+sender closes and the journal has ended. Fails: an exception of a request is raised in its caller.
 
-Only durable state is visible. With a journal, watchers get only its durable events. An answer waits until the journal
-contains the version from which the answer was made, for writes, reads and rejections. Writes that the journal could not
-persist are rolled back: no client has received them, their writers get JournalError, and reads are answered again from
-the current state. Until the journal is writable again, the store answers reads and rejects writes.
+Only durable state is visible. With a journal, watchers receive only events that are durable. An answer to a write or a
+read, and a rejection, waits until the journal contains the version from which it was made. Writes that the journal
+could not persist are rolled back. No client has received them, their writers get JournalError, and reads are answered
+again from the current state. Until the journal can be written again, the store answers reads and rejects writes.
 
 A watcher has a position in the store's log (a Cursor over immutable events), and is only notified of new events. An
-event therefore has no cost per watcher until the watcher takes it, and a slow watcher delays no other task.
+event therefore costs nothing per watcher until the watcher takes it, and a slow watcher delays no other task.
 """
 
 import builtins
@@ -43,12 +43,12 @@ from kschedd.values import fast_frozen
 
 T = TypeVar("T")
 
-_SLICE_S = 0.005  # time for which requests are served before other tasks run
-_LOOKED_AT = 250  # number of events checked for watches; if more arrive together, every watcher is notified
-_STEPS_S = 0.002  # the same limit for one request done in steps, for which only its caller waits
+_SLICE_S = 0.005  # time in seconds for which requests are served before other tasks run
+_LOOKED_AT = 250  # number of events checked for each watch; if more arrive together, every watcher is notified
+_STEPS_S = 0.002  # the same limit for a request done in steps, during which only its caller waits
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
-# number of events after which a watcher is notified even if none concerns it, because the log is retained for it
+# number of unread events after which a watcher is notified even if none concerns it, because they are stored for it
 _FAR_BEHIND = 1_000
 
 
@@ -74,7 +74,7 @@ class Watch:
 
     @property
     def version(self) -> int:
-        """The version up to which every write was taken or did not concern the watch."""
+        """The version up to which every write was taken, or did not concern the watch."""
         return self.cursor.version
 
     @property
@@ -87,7 +87,7 @@ class Watch:
         return self.cursor.lag
 
     def is_concerned(self, events: Sequence[WatchEvent], kinds: Set[str]) -> bool:
-        """Return whether these events, which are of these kinds, require a notification."""
+        """Return whether one of these events, which are of these kinds, requires a notification."""
         own, concerns = self.kinds, self.concerns
         if own is not None and own.isdisjoint(kinds):
             return False
@@ -96,7 +96,7 @@ class Watch:
         return any(concerns(event) for event in events if own is None or event.new.kind in own)
 
     async def wait(self) -> bool:
-        """Wait for a notification; return False when the store is shutting down."""
+        """Wait for a notification. Return False when the store is shutting down."""
         return await self.bell.wait()
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ class UntilWritable:
 
 @attrs.frozen(eq=False)
 class Condition:
-    """A request for the failure that prevents writes, or None."""
+    """A request for the failure that currently prevents writes, or None."""
 
     reply: Reply[JournalError | None]
 
@@ -141,7 +141,7 @@ class EndWatches:
 
 @attrs.frozen(eq=False)
 class Steps:
-    """A long write in steps: other requests wait for the store until the write is done, but the event loop runs."""
+    """A long write in steps: other requests wait until the write is done, but the event loop continues."""
 
     work: Callable[[Store], Generator[None, None, Any]]
     reply: Reply[Any]
@@ -152,19 +152,19 @@ Message = OwnerQuery[Store, Any] | Steps | Open | UntilWritable | Condition | En
 
 @fast_frozen(eq=False)
 class _Answer:
-    """An answer that is ready, but is not sent before the journal contains the version from which it was made."""
+    """An answer that is ready, but is sent only when the journal contains the version from which it was made."""
 
     version: int
     reply: Reply[Any]
-    again: Callable[[], None] | None  # computes the answer again; None: the answer may be computed only once
+    again: Callable[[], None] | None  # computes the answer again; None if it may be computed only once
 
 
 @attrs.define(eq=False)
 class StoreActor:
-    """The store's actor; see the module.
+    """The actor that owns the objects.
 
-    At the start, the journal contains the whole content of the store. A separate task receives from `_kept`, so that
-    the journal never waits for the store.
+    At the start, the journal must contain the whole content of the store. A separate task receives from `_kept`, so
+    that the journal's actor never waits for the store.
     """
 
     _store: Store
@@ -174,10 +174,10 @@ class StoreActor:
     # In order of creation. A watch ends when its owner drops it.
     _watches: list[weakref.ref[Watch]] = attrs.field(factory=list, init=False)
     _ending: bool = attrs.field(default=False, init=False)
-    _log: Cursor = attrs.field(init=False)  # without a journal: events for which watchers were not notified yet
+    _log: Cursor = attrs.field(init=False)  # without a journal: position in the log up to which watchers were notified
     _sent_version: int = attrs.field(init=False)  # with a journal: version up to which commits were sent to the journal
     _answers: list[_Answer] = attrs.field(factory=list, init=False)  # of this batch
-    _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # held until the journal has their version
+    _held: deque[_Answer] = attrs.field(factory=deque, init=False)  # wait for the journal to have their version
     _failure: JournalError | None = attrs.field(default=None, init=False)
     _term: int = attrs.field(default=0, init=False)
     _until_writable: list[Reply[None]] = attrs.field(factory=list, init=False)
@@ -240,7 +240,7 @@ class StoreActor:
         self._answers.append(_Answer(store.version, request.reply, None if once else partial(request.evaluate, store)))
 
     async def _do_in_steps(self, request: Steps) -> None:
-        await self._send_commits()  # answers to earlier requests must not wait for this one
+        await self._send_commits()  # answers to earlier requests must not wait for this request
         if self._journal is None:  # with a journal, no event is delivered before it is durable
             self._store.log.show(self._store.version)
         try:
@@ -255,7 +255,8 @@ class StoreActor:
     async def _in_steps(self, work: Generator[None, None, T]) -> T:
         """Run work in steps and return its result.
 
-        Raises JournalError if its writes cannot be persisted, or if earlier writes were rolled back in between.
+        Raises JournalError if the work's writes cannot be persisted, or if earlier writes were rolled back between its
+        steps.
         """
         before, term, pause = self._store.version, self._term, time.perf_counter() + _STEPS_S
         while True:
@@ -275,7 +276,7 @@ class StoreActor:
                 pause = time.perf_counter() + _STEPS_S
 
     async def _send_commits(self) -> None:
-        """Notify watchers of new events, or send the events to the journal first; send the answers that are due."""
+        """Notify watchers of new events, or first send the events to the journal. Send the answers that are due."""
         if self._journal is None:
             events = self._log.take()
             if events:
@@ -294,13 +295,13 @@ class StoreActor:
             try:
                 await self._journal.send(Commit(events, self._term))
             except trio.BrokenResourceError:
-                # A fault of the journal's actor, which is also raised in the nursery of both actors.
+                # The journal's actor has failed; its fault is also raised in the nursery of both actors.
                 self._take_back(JournalError("journal", "cannot be written any more; the daemon is shutting down"))
 
     async def _heed(self, kept: "trio.MemoryReceiveChannel[Outcome]") -> None:
         """Receive the reports of the journal.
 
-        This task waits for nothing else, so that the journal never waits for the store.
+        This task never waits for other messages, so the journal's actor never waits for the store.
         """
         async with kept:
             async for outcome in kept:
@@ -329,7 +330,7 @@ class StoreActor:
             if answer.again is not None:
                 answer.again()
             if answer.again is None or self._store.version != self._sent_version:
-                # The answer depended on a write that was rolled back, and would be different now.
+                # The answer depends on a write that was rolled back, and would be different now.
                 self._store.roll_back(self._sent_version)
                 answer.reply.refuse(failure)
             else:
@@ -356,7 +357,7 @@ class StoreActor:
     async def _open_in_steps(self, wanted: Open) -> None:
         first: list[WatchEvent] | None = None
         if wanted.with_present:
-            await self._send_commits()  # for earlier requests, as before other steps
+            await self._send_commits()  # answers to earlier requests must not wait for these steps
             with suppress(JournalError):  # an object was rolled back, so all objects are listed again
                 first = await self._in_steps(listing(self._store, wanted.kinds))
         self._open(wanted, first)
@@ -395,11 +396,11 @@ class StoreActor:
 
 @attrs.frozen(eq=False)
 class StoreClient:
-    """A client of the store, one for each user; when the last client closes, the store ends."""
+    """A client of the store, one for each user. When the last client closes, the store ends."""
 
     _asking: ActorRef[Store]
     _send: "trio.MemorySendChannel[Message]"
-    _on_write: Callable[[int, int], None] | None = None  # called with the first and the last version of its writes
+    _on_write: Callable[[int, int], None] | None = None  # called with the first and last version of its writes
 
     @classmethod
     def of(
@@ -414,8 +415,8 @@ class StoreClient:
         """Run a function on the store, and return its result once all that it has read or written is durable.
 
         Raises the exceptions of the function, and JournalError if its writes could not be persisted. A function that
-        wrote nothing is run again if the state that it read was rolled back; with `once` it gets an error like a
-        writer.
+        wrote nothing is run again if the state that it read was rolled back. With `once` it raises JournalError
+        instead, as for a write.
         """
         return await (await self.ask(request, once=once)).value()
 
@@ -480,7 +481,7 @@ class StoreClient:
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
         """Create objects independently; return the answers in the same order.
 
-        `restore` keeps status and uid from the manifest.
+        `restore` preserves status and uid from the manifest.
         """
         return await self.do(lambda store: store.create_many(raws, restore=restore))
 

@@ -1,1 +1,1 @@
-"""Actors of the scheduler: cycles, bindings, waits at Permit, and calls of plugins and extenders."""
+"""Actors of the scheduler: scheduling cycles, bindings, waits at Permit, and calls of plugins and extenders."""

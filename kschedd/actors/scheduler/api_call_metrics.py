@@ -1,8 +1,9 @@
-"""Metrics of the scheduler's writes: its batches by purpose and result.
+"""Metrics of the scheduler's writes, by purpose and result of their batches.
 
 Kube-scheduler counts writes if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if
-victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd API calls and evictions are always
-asynchronous, and their metrics are shown if the gate is on. The duration of a write is that of its request.
+victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd, API calls and evictions are always
+asynchronous. Their metrics are shown if the gate is on. The duration of a write is the duration of the request that
+contains it.
 
 The binding actor owns these metrics. Source: Kubernetes v1.34, scheduler/framework/api_calls,
 scheduler/framework/preemption/preemption.go.
@@ -32,7 +33,7 @@ class Outcomes:
 
 
 class ApiCallMetrics:
-    """The metrics of the scheduler's writes; see the module."""
+    """The metrics of the scheduler's writes."""
 
     def __init__(self) -> None:
         self._calls = Counter(catalogue.API_CALLS)
@@ -43,7 +44,7 @@ class ApiCallMetrics:
         self._pending: dict[str, int] = {POD_BINDING: 0, POD_STATUS_PATCH: 0}
 
     def began(self, bindings: int, patches: int) -> None:
-        """Count writes that will begin next."""
+        """Count writes that are about to begin."""
         self._pending[POD_BINDING] += bindings
         self._pending[POD_STATUS_PATCH] += patches
 
@@ -69,7 +70,7 @@ class ApiCallMetrics:
                     self._execution_s.series(preemptor, result).observe_many(took_s, amount)
 
     def families(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        """Return the metrics that have their gate on."""
+        """Return the metrics whose feature gate is on."""
         found = [self._execution_s.family()]
         if gates.get("SchedulerAsyncPreemption", True):
             found += [self._preemptions.family(), self._preemption_s.family()]

@@ -1,4 +1,4 @@
-"""Log lines and traces of attempts: slow attempts with their steps and, with `-v 10`, each plugin's score of each node.
+"""Log lines and traces of attempts: the steps of slow attempts and, with `-v 10`, each plugin's score of each node.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulePod, prioritizeNodes).
 """
@@ -19,7 +19,7 @@ from kschedd.telemetry.exporter import AttemptTrace, now_ns
 
 log = structlog.get_logger("kschedd.scheduling")
 
-_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # run concurrently with attempts, so their times belong to another pod
+_BESIDE: Final = ("PreBind", "Bind", "PostBind")  # these run beside attempts: their times belong to other pods
 
 
 def log_slow(entry: QueuedPod, steps: Mapping[str, float], took_s: float) -> None:
@@ -50,7 +50,7 @@ def log_scores(driver: SchedulingDriver, result: ScheduleResult | FitError) -> N
         scores = drive(
             driver.machine.schedulers[pod.scheduler_name].ranking.details(result.state, pod, result.feasible)
         )
-    except PluginFault as fault:  # raised by a plugin that answers differently the second time
+    except PluginFault as fault:  # raised by a plugin that returns another result the second time
         log.warning("scores_not_logged", pod=pod.key, why=fault.message)
         return
     nodes = [names[row] for row in result.feasible.tolist()]

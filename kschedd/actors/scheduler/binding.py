@@ -1,13 +1,13 @@
-"""BindingActor: executes plans in the API server: it binds pods to nodes and claims to volumes, and sets conditions.
+"""BindingActor: executes plans in the API server, which bind pods to nodes and claims to volumes, and set conditions.
 
-Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for the
-plans and failed evictions. Owns: only the binding cycles that have to wait. Ends: when its sender closes and the
-running cycles have ended. Fails: if the API server rejects a write, the write fails otherwise, or the journal cannot
-persist it, the answer contains a Status.
+Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for each plan, and for
+each eviction that failed. Owns: only the binding cycles that must wait. Ends: when its sender closes and the running
+cycles have ended. Fails: if the API server rejects a write, or the write fails otherwise, or the journal cannot persist
+it, the answer contains a Status.
 
 Plans that consist only of writes share one request to the store. The next batch is sent before the store has answered
-the previous batch; the store answers once the journal contains the whole batch. Answers are passed on in the order of
-their batches. A plan that has to wait for other components to act on its writes (such as a volume to be provisioned)
+the previous one. The store answers once the journal contains the whole batch. Answers are passed on in the order of
+their batches. A plan that must wait for other components to act on its writes (such as the provisioning of a volume)
 has its own task until the scheduling actor signals the end of the wait. The number of these tasks is limited.
 """
 
@@ -36,7 +36,7 @@ from kschedd.store.writes import Bind, Write
 log = structlog.get_logger("kschedd.binding")
 
 _MOST = 16  # batches per request
-_UNANSWERED = 16  # maximum number of unanswered requests, in addition to the request being sent
+_UNANSWERED = 16  # largest number of unanswered requests, besides the request being sent
 
 
 @attrs.frozen(eq=False)
@@ -51,7 +51,7 @@ class BindingRequest:
 class BindingBatch:
     """Writes, evictions and plans to execute.
 
-    `writes` are not answered, because after a rejected write newer events follow. An eviction is answered only if it
+    `writes` get no answer, because newer events follow a rejected write. An eviction is answered only if it
     fails.
     """
 
@@ -63,14 +63,14 @@ class BindingBatch:
 
 @attrs.frozen(eq=False)
 class Answered:
-    plans: Sequence[tuple[str, Status | None]]  # (uid, and None or the failure)
+    plans: Sequence[tuple[str, Status | None]]  # (uid, and None or the Status of the failure) of each plan
     failed_evictions: Sequence[Pod] = ()  # for these pods
-    refused: int = 0  # number of rejected `writes`
+    refused: int = 0  # number of rejected writes among `writes`
 
 
 @attrs.frozen(eq=False)
 class _Request:
-    """A batch sent to the store, and the time of sending (time.perf_counter)."""
+    """A batch sent to the store, and the time at which it was sent (time.perf_counter)."""
 
     batch: Sequence[BindingBatch]
     plans: Sequence[ExecutePlan]
@@ -109,7 +109,7 @@ class BindingActor:
                 await self._answer(await self._answered(request))
 
     async def _cycle(self, request: BindingRequest) -> None:
-        """Run one binding that has to wait, and that counts towards the limit until its wait ends."""
+        """Run one binding that must wait. It counts toward the limit until its wait ends."""
         async with self._limiter, request.over:
             await self._answer(await self._answered(await self._send((), [request.wanted])))
             async for _ in request.over:
@@ -170,7 +170,7 @@ def execute_batch(batch: Sequence[BindingBatch], plans: Sequence[ExecutePlan], s
 def _execute(plans: Sequence[ExecutePlan], store: ClusterWriter) -> list[tuple[str, Status | None]]:
     """Execute one plan after the other.
 
-    Plans that consist of one binding, which is the usual case, are bound many at a time.
+    Plans that consist of one binding, which is the usual case, are executed many at a time.
     """
     answers: list[tuple[str, Status | None]] = []
     uids: list[str] = []
@@ -208,7 +208,7 @@ def apply_result(write: Write, store: ClusterWriter) -> Status | None:
 def refused(write: Write, failure: Exception) -> Status:
     """Return the Status of a rejected or failed write.
 
-    A failure caused by a fault of the object is logged, and the pod to which the write belongs is retried.
+    A failure caused by a fault of the object is logged, and the write's pod is retried.
     """
     if isinstance(failure, ApiError):
         log.debug("write_refused", write=type(write).__name__, why=str(failure))

@@ -1,9 +1,9 @@
 """ExtenderClients: calls extenders for the scheduling actor, concurrently with other tasks.
 
 Owns: one HTTP client for each extender that has been called, and its idle connections. Ends: with `close`. Fails: any
-failure becomes the answer, as an ExtenderFailure, and is logged.
+failure is logged and becomes the answer, as an ExtenderFailure.
 
-Bodies are built and parsed in threads, because bodies with thousands of nodes take long; the JSON of a node is built
+Bodies are built and parsed in threads, because bodies with thousands of nodes take long. The JSON of a node is built
 once. Clients are also created in threads, because httpx and a client's certificates take 0.2 s to load.
 """
 
@@ -47,7 +47,7 @@ class ExtenderClients:
         return answers
 
     async def answer(self, call: ExtenderCall) -> Any:
-        """Return the extender's answer, or an ExtenderFailure as a value."""
+        """Return the extender's answer, or an ExtenderFailure as a result."""
         started = perf_counter()
         received = await self._answer(call)
         self._note(call, received, perf_counter() - started)
@@ -93,7 +93,7 @@ class ExtenderClients:
 
     async def _new_client(self, http: ModuleType, extender: Extender) -> Any:
         made = await trio.to_thread.run_sync(http.async_client, extender)
-        return self._clients.setdefault(extender, made)  # another call may have created a client in the meantime
+        return self._clients.setdefault(extender, made)  # another call may have created a client meanwhile
 
     async def close(self) -> None:
         for client in self._clients.values():
@@ -101,7 +101,7 @@ class ExtenderClients:
 
 
 async def _read_body(response: Any, body: Any, limit: trio.CancelScope) -> None:
-    """Read an httpx.Response into an AnswerBody, and cancel this scope if the body is too long."""
+    """Read an httpx.Response into an AnswerBody. Cancel this scope if the body is too long."""
     async for part in response.aiter_raw():
         body.add(part)
         if body.too_long:

@@ -1,7 +1,7 @@
 """PermitWaiter: one task for each pod that waits at Permit, which enforces the Permit timeout.
 
-Receives: a later deadline, after the plugin with the shortest timeout has allowed the pod. Sends: `Expired`, at
-the deadline. Owns: nothing. Ends: when the scheduling actor closes the channel because the pod was allowed or rejected.
+Receives: a later deadline, after the plugin with the shortest timeout has allowed the pod. Sends: `Expired` at the
+deadline. Owns: nothing. Ends: when the scheduling actor closes the channel because the pod was allowed or rejected.
 """
 
 import attrs

@@ -1,4 +1,4 @@
-"""PluginCall: one task for each out-of-tree plugin or extender of a binding cycle, so that bindings run concurrently.
+"""PluginCall: one task for each call of a plugin or extender by a binding cycle, so that bindings run concurrently.
 
 Receives: nothing. Sends: `Called`, with the plugin's result or the Status of its fault. Owns: nothing. Ends:
 when the plugin returns, or when its time limit has passed and its thread is abandoned.
@@ -32,7 +32,7 @@ log = LazyLogger("kschedd.plugins")
 
 
 def run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Run a plugin's `async def` in this thread, on a separate event loop, so that no other task is blocked.
+    """Run a plugin's `async def` in this thread on a separate event loop, so that no other task is blocked.
 
     The coroutine is cancelled at the limit, which is impossible for a plain method. Raises TimeoutError.
     """
@@ -57,14 +57,14 @@ class Called:
 
 @attrs.frozen(eq=False)
 class PluginThreads:
-    """The threads for the calls of binding cycles, at most `at_a_time`; hung threads are not counted."""
+    """The threads for the calls of binding cycles, at most `at_a_time`, not counting hanging threads."""
 
     at_a_time: trio.CapacityLimiter
     lock: SchedulerLock
     _unlimited: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(math.inf))
 
     async def answer(self, wanted: CallPlugin) -> Plan | Status | None:
-        """Make the call, within its time limit."""
+        """Make the call within its time limit."""
         call = GuardedCall(calling=wanted.guard, method=wanted.method, args=(wanted.pod,), scheduler=self.lock)
         async with self.at_a_time:
             with trio.move_on_after(wanted.limit_s):

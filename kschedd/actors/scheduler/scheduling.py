@@ -1,20 +1,20 @@
 """SchedulingActor: runs scheduling cycles, one pod at a time, and maintains the scheduler cache.
 
 Receives: notifications from the store's watch; `Popped` from the queue; `Answered` from the binding actor; `Called`
-from calls of plugins; `Expired` from permit waiters; `OwnerQuery` over its driver. Sends: `QueueUpdate` to the
-queue, `BindingBatch` to the binding actor, jobs to the filter workers, entries to the log. Owns: the SchedulingDriver
-(cache, profiles, nominations, binding cycles). Ends: when the store closes its watch; then its channels close. Fails: a
-fault of an out-of-tree plugin fails the pod's attempt; any other exception is a bug.
+from calls of plugins; `Expired` from permit waiters; `OwnerQuery` over its driver. Sends: `QueueUpdate` to the queue,
+`BindingBatch` to the binding actor, jobs to the filter workers, entries to the log. Owns: the SchedulingDriver (cache,
+profiles, nominations, binding cycles). Ends: when the store closes its watch; then its channels close. Fails: a fault
+of an out-of-tree plugin fails the pod's attempt; any other exception is a bug in kschedd.
 
-While the driver's debugger has stopped an attempt, or scheduling altogether, all other work continues. The cache stays
-unchanged during an attempt, and follows the watch between two attempts.
+While the driver's debugger has stopped an attempt, or all scheduling, other work continues. The cache does not change
+during an attempt, and follows the watch between two attempts.
 
-This module is thin: the driver contains the logic, and this module adds channels, time and threads. The cache is
-updated only between two attempts. The actor works in short slices, so that it never blocks the event loop for more than
-a few milliseconds, and sends one message per slice, not per pod.
+This module adds channels, time and threads; the logic is in the driver. The cache is updated only between two attempts.
+The actor works in short slices, so that it never blocks the event loop for more than a few milliseconds. It sends one
+message per slice, not one per pod.
 
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and
-releases it while it waits for a plugin. An attempt of a profile that has only in-tree plugins runs on the event loop.
+releases it while it waits for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop.
 Until the step has ended, `_meanwhile` answers queries. During an attempt it also continues bindings, in other threads
 that take the lock. `_meanwhile` pauses whenever this actor's own code runs, so two threads never use the driver at the
 same time. While extenders are called, `_meanwhile` also answers queries and continues bindings. PreBind, Bind and
@@ -82,9 +82,9 @@ M = TypeVar("M")
 _SLICE_S = 0.004
 _MOST_EVENTS = 500  # maximum number of events observed between two checks of the slice's time
 _MOST = 64  # maximum number of messages of one kind in a turn
-_MOST_ATTEMPTS = 128  # per turn: pods that sort before popped pods are received between two turns
+_MOST_ATTEMPTS = 128  # per turn; between two turns, pods that sort before popped pods are received
 _CATCH_UP_S = 0.01
-_SLOW_S = 0.1  # duration above which an attempt is logged, as in kube-scheduler
+_SLOW_S = 0.1  # seconds after which an attempt is logged as slow, as in kube-scheduler
 
 
 @attrs.frozen(eq=False)
@@ -94,9 +94,9 @@ class Inboxes:
     popped: trio.MemoryReceiveChannel[Popped]
     answered: trio.MemoryReceiveChannel[Answered]
     expired: trio.MemoryReceiveChannel[Expired]
-    expire: "trio.MemorySendChannel[Expired]"  # sending end, for the permit waiters that this actor starts
+    expire: "trio.MemorySendChannel[Expired]"  # sending end of a channel, for the permit waiters that this actor starts
     called: trio.MemoryReceiveChannel[Called]
-    call: "trio.MemorySendChannel[Called]"  # sending end, for the calls that this actor starts
+    call: "trio.MemorySendChannel[Called]"  # sending end of a channel, for the calls that this actor starts
     questions: trio.MemoryReceiveChannel[OwnerQuery[SchedulingDriver, Any]]
 
 
@@ -125,11 +125,11 @@ class SchedulingActor:
     _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
     _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
-    _must_wait: Callable[[], bool] | None = None  # returns whether a recording of this actor is behind
-    # returns whether the binding actor can take another pod; if not, that actor wakes this one as soon as it can
+    _must_wait: Callable[[], bool] | None = None  # whether this actor's recording is behind
+    # returns whether the binding actor can accept another pod; if not, it wakes this actor when it can
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
-    _requested: bool = attrs.field(default=False, init=False)  # a request for pods is outstanding
+    _requested: bool = attrs.field(default=False, init=False)  # true if a request for pods is outstanding
     _permit_waiters: dict[str, "trio.MemorySendChannel[float]"] = attrs.field(factory=dict, init=False)  # by uid
     _plan_waits: dict[str, "trio.MemorySendChannel[None]"] = attrs.field(factory=dict, init=False)  # closed at its end
     _out_of_tree: bool = attrs.field(init=False)
@@ -159,7 +159,7 @@ class SchedulingActor:
             self._store.close()
 
     async def _rung(self) -> bool:
-        """Wait for the doorbell or for a plan's deadline; return False once the doorbell is closed."""
+        """Wait for the doorbell or for a plan's deadline. Return False once the doorbell is closed."""
         if not self._plan_waits and self._driver.debugger.until is None:
             return await self._bell.wait()
         rung = True
@@ -174,7 +174,7 @@ class SchedulingActor:
         return [wait.deadline_s for wait in waits if isinstance(wait, PlanWait)] + ends
 
     async def _turn(self) -> bool:
-        """Work for one slice of time; return whether more work is pending."""
+        """Work for one slice of time. Return whether more work is pending."""
         driver = self._driver
         pause = time.perf_counter() + _SLICE_S
         await self._observe()
@@ -213,7 +213,7 @@ class SchedulingActor:
         driver = self._driver
         for question in waiting_in(self._inboxes.questions, _MOST):
             await self._evaluate(question)
-            # Bindings end with the plugins of their attempt.
+            # Bindings end with the plugin instances of their attempt.
             self._out_of_tree = driver.machine.has_out_of_tree or (self._out_of_tree and bool(driver.bindings.cycles))
         for answered in waiting_in(self._inboxes.answered, _MOST):
             await self._answered(answered)
@@ -236,7 +236,7 @@ class SchedulingActor:
     async def _evaluate(self, question: OwnerQuery[SchedulingDriver, Any]) -> None:
         """Answer a query.
 
-        Until the query is answered, no other code uses the driver, whatever plugins the query calls.
+        Until the query is answered, no other code uses the driver, whichever plugins the query calls.
         """
         await (self._in_thread if question.long else self._alone)(question.evaluate, self._driver)
         question.reply.publish()
@@ -260,7 +260,7 @@ class SchedulingActor:
         driver, started = self._driver, time.perf_counter()
         try:
             run = driver.attempts.begin_run(self._clock.now())
-        except Exception as fault:  # a fault of one of the pods, which recurs in that pod's own attempt
+        except Exception as fault:  # a fault of one of the pods, which occurs again in that pod's own attempt
             log.warning("run_broken", why=fault_text(fault))
             return 0
         if run:
@@ -282,7 +282,7 @@ class SchedulingActor:
             if attempt is None:
                 return self._clock.now()
             result = await self._run(attempt, entry)
-        except Exception as fault:  # a fault of a plugin or the pod: the attempt fails, and the pod is retried
+        except Exception as fault:  # a fault of a plugin or of the pod: the attempt fails, and the pod is retried
             if attempt is not None:
                 attempt.close()
             result = driver.step(BreakOff(entry, fault), self._clock.now())
@@ -309,7 +309,10 @@ class SchedulingActor:
         return now
 
     async def _run(self, work: Work[T], entry: QueuedPod | None = None) -> T:
-        """Run work to its end: execute what it yields, and wait at each debugger stop. `entry`: of one attempt."""
+        """Run work to its end: execute the calls that it yields, and wait at each debugger stop.
+
+        `entry`: of one attempt.
+        """
         step = self._step_of(entry)
         yielded, result = await step(send_on, work, None) if self._out_of_tree else send_on(work, None)
         while yielded is not None:
@@ -334,7 +337,7 @@ class SchedulingActor:
             if self._watch.ended or not await self._bell.wait():
                 debugger.end()
         debugger.now_s = self._clock.now()
-        self._bell.ring()  # for messages in the other inboxes
+        self._bell.ring()  # there may be messages in other inboxes
 
     async def _step(self, work: Callable[..., T], *args: Any) -> T:
         """Run a part of the driver that may call plugins."""
@@ -364,15 +367,15 @@ class SchedulingActor:
     def _exclusively(self) -> AbstractContextManager[object]:
         """Return a context for a short part of the driver that calls no plugin.
 
-        Calls of binding cycles run in their own threads and may change the same state. Calls of binding cycles never
-        hold the lock while they wait.
+        Calls of binding cycles run in their own threads and may change the same state. These calls never hold the lock
+        while they wait.
         """
         return self._threads.lock.taken() if self._out_of_tree else nullcontext()
 
     # -- while plugins and extenders are waited for -----------------------------------------------------------------
 
     async def _beside(self, work: Callable[..., Awaitable[T]], *args: Any) -> T:
-        """Await work while `_meanwhile` serves other requests; `_meanwhile` pauses again before this method returns."""
+        """Await work while `_meanwhile` serves other requests. `_meanwhile` pauses again before this method returns."""
         resting = trio.CancelScope()
         fault: Exception | None = None
         async with trio.open_nursery() as nursery:
@@ -387,7 +390,7 @@ class SchedulingActor:
         return result
 
     async def _outside(self, shards: Any) -> list[Any]:
-        """Return the answers to what an attempt yields, which is calls of extenders or shards of work."""
+        """Return the answers to the calls that an attempt yields: calls of extenders, or shards of work."""
         if shards and isinstance(shards[0], ExtenderCall):
             return await self._beside(self._outboxes.extenders.ask, shards)
         if any(isinstance(shard, PluginBatch) for shard in shards):
@@ -396,7 +399,7 @@ class SchedulingActor:
         return await self._in_tree(shards)
 
     async def _in_tree(self, shards: Sequence[Callable[[], Any]]) -> list[Any]:
-        """Return the answers of in-tree plugins, computed here.
+        """Return the results of in-tree plugins, computed in this thread.
 
         In-tree plugins are plain Python, which threads do not make faster, and passing a shard of 64 nodes to a thread
         takes longer than its work.
@@ -413,7 +416,7 @@ class SchedulingActor:
         return answers
 
     async def _alone(self, work: Callable[..., T], *args: Any) -> T:
-        """Run work while no other code uses the driver, whatever plugins the work calls."""
+        """Run work while no other code uses the driver, whichever plugins the work calls."""
         return await self._in_thread(work, *args) if self._out_of_tree else work(*args)
 
     async def _meanwhile(self, resting: trio.CancelScope) -> None:
@@ -421,13 +424,13 @@ class SchedulingActor:
         rung = False
         with resting:
             while True:
-                with trio.CancelScope(shield=True):  # messages taken from an inbox are processed completely
+                with trio.CancelScope(shield=True):  # messages taken from an inbox must be processed completely
                     await self._attend()
                 if not await self._bell.wait():
                     break
                 rung = True
         if rung:
-            self._bell.ring()  # for the remaining messages in the inboxes
+            self._bell.ring()  # there may be more messages in the inboxes
 
     async def _attend(self) -> None:
         driver, inboxes = self._driver, self._inboxes
@@ -450,7 +453,7 @@ class SchedulingActor:
         """Start a PermitWaiter task for a pod that waits at Permit."""
         if cycle.deadline_s is None:
             return  # the pod was allowed or rejected meanwhile
-        # Capacity one is enough: a new deadline is sent only after the waiter has reported the previous one.
+        # Capacity one is enough: a new deadline is sent only after the waiter has reported the previous deadline.
         send, receive = trio.open_memory_channel[float](1)
         self._permit_waiters[cycle.uid] = send
         expire = self._inboxes.expire.clone()
@@ -470,7 +473,7 @@ class SchedulingActor:
     # -- sending --------------------------------------------------------------------------------------------------
 
     async def _send_effects(self, effects: Effects | None = None) -> None:
-        """Send effects to the other actors: the given effects of an attempt in progress, or all effects."""
+        """Send effects to the other actors: the given effects of an attempt in progress, or all effects so far."""
         driver, outboxes = self._driver, self._outboxes
         max_pods = None
         if effects is None:
@@ -503,7 +506,7 @@ class SchedulingActor:
         return BindingRequest(wanted, over)
 
     async def _finish(self) -> None:
-        """Complete the decided placements, then stop receiving, because the store is shutting down."""
+        """Complete the decided placements, and then stop receiving, because the store is shutting down."""
         self._requested = True  # request no more pods
         await self._send_effects()
         while self._driver.bindings.any_executing:
@@ -521,7 +524,7 @@ class SchedulingActor:
             question.reply.refuse(Ending("scheduler"))
 
     async def _advance_one(self) -> None:
-        """Wait for a call of a plugin by a binding cycle if there is one, otherwise for a plan; process the result."""
+        """Wait for a plugin call of a binding cycle if there is one, otherwise for a plan. Process the result."""
         driver, inboxes = self._driver, self._inboxes
         if any(cycle.call is not None for cycle in driver.bindings.cycles.values()):
             called = await inboxes.called.receive()
@@ -540,7 +543,7 @@ async def _send(channel: "trio.MemorySendChannel[M]", message: M) -> None:
 def send_on(work: Work[T], answers: list[Any] | None) -> tuple[Any, Any]:
     """Advance an attempt. Return (request, None) if the work yields or stops, or (None, result) at its end.
 
-    `answers` are the answers to its last request; with None the work begins.
+    `answers` are the answers to the last request of the work; with None the work begins.
     """
     try:
         return next(work) if answers is None else work.send(answers), None
