@@ -1,7 +1,7 @@
 """The threads in which actors work. Threads for clients, and for plugins that may hang, are separate.
 
-A separate limiter for each Trio run counts these threads. The count shows whether any actor is at work outside the event
-loop: in a thread, or waiting for another process.
+A separate limiter for each Trio run counts these threads. The count shows whether any actor is at work outside the
+event loop: in a thread, or waiting for another process.
 """
 
 from collections.abc import Callable, Iterator

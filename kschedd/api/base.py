@@ -1,7 +1,7 @@
-"""Base class of API objects, with the manifest and with frequently read fields as attributes.
+"""Base class of API objects: the manifest, and frequently read fields as attributes.
 
-`raw` is the object exactly as `kubectl get -o json` prints the object. `raw` is never modified: an update creates a new
-dict that shares unchanged parts, so old and new versions may be kept indefinitely.
+`raw` is the object as `kubectl get -o json` prints it. `raw` is never modified: an update creates a new dict that
+shares the unchanged parts, so old and new versions may be stored without limit.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import attrs
 from kschedd.values import FrozenDict, fast_frozen
 
 Raw = Mapping[str, Any]
-_NOTHING: Mapping[str, Any] = FrozenDict()  # shared by all objects with no entries
+_NOTHING: Mapping[str, Any] = FrozenDict()  # shared by all objects for an absent map
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class Object:
     resource_version: int
     labels: Mapping[str, str]
     raw: Raw
-    _read_only: Any = attrs.field(default=None, init=False, repr=False)  # see `kschedd.api.read_only`
+    _read_only: Any = attrs.field(default=None, init=False, repr=False)  # cached read-only copy of this object
 
     @classmethod
     def from_raw(cls, raw: Raw) -> Self:

@@ -1,7 +1,8 @@
 """Attributes computed on first access and cached in the instance.
 
-Up to Python 3.11, `functools.cached_property` takes a lock at every first access, which costs more than most of the
-computations here. No instance is shared between threads while its attributes are being computed.
+Up to Python 3.11, `functools.cached_property` takes a lock at every first access, which costs more than most
+computations of this project. The decorator therefore requires that no thread shares an instance while its attributes
+are being computed.
 """
 
 from collections.abc import Callable

@@ -6,7 +6,7 @@ twice, and the scheduled times in them occur twice, too. A day matches if its da
 If the day of month or the day of week is `*` or `?`, both must match.
 
 Source: github.com/robfig/cron v3.0.1 (parser.go, spec.go, constantdelay.go) with ParseStandard; Go's time.Date for
-local times that do not exist. Raises: ScheduleError, with the messages of the parser above.
+local times that do not exist. Raises: ScheduleError, with the messages of this parser.
 """
 
 import datetime
@@ -34,7 +34,7 @@ _DESCRIPTORS: Final = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_YEARS: Final = 5  # a schedule without a time in this number of years never occurs
+_YEARS: Final = 5  # number of years without a matching time after which a schedule is taken to have none
 _NOON: Final = 12
 _MOST: Final = 2**63 - 1
 
@@ -94,7 +94,7 @@ class FieldSchedule:
             return None
 
     def _next_after(self, after: float) -> float | None:
-        """Search like `next_after`; raises ValueError and OverflowError for times after the last supported date."""
+        """Search for `next_after`; raises ValueError and OverflowError for times after the last supported date."""
         at = int(after) + 1
         last_year = self._local(at).year + _YEARS
         whole = False  # the lower fields are at their start
@@ -127,7 +127,7 @@ class FieldSchedule:
     def _next_day(self, local: datetime.datetime, whole: bool) -> int:
         kept = datetime.time(local.hour, local.minute, local.second) if whole else datetime.time()
         at = self._instant(datetime.datetime.combine(local.date() + datetime.timedelta(days=1), kept))
-        # Midnight may not exist on a day on which the clock is put forward.
+        # Midnight does not exist on some days on which the clock is put forward.
         hour = self._local(at).hour
         return at if hour == 0 else at + (24 - hour) * 3600 if hour > _NOON else at - hour * 3600
 
@@ -140,7 +140,10 @@ class FieldSchedule:
         return int(offset.total_seconds())
 
     def _instant(self, naive: datetime.datetime) -> int:
-        """Return the instant of a local time, which for ambiguous and missing times is that of Go's time.Date."""
+        """Return the instant of a local time.
+
+        For ambiguous and missing times it is the one that Go's time.Date returns.
+        """
         as_utc = int(naive.replace(tzinfo=datetime.UTC).timestamp())
         offset = self._offset(as_utc)
         return as_utc - (offset if self._offset(as_utc - offset) == offset else self._offset(as_utc - offset))

@@ -1,8 +1,8 @@
 """Manifests: objects read from files, directories or text, with their source lines.
 
 The reader supports YAML and JSON, several documents in one file, `kind: List`, and typed lists as printed by kubectl. A
-malformed document does not affect other documents: reading returns the readable objects and an error for each fault,
-with file, line and field path. `validation` checks the content of an object.
+malformed document does not affect other documents: the result contains the readable objects, and an error for each
+fault with file, line and field path. `validation` checks the content of an object.
 """
 
 import os
@@ -29,7 +29,7 @@ class ManifestError(KscheddError):
 
     file: str
     line: int  # 1-based line, or 0 for an error of the file itself
-    path: str  # field path, or "" for an error of the document itself
+    path: str  # field path, or "" for an error of the whole document
     value: object
     why: str
 
@@ -40,12 +40,12 @@ class ManifestError(KscheddError):
 
 @attrs.frozen(eq=False)
 class Manifest:
-    """One object as it is written in its source."""
+    """One object as its source contains it."""
 
     raw: dict[str, Any]
     source: str
     _document: Document = attrs.field(repr=False)
-    _root: Steps = ()  # path of the object in its document
+    _root: Steps = ()  # path of the object within its document
 
     @property
     def line(self) -> int:
@@ -58,7 +58,7 @@ class Manifest:
 
     @property
     def first_line(self) -> int:
-        """The line of the source on which this text begins."""
+        """The line of the source on which the object's text begins."""
         return self._document.first_line
 
     def locate(self, path: str) -> int:
@@ -66,7 +66,7 @@ class Manifest:
         return self._document.line_of(self._root + steps(path))
 
     def forget_lines(self) -> None:
-        """Drop the line numbers, see `Document.forget_lines`."""
+        """Drop the line numbers of the document, which uses less memory."""
         self._document.forget_lines()
 
     def error(self, fault: FieldError) -> ManifestError:
@@ -88,7 +88,7 @@ class ManifestReading:
 def read_text(text: str, source: str, check: Callable[[], None] | None = None) -> ManifestReading:
     """Read the objects in `text`; `source` is its name in errors.
 
-    `check` is called at each document, and may raise an exception.
+    `check` is called for each document, and may raise an exception.
     """
     manifests: list[Manifest] = []
     errors: list[ManifestError] = []
@@ -196,6 +196,6 @@ def _unfold(
         return
     for index, item in enumerate(items):
         if kind != "List" and isinstance(item, dict) and "kind" not in item:
-            # A typed list contains the kind only once for all its items.
+            # A typed list states the kind only once for all items.
             item = {"apiVersion": value["apiVersion"], "kind": kind.removesuffix("List"), **item}
         _unfold(item, (*root, "items", index), document, source, found, errors)

@@ -23,7 +23,7 @@ def node_matches(spec: PodSpec, node: Node) -> bool:
 
 
 def ports_conflict(wanted: Collection[HostPort], used: Collection[HostPort]) -> bool:
-    """Return whether a wanted port is among the used ports; the address 0.0.0.0 means every address."""
+    """Return whether a wanted port conflicts with a used port; the address 0.0.0.0 means every address."""
     for ip, protocol, port in wanted:
         for used_ip, used_protocol, used_port in used:
             if port == used_port and protocol == used_protocol and (ip == used_ip or _EVERY_IP in (ip, used_ip)):

@@ -62,7 +62,7 @@ class Node(Object):
 
     @property
     def zone(self) -> str:
-        """Zone key for visiting nodes zone by zone: region and zone joined, or "" if the node has neither label.
+        """The key for visiting nodes zone by zone: region and zone joined; "" if the node has neither label.
 
         A beta label takes precedence over the current label, even if its value is empty. Source:
         component-helpers/node/topology (GetZoneKey).

@@ -11,7 +11,7 @@ __all__ = ["Object", "OwnerReference", "Raw", "parse", "version_of", "with_field
 
 
 def parse(raw: Raw) -> Object:
-    """Return the typed object of a manifest: a Pod, a Node, or for all other kinds an Object.
+    """Return the typed object of a manifest: a Pod, a Node, or for any other kind an Object.
 
     The object's kind is kschedd's unique name for the kind (`kinds.name_in_group`).
     """

@@ -58,7 +58,7 @@ FINISHED: Final = ("Succeeded", "Failed")  # phases
 
 HIGHEST_USER_PRIORITY = 1_000_000_000
 _MOST_REQUESTS: Final = 2048
-_ASKING: Final = ("resources", "restartPolicy")  # container fields on which requests depend
+_ASKING: Final = ("resources", "restartPolicy")  # container fields on which a pod's requests depend
 
 
 def image_name(name: str) -> str:
@@ -69,11 +69,11 @@ def image_name(name: str) -> str:
 
 
 class _Shared(cached[T]):
-    """A cached property that an object shares with a more general object.
+    """A cached property whose value an object shares with a more general object.
 
-    The more general object is the value of one of the attributes `unaffected_by`, if this value is not None. The more
-    general object lacks the parts on which the property does not depend. The property is computed once for all objects
-    that share it.
+    The more general object is the value of one of the attributes in `unaffected_by`, if this value is not None. The
+    more general object lacks the parts on which the property does not depend. The property is computed once for all
+    objects that share it.
     """
 
     def __init__(self, compute: Callable[[Any], T], unaffected_by: tuple[str, ...]) -> None:
@@ -106,18 +106,18 @@ _of_signatures_alike = _unaffected_by("_alike")
 
 @attrs.define(eq=False, slots=False)
 class PodSpec:
-    """An interned pod spec. `raw` has no nodeName; all other attributes are computed on first access."""
+    """An interned pod spec. `raw` has no nodeName. All other attributes are computed on first access."""
 
     raw: Raw
-    key: bytes  # packed `spec_without_node_affinity`, or packed `raw` if that is None
+    key: bytes  # packed `spec_without_node_affinity`, or packed `raw` if the spec has no node affinity
     # this spec with an empty node affinity; None if the spec has no node affinity
     spec_without_node_affinity: "PodSpec | None" = None
-    # The spec that represents all specs that differ only in amounts of cpu and memory and in weights of pod affinity.
+    # The spec that represents all specs which differ only in amounts of cpu and memory and in weights of pod affinity.
     # None if there is no such spec or it was not set (`set_without_amounts`).
     spec_without_amounts: "PodSpec | None" = None
 
     def set_without_amounts(self, other: "PodSpec") -> None:
-        """Set `spec_without_amounts`, from which this spec then takes the cached values that ignore amounts."""
+        """Set `spec_without_amounts`, from which this spec then copies cached values that ignore amounts."""
         if self.spec_without_amounts is None and other is not self:
             self.spec_without_amounts = other
             _take_over(self, other, _AFFECTED_BY_AMOUNTS)
@@ -167,7 +167,7 @@ class PodSpec:
 
     @_unaffected
     def pod_group_name(self) -> str:
-        """Return the name of the pod's PodGroup in its namespace, or ""."""
+        """Return the name of the pod's PodGroup in its namespace, or "" if it has none."""
         return (self.raw.get("schedulingGroup") or _NOTHING).get("podGroupName") or ""
 
     @_unaffected
@@ -189,13 +189,13 @@ class PodSpec:
 
     @_unaffected
     def images(self) -> tuple[str, ...]:
-        """Return normalized image names of init containers and containers, including duplicates."""
+        """Return the normalized image names of init containers and containers, including duplicates."""
         containers = [*(self.raw.get("initContainers") or ()), *(self.raw.get("containers") or ())]
         return tuple(image_name(container.get("image") or "") for container in containers)
 
     @_unaffected
     def volume_images(self) -> tuple[str, ...]:
-        """Return normalized names of the images that are mounted as volumes."""
+        """Return the normalized names of images that are mounted as volumes."""
         return tuple(
             image_name(volume["image"].get("reference") or "")
             for volume in self.volumes
@@ -212,14 +212,14 @@ class PodSpec:
 
     @_unaffected_by_amounts
     def required_node_affinity(self) -> NodeSelector | None:
-        """Return the required node affinity, without nodeSelector, or None if the pod has none."""
+        """Return the required node affinity without nodeSelector; None if the pod has none."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
         return None if required is None else parse_node_selector(required)
 
     @_unaffected_by_amounts
     def required_node(self) -> str | None:
-        """Return the node named by the required node affinity if it contains nothing else, as in DaemonSet pods.
+        """Return the node that the required node affinity names if it contains nothing else, as for DaemonSet pods.
 
         Else None.
         """
@@ -236,13 +236,13 @@ class PodSpec:
 
     @_unaffected_by_amounts
     def preferred_node_affinity(self) -> tuple[tuple[int, NodeSelectorTerm], ...]:
-        """Return (weight, term) pairs. Raises SelectorError for an invalid term."""
+        """Return the preferred terms as (weight, term) pairs. Raises SelectorError for an invalid term."""
         affinity = self._affinity.get("nodeAffinity") or _NOTHING
         return parse_preferred_terms(affinity.get("preferredDuringSchedulingIgnoredDuringExecution"))
 
     @_unaffected
     def has_pod_affinity(self) -> bool:
-        """Return whether it has pod affinity or anti-affinity, required or preferred (upstream's podWithAffinity)."""
+        """Return whether the spec has pod affinity or anti-affinity of any kind (upstream's podWithAffinity)."""
         return bool(self._affinity.get("podAffinity") or self._affinity.get("podAntiAffinity"))
 
     @_unaffected
@@ -266,7 +266,7 @@ _AFFECTED_BY_AMOUNTS = _affected("spec_without_amounts")
 
 
 def _take_over(spec: PodSpec, other: PodSpec, affected: tuple[str, ...]) -> None:
-    """Copy the other spec's cached values, except values affected by the difference between the two specs."""
+    """Copy the other spec's cached values, except values that the difference between the two specs affects."""
     computed = {**other.__dict__, **spec.__dict__}
     for name in affected:
         if name not in spec.__dict__:
@@ -295,7 +295,7 @@ class ResourceRequests:
 
 
 # Different specs often have the same requests and tolerations. These are cached here.
-_requests: dict[bytes, ResourceRequests] = {}  # by the packed parts of the spec on which they depend
+_requests: dict[bytes, ResourceRequests] = {}  # interned requests, by the packed parts of the spec on which they depend
 
 
 def _stating(containers: Sequence[Raw] | None) -> list[Raw]:
@@ -309,7 +309,7 @@ def _tolerations(packed: bytes) -> tuple[Toleration, ...]:
 
 @attrs.define(eq=False, slots=False)
 class PodSignature:
-    """A signature, which is the same object for pods with equal spec, namespace and labels.
+    """A signature: the same object for all pods with equal spec, namespace and labels.
 
     `id` is unique in this process and is never reused.
     """
@@ -333,7 +333,7 @@ class PodSignature:
 
     @cached
     def _alike(self) -> "PodSignature | None":
-        """Return a signature that differs only in node affinity, amounts or weights, to share the other values."""
+        """Return a signature that differs only in node affinity, amounts or weights, and shares other cached values."""
         return self._ignoring_node
 
     def differs_in_node_affinity(self, other: "PodSignature") -> None:
@@ -349,7 +349,7 @@ class PodSignature:
 
     @property
     def signature_ignoring_node(self) -> int:
-        """Signature id that ignores which node the required node affinity names."""
+        """The signature id that ignores which node the required node affinity names."""
         return self.id if self._ignoring_node is None else -self._ignoring_node.id
 
     @cached
@@ -362,7 +362,7 @@ class PodSignature:
 
     @_of_signatures_alike
     def group_key(self) -> tuple[str, frozenset[tuple[str, str]]]:
-        """Return namespace and labels, which are all that label selectors read of a pod."""
+        """Return namespace and labels, the only data of a pod that label selectors read."""
         return self.namespace, frozenset(self.labels.items())
 
     def _terms(self, which: str, strength: str) -> list[Raw]:
@@ -434,7 +434,7 @@ def intern_spec(raw: Raw) -> PodSpec:
 def intern_with_node_affinity(
     spec_without_node_affinity: PodSpec, node_affinity: Raw, packed: bytes | None = None, required_node: str = ""
 ) -> PodSpec:
-    """Return the interned PodSpec of a spec with this node affinity.
+    """Return the interned PodSpec of a spec with this node affinity replacing its own.
 
     A DaemonSet's pods share `spec_without_node_affinity`. `packed` and `required_node` may be passed if the caller has
     computed them.
@@ -456,14 +456,14 @@ def intern_with_node_affinity(
 def intern_signature(namespace: str, labels: Mapping[str, str], spec: PodSpec) -> PodSignature:
     key = (id(spec), namespace, _pack(labels))
     signature = _signatures.get(key)
-    # The id of a freed spec may have been reused by another spec, so compare by identity.
+    # The id of a freed spec may have been reused for another spec, so the specs are compared by identity.
     if signature is None or signature.spec is not spec:
         signature = _signatures[key] = PodSignature(namespace, labels, spec, next(_numbers))
     return signature
 
 
 class Counted(Protocol):
-    """Requests in the form in which they count on a node."""
+    """A pod's requests in the form in which they count on a node."""
 
     @property
     def requests(self) -> Resources: ...
@@ -515,7 +515,7 @@ class Pod(Object):
 
     @property
     def pod_group(self) -> str:
-        """Key of its PodGroup (`namespace/name`); "" for none."""
+        """The key of the pod's PodGroup (`namespace/name`); "" if it has none."""
         name = self.pod_spec.pod_group_name
         return f"{self.namespace}/{name}" if name else ""
 
@@ -541,7 +541,7 @@ class Pod(Object):
 
     @property
     def requests(self) -> Resources:
-        """Current resource requests on its node: `cpu` in thousandths of a core, `memory` in bytes.
+        """The pod's current resource requests on its node: `cpu` in thousandths of a core, `memory` in bytes.
 
         During an in-place resize these requests may exceed the requests in the spec.
         """
@@ -568,14 +568,14 @@ class Pod(Object):
         return why_resize_pends(self.raw.get("status") or {}) == "Deferred"
 
     def counted(self, rules: ResizeRules) -> "Counted":
-        """Return the pod's requests as they count on its node by these rules."""
+        """Return the pod's requests as they count on its node according to these rules."""
         spec, status = self.signature.spec, self.raw.get("status")
         if not resizes(spec.raw, status):
             return spec
         return CountedRequests(pod_requests(spec.raw, status, rules), pod_nonzero_requests(spec.raw, status, rules))
 
     def at_version(self, version: int) -> Self:
-        # `evolve` would take several times as long.
+        # `attrs.evolve` would take several times as long.
         return type(self)(
             self.kind,
             self.name,

@@ -1,4 +1,4 @@
-"""The quality-of-service class of a pod, derived from its requests and limits of cpu and memory.
+"""The quality-of-service class of a pod, which follows from its requests and limits of cpu and memory.
 
 Source: Kubernetes v1.34, pkg/apis/core/v1/helper/qos/qos.go (ComputePodQOS, with PodLevelResources).
 """
@@ -36,5 +36,5 @@ def qos_of_spec(spec: Mapping[str, Any]) -> Qos:
             limited_everywhere = limited_everywhere and limit > 0
     if not any(requests.values()) and not any(limits.values()):
         return "BestEffort"
-    # A missing or zero request beside a limit rules out Guaranteed, which requires equal requests and limits.
+    # A missing or zero request beside a limit excludes Guaranteed, which requires equal requests and limits.
     return "Guaranteed" if limited_everywhere and requests == limits else "Burstable"

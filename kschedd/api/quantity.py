@@ -1,11 +1,11 @@
-"""Quantities: exact arithmetic on resource.Quantity, the numbers with suffixes for cpu, memory and other resources.
+"""Exact arithmetic on quantities (resource.Quantity): numbers with suffixes for cpu, memory and other resources.
 
 Source: Kubernetes v1.34, apimachinery/pkg/api/resource (quantity.go, amount.go, math.go, suffix.go, scale_int.go). A
-quantity is a whole number of billionths ("nanos", a Python int), and floats are never used. A YAML or JSON number is
-parsed from its source text. Fractions of a nano are rounded away from zero, and a quantity with a binary suffix is
-capped at 2**63-1 units. Text without any digit ("m", ".") is rejected, as the documented grammar requires, although
-upstream's scanner parses it as 0. Values beyond int64 overflow as in Kubernetes, which depends on the internal
-representation there (`Amount`). Owns only the caches of pure functions. Errors: only QuantityError.
+quantity is a whole number of billionths ("nanos", a Python int); floats are never used. A YAML or JSON number is parsed
+from its source text. Fractions of a nano are rounded away from zero, and a quantity with a binary suffix is capped at
+2**63-1 units. Text without any digit ("m", ".") is rejected, as the documented grammar requires, although upstream's
+scanner parses it as 0. Values beyond int64 overflow as in Kubernetes, where the result depends on the internal
+representation (`Amount`). The module owns only the caches of pure functions. Errors: only QuantityError.
 """
 
 import json
@@ -88,7 +88,7 @@ def _printable(character: str) -> str:
 
 
 def shown(value: object, limit: int = 80) -> str:
-    """Return `value` as JSON for an error message, truncated at `limit` characters (ten times that for containers)."""
+    """Return `value` as JSON for an error message, cut at `limit` characters (containers at ten times as many)."""
     if isinstance(value, str):
         return quoted(value) if len(value) <= limit else f"{quoted(value[:limit])}... ({len(value)} characters)"
     if value is None or isinstance(value, bool):
@@ -127,14 +127,14 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
     if binary is not None:
         style, exponent, amount = "BinarySI", 0, amount << _BINARY_SHIFT[binary]
     elif power is not None:
-        # Beyond +-600 the result is 0 or one nano, whatever digits a text of at most LONGEST characters has.
+        # Beyond ±600 the result is 0 or one nano, whatever digits a text of at most LONGEST characters contains.
         style, exponent = "DecimalExponent", max(-600, min(600, int(power)))
     else:
         style, exponent = "DecimalSI", _DECIMAL_EXPONENT[decimal]
     shift = exponent - len(fraction) + 9
     nanos = amount * 10**shift if shift >= 0 else -(-amount // 10**-shift)
     if style == "BinarySI" and 0 < nanos < _NANO:
-        style = "DecimalSI"  # upstream's rule: values below one are never printed with a binary suffix
+        style = "DecimalSI"  # upstream never prints values below one with a binary suffix
     if style == "BinarySI":
         nanos = min(nanos, _MAX_NANOS)
     return (-nanos if sign == "-" else nanos), style
@@ -142,10 +142,10 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
 
 @attrs.frozen
 class Amount:
-    """A quantity in the internal representation of Kubernetes: `unscaled` times ten to the power of `exponent`.
+    """A quantity in Kubernetes' internal representation: `unscaled` times ten to the power of `exponent`.
 
-    `narrow` means stored as an int64 (int64Amount), which is the common case; otherwise the precision is arbitrary
-    (infDecAmount). If the value does not fit an int64, the result depends on the representation.
+    `narrow` means that it is stored as an int64 (int64Amount), which is the usual case; otherwise the precision is
+    arbitrary (infDecAmount). If the value does not fit an int64, the result depends on the representation.
     """
 
     unscaled: int
@@ -181,7 +181,7 @@ class Amount:
         return wrapped(self.unscaled * factor)
 
 
-_MULTIPLIED_AT_ONCE: Final = (1, 2, 3, 6, 9)  # exponents; for others, repeated multiplication by ten, 0 on overflow
+_MULTIPLIED_AT_ONCE: Final = (1, 2, 3, 6, 9)  # exponents; otherwise ten is multiplied repeatedly, 0 on overflow
 
 
 def _fits(number: int) -> bool:
@@ -189,7 +189,7 @@ def _fits(number: int) -> bool:
 
 
 def wrapped(number: int) -> int:
-    """Return the number wrapped to a signed 64-bit integer, as Go's int64 overflows."""
+    """Return the number wrapped to a signed 64-bit integer, in the way in which Go's int64 overflows."""
     return (number - MIN_INT64 & _ALL_BITS) + MIN_INT64
 
 
@@ -277,7 +277,7 @@ def canonical(quantity: str | int | float) -> str:
 def as_stored(quantity: str | int | float) -> str:
     """Return a quantity as kube-apiserver prints it: canonical, or unchanged if ParseQuantity keeps its text.
 
-    Source: ParseQuantity, which keeps the text of most numbers that need no shorter suffix.
+    Source: ParseQuantity leaves the text of most numbers that need no shorter suffix.
     """
     text = quantity if isinstance(quantity, str) else repr(quantity)
     amount_nanos, notation = _read(quantity)
@@ -313,7 +313,7 @@ def format_nanos(amount: int, notation: Style = "DecimalSI") -> str:
         amount, exponent = amount // 1000, exponent + 3
     if notation == "DecimalExponent":
         return f"{amount}e{exponent}" if exponent else str(amount)
-    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # as in Kubernetes, no suffix beyond E: 1e21 becomes 1
+    return f"{amount}{_DECIMAL_SUFFIX.get(exponent, '')}"  # no suffix exists beyond E: 1e21 becomes 1, as in Kubernetes
 
 
 def format_value(units: int, notation: Style = "DecimalSI") -> str:
@@ -322,5 +322,5 @@ def format_value(units: int, notation: Style = "DecimalSI") -> str:
 
 
 def format_milli(milli: int) -> str:
-    """Return the canonical text of a number of thousandths, in the form printed for cpu: 1500m, 2."""
+    """Return the canonical text of a number of thousandths, in the form used for cpu: 1500m, 2."""
     return format_nanos(milli * (_NANO // 1000))

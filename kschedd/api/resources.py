@@ -1,16 +1,16 @@
 """Resource requests of a pod: the total of its containers, init containers, sidecars, pod-level resources and overhead.
 
-While a pod is resized, the resources reported in its status count as well as the resources in its spec. The Kubernetes
+While a pod is being resized, the resources reported in its status count as well as those in its spec. The Kubernetes
 version determines how the resources in the status count (`ResizeRules`).
 
 Source: Kubernetes v1.34, v1.36 and v1.37, component-helpers/resource/helpers.go (PodRequests) and
 scheduler/framework/types.go. Sums are exact and rounded up once, because upstream adds quantities, not integers. A sum
-that does not fit an int64 is recomputed with the arithmetic of Kubernetes (`Amount`), and overflows in the same way:
-the result may be negative or 0.
+that does not fit into an int64 is computed again with the arithmetic of Kubernetes (`Amount`), and overflows in the
+same way: the result may be negative or 0.
 
-Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within
-this module sums are in billionths of a unit. Errors: QuantityError from `kschedd.api.quantity` if a quantity
-cannot be parsed.
+Units: CPU in millicores, every other resource in whole units (bytes, counts); Python ints, never floats. Within this
+module, sums are in billionths of a unit. Errors: QuantityError from `kschedd.api.quantity` if a quantity cannot be
+parsed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ Resources = dict[str, int]
 _N = TypeVar("_N", int, Amount)
 _Read = Callable[[Any], _N]
 
-# Assumed requests of a container without requests, for scoring (schedutil.Default*Request).
+# Requests assumed for a container without requests, for scoring (schedutil.Default*Request).
 DEFAULT_CPU_MILLI = 100
 DEFAULT_MEMORY = 200 * 1024 * 1024
 
@@ -125,7 +125,7 @@ def _container_requests(container: Raw, resize: _Resize, assumed: Mapping[str, s
 def _aggregate(spec: Raw, requests_of: Callable[[Raw, bool], dict[str, _N]]) -> dict[str, _N]:
     """Return the total of the containers, or the requests of an init container if they are higher.
 
-    `requests_of` is called with a container, and with True if the container runs as long as the pod.
+    `requests_of` is called with a container, and with True if the container runs as long as the pod runs.
     """
     total: dict[str, _N] = {}
     for container in spec.get("containers") or ():
@@ -166,7 +166,7 @@ def _requests(container: Raw, resize: _Resize) -> Raw | None:
 
 
 def _most_of_sums(read: _Read[_N], spec: Raw, resize: _Resize, assumed: Mapping[str, str]) -> dict[str, _N]:
-    """Return the maximum of the containers' total requested, allocated and actual resources.
+    """Return the maximum of the containers' total requested, total allocated and total actual resources.
 
     Infeasible requests do not count.
     """
@@ -253,7 +253,7 @@ def pod_fit_score_requests(spec: Raw) -> Resources:
 def states_cpu_and_memory(spec: Raw) -> bool:
     """Return whether each container requests cpu and memory, and the pod has no pod-level resources.
 
-    If so, no default request applies, and the three totals above are equal.
+    If so, no default request applies, and the three totals of this module are equal.
     """
     if spec.get("resources"):
         return False
@@ -266,9 +266,9 @@ def states_cpu_and_memory(spec: Raw) -> bool:
 
 
 def resizes(spec: Raw, status: Raw | None) -> bool:
-    """Return whether the status reports other resources than the spec requests, so that the requests depend on both.
+    """Return whether the status reports resources that differ from the spec's requests; both then count.
 
-    A kubelet reports resources for each container, which usually equal the requested ones.
+    A kubelet reports the resources of each container; they usually equal the requested resources.
     """
     if not status:
         return False

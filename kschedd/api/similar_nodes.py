@@ -1,7 +1,7 @@
 """Manifests of nodes that are similar to an existing node.
 
-A similar node has the labels, taints and annotations that were set deliberately. Properties of the individual node or
-of its current state are omitted: addresses, images, the cordon, taints for its conditions, a stopped kubelet.
+A similar node has the labels, taints and annotations that users have set. Properties of the single node or of its
+current state are left out: addresses, images, the cordon, taints for its conditions, a stopped kubelet.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Warnings about features that kschedd accepts and stores without effect, for the submitting client.
+"""Warnings for the submitting client about features that kschedd accepts and stores without effect.
 
 A command warns once per feature and lists the objects concerned; `grouped` builds the sentences.
 """
@@ -13,9 +13,9 @@ from kschedd.api.simulation.annotations import annotation_faults, pod_settings
 
 Raw = Mapping[str, Any]
 
-_NAMED: Final = 5  # maximum number of objects named in a sentence; the others are counted
+_NAMED: Final = 5  # largest number of objects named in a sentence; further objects are counted
 
-# kinds with an expected behavior that kschedd does not implement yet
+# kinds whose objects have an expected behavior that kschedd does not implement yet
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "stored, but it does not scale anything yet",
     **dict.fromkeys(
@@ -94,7 +94,7 @@ def _details(kind: str, raw: Raw) -> list[str]:
 
 
 def _never_completes(spec: Raw) -> list[str]:
-    """Return why a Job can never complete unless it is changed."""
+    """Return why a Job can never complete unless someone changes it; empty if it can."""
     if spec.get("parallelism") == 0:
         return ["parallelism is 0: it creates no pods and cannot complete until that is changed"]
     template = spec.get("template") or {}

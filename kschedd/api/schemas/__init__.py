@@ -1,1 +1,1 @@
-"""The schema of each kind, and its uses: type checks, decoding, and field labels."""
+"""The schema of each kind, and its uses: type checks, decoding and field labels."""

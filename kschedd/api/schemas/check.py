@@ -1,8 +1,8 @@
-"""Schema check, which verifies that the fields of an object have the types that typed decoding requires.
+"""Schema check: verifies that the fields of an object have the types that typed decoding requires.
 
 An object that passes `check_schema` may be traversed without further type checks: mappings are dicts with string keys,
-lists are lists, quantities and times can be parsed. Fields that the schema does not contain are not checked (`decoding`
-handles these). A null is treated as an absent field: `without_nulls` removes nulls, as a typed decoder does.
+lists are lists, quantities and times can be parsed. Fields that the schema does not contain are not checked here
+(`decoding` handles them). A null is treated as an absent field: `without_nulls` removes nulls, as a typed decoder does.
 """
 
 import base64

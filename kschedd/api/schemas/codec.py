@@ -1,10 +1,10 @@
-"""Codec: conversion of objects to the form in a typed decoder, and to the form that kube-apiserver's encoder prints.
+"""Codec: conversion of objects to a typed decoder's result, and to the form that kube-apiserver's encoder prints.
 
 A decoder into Go structs does not distinguish an absent field from a field with "", 0 or false, unless the field is a
 pointer. Go's decoder parses quantities and times, and loses their notation. `decoded` therefore drops fields with Go's
 zero value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, but always
-prints some fields, with a zero value if they are not set. `encoded` does the same. Defaulting and validation take place
-in between.
+prints some fields, with a zero value if they are not set. `encoded` does the same. Defaulting and validation happen
+between the two conversions.
 
 `decoded` and `encoded` take values that passed `check_schema`, and share unchanged parts with their argument. Unknown
 fields are kept. Source: the JSON tags of the types (`kschedd.api.schemas.schema`),
@@ -75,7 +75,7 @@ def encoded_object(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def decoded(value: Any, schema: Schema) -> Any:
-    """Return `value` in the form that it has in a typed decoder (see the module)."""
+    """Return `value` in the form that a typed decoder produces: no zero values, canonical quantities and times."""
     sort = type(schema)
     if sort is str:
         return _leaf(value, schema)
@@ -104,7 +104,7 @@ def _decoded_fields(value: dict[str, Any], fields: Fields) -> dict[str, Any]:
             continue
         else:
             new = decoded(item, schema)
-            # Go's zero values equal absent values; fields that are always printed keep their place.
+            # Go's zero values equal absent values. Fields that are always printed keep their position.
             zero = not new and type(schema) is str and schema is not ANY
             if not zero or name in fields.pointers or name in fields.always:
                 if new is not item:
@@ -133,12 +133,12 @@ def _zero(schema: Schema) -> Any:
     if type(schema) is Fields:
         return {}
     if schema is BYTES:
-        return ""  # the value when read back from storage
+        return ""  # the value as it is read back from storage
     return _ZERO[schema] if type(schema) is str else None
 
 
 def encoded(value: Any, schema: Schema) -> Any:
-    """Return a decoded `value` as kube-apiserver prints it, with all fields that are never omitted."""
+    """Return a decoded `value` as kube-apiserver prints it, with all fields that are always printed."""
     sort = type(schema)
     if sort is str or value is None:
         return value

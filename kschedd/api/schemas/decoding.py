@@ -1,8 +1,8 @@
 """Decoding: the handling of unknown and duplicate fields (fieldValidation), as in kube-apiserver.
 
 With `Strict`, an object with unknown or duplicate fields is rejected; with `Warn`, these fields are dropped, each with
-a warning; with `Ignore`, they are dropped without a warning. Custom resources have no schema here, so all their fields
-are kept (`kschedd.store.field_validation` validates them).
+a warning; with `Ignore`, they are dropped without a warning. Custom resources have no schema in this module, so all
+their fields are kept (`kschedd.store.field_validation` validates them).
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/create.go and sigs.k8s.io/json: errors in the order of the
 fields, at most 100. "Did you mean" is an addition of kschedd.
@@ -37,7 +37,7 @@ class StrictFault:
     """An unknown or duplicate field."""
 
     path: str
-    text: str  # the message of kube-apiserver: unknown field "spec.foo"
+    text: str  # kube-apiserver's message, such as: unknown field "spec.foo"
     hint: str = ""  # ; did you mean "for"?
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class StrictFault:
 
 @attrs.frozen
 class Decoded:
-    """The object without unknown fields, and the faults that were found."""
+    """The object without unknown fields, with the faults that were found."""
 
     raw: dict[str, Any]
     faults: tuple[StrictFault, ...] = ()

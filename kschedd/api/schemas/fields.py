@@ -27,7 +27,7 @@ _STEP: Final = re.compile(r"\[(?:(\d+)|([^\]]*))\]|([^.\[\]]+)")
 class FieldError:
     """An error in one field."""
 
-    path: str  # for example spec.containers[0].resources.requests.cpu
+    path: str  # path of the field, for example spec.containers[0].resources.requests.cpu
     value: object
     why: str
 
@@ -82,7 +82,10 @@ def too_many(path: str, count: int, most: int) -> FieldError:
 
 
 def child(path: str, key: object) -> str:
-    """Return the path of a key under `path`; keys that are no identifiers are in brackets, and long keys truncated."""
+    """Return the path of a key under `path`.
+
+    Keys that are no identifiers are put in brackets, and long keys are truncated.
+    """
     text = str(key)
     if len(text) > _LONGEST_KEY:
         text = f"{text[:100]}..."

@@ -1,7 +1,7 @@
 """Objects in the form in which Go encodes them as JSON: fields in the order of the struct, and map keys sorted.
 
-Objects are stored in the order in which they were written. Only messages that quote a whole object have upstream's
-order. `kschedd.api.schemas.schema` contains the fields of each type in this order.
+Stored objects have their fields in the order in which they were written. Only messages that quote a whole object use
+upstream's order. `kschedd.api.schemas.schema` lists the fields of each type in upstream's order.
 
 Source: the order of the fields in Kubernetes v1.34, staging/src/k8s.io/api; Go 1.24, encoding/json (HTML escapes).
 """

@@ -1,6 +1,6 @@
 """Kinds: the built-in API resources with their plural, singular and short names, and whether they are namespaced.
 
-An unknown kind is a `Kind` with `known` false: its objects are stored and listed unchanged.
+An unknown kind is a `Kind` whose `known` is false: its objects are stored and listed unchanged.
 Source: Kubernetes v1.34, the API discovery of a cluster without extensions (`kubectl api-resources`).
 """
 
@@ -12,9 +12,10 @@ import attrs
 
 @attrs.frozen
 class Kind:
-    """An API kind. `api_versions` are the supported versions, with the preferred version first.
+    """An API kind. `api_versions` contains the supported versions; the preferred version is first.
 
-    For a custom resource, `selectable` are the fields that a field selector may use in addition to metadata fields.
+    For a custom resource, `selectable` contains the fields that a field selector may use in addition to metadata
+    fields.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Kind:
     def resource(self) -> str:
         """The resource name in kubectl's output, such as pod or deployment.apps."""
         if "." in self.singular:
-            return self.singular  # a kind of another group with a built-in kind's name
+            return self.singular  # this kind has the name of a built-in kind, but another group
         return f"{self.singular}.{self.group}" if self.group else self.singular
 
 
@@ -157,7 +158,7 @@ _WORDS: Final[Mapping[str, Kind]] = {word: kind for kind in KINDS for word in (k
 
 
 def name_in_group(name: str, group: str) -> str:
-    """Return the unique name of a kind that is not built in, which includes the group if another kind has the name.
+    """Return the unique name of a kind that is not built in. It includes the group if another kind has the same name.
 
     The group is added to kinds of other groups that have the name of a built-in kind. The group is also added to
     built-in kinds behind a feature gate if their names are common among custom resources: Volcano's PodGroup and the
@@ -167,9 +168,9 @@ def name_in_group(name: str, group: str) -> str:
 
 
 def lookup(word: str) -> Kind:
-    """Return the kind that a resource argument names, for example Pod, pods, po, deployments.apps, deploy.v1.apps.
+    """Return the kind that a resource argument names, such as Pod, pods, po, deployments.apps, deploy.v1.apps.
 
-    For an unknown word, return a kind with `known` False.
+    For an unknown word, return a kind whose `known` is False.
     """
     named, _, group = word.lower().partition(".")
     kind = _WORDS.get(named)
@@ -192,7 +193,7 @@ def _spellings(kind: Kind) -> set[str]:
 def kind_of(raw: Mapping[str, Any]) -> Kind:
     """Return the kind of an object by `apiVersion` and `kind`.
 
-    A kind of another group with a built-in name is a separate kind.
+    A kind of another group whose name is built in is a separate kind.
     """
     name = str(raw.get("kind", ""))
     api_version = str(raw.get("apiVersion", ""))

@@ -1,14 +1,14 @@
 """The schema: the type of each field of each built-in kind, and the field's patch strategy in a strategic merge patch.
 
-The schema is stored in `schema.json` beside this module, with one type per line: its fields, each with a type and, if
-it has one, a patch strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the
-file, `[x]` a list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: if
-it is present, it is kept even if it is "", 0 or false. A `!` means that the field is always present: if it is not
-given, it has Go's zero value (see `kschedd.api.schemas.codec`). A suffix `merge=name` means that a list is merged item
-by item with `name` as merge key. `merge` alone means that a list of primitives is merged as a set. `retainKeys` and
-`replace` have the same meaning as in Kubernetes. `go_types` contains the Go types of fields that differ from their
-schema: named strings, and maps with named keys. Types may be recursive (for example JSONSchemaProps), so traverse the
-tables only together with an object.
+The schema is stored in `schema.json` beside this module. Each line describes one type: its fields, each with a type and
+possibly a patch strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file,
+`[x]` a list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: if
+present, it is kept even if it is "", 0 or false. A `!` means that the field is always present: if it is not set, it has
+Go's zero value (`kschedd.api.schemas.codec`). A suffix `merge=name` means that a list is merged item by item with
+`name` as merge key. `merge` alone means that a list of primitives is merged as a set. `retainKeys` and `replace` have
+the same meaning as in Kubernetes. `go_types` contains the Go types of fields whose type differs from their schema:
+named strings, and maps with named keys. Types may be recursive (for example JSONSchemaProps), so the tables must be
+traversed together with an object.
 
 Server-side apply uses the same suffixes, unless another suffix overrides them: `keys=a,b` (these fields identify the
 items of a list), `set` (items are identified by their value), `atomic` (a list or map has one owner as a whole),
@@ -16,9 +16,9 @@ items of a list), `set` (items are identified by their value), `atomic` (a list 
 is the value of a key field that an item omits, and `default=` means the empty value.
 
 `rule=pod_level_resize` marks a field that 1.34 lacks: the field exists if this feature
-(`kschedd.config.versions.rules`) is enabled. A version that has the feature behind a disabled gate (`gated_off`)
-accepts the field and drops it. With the suffix `off`, the field's own gate is disabled by default and cannot be
-enabled: a version with the feature accepts the field and drops it.
+(`kschedd.config.versions.rules`) is enabled. A version in which the feature's gate is off (`gated_off`) accepts the
+field and drops it. With the suffix `off`, the field's own gate is disabled by default and cannot be enabled: a version
+with the feature accepts the field and drops it.
 
 Source: Kubernetes v1.34, api/openapi-spec/swagger.json with its x-kubernetes-patch, -list and -map extensions; the JSON
 tags in staging/src/k8s.io/api for pointers and for fields that are always present.
@@ -89,24 +89,24 @@ NO_STRATEGY: Final = PatchStrategy()
 
 
 class Fields(dict[str, Schema]):
-    """The fields of one type; `strategies` maps fields to their patch strategy, if they have one."""
+    """The fields of one type; `strategies` maps fields to their patch strategies, where there are any."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
         self.strategies: dict[str, PatchStrategy] = {}
-        self.pointers: set[str] = set()  # fields with a zero value that differs from an absent value
+        self.pointers: set[str] = set()  # fields whose zero value differs from an absent value
         self.always: dict[str, None] = {}  # fields that are always present, in this order
         self.nested: list[str] = []  # fields that are not leaves
-        self.rules: dict[str, str] = {}  # field newer than 1.34 -> feature that enables it
-        self.off: set[str] = set()  # fields in `rules` that have a disabled gate
-        self.atomic = False  # True if the type has a single owner as a whole
+        self.rules: dict[str, str] = {}  # field newer than 1.34 -> feature that adds the field
+        self.off: set[str] = set()  # fields in `rules` whose own gate is off
+        self.atomic = False  # true if the type as a whole has a single owner
         self.key_defaults: dict[str, Any] = {}  # defaults of fields that identify items of a list
         self.others: Schema | None = None  # type of all other fields; None: there are no other fields
 
     @property
     def short_name(self) -> str:
-        """Name of the Go type in Kubernetes: PodSpec, DeploymentSpec."""
+        """The name of the Go type in Kubernetes: PodSpec, DeploymentSpec."""
         return self.name.rpartition(".")[2]
 
     def has(self, field: str, rules: frozenset[str]) -> bool:
@@ -159,7 +159,7 @@ ALL_RULES: Final = frozenset(
 
 
 def gated_off(rule: str) -> str:
-    """Return the name for the feature in a version that has it behind a disabled gate."""
+    """Return the name that marks the feature in a version in which its gate is off."""
     return f"-{rule}"
 
 
@@ -238,7 +238,7 @@ def _owned(schema: Schema, ownership: Mapping[str, str], strategy: PatchStrategy
 
 @lru_cache(1 << 10)
 def schema_of(api_version: str, kind: str) -> Fields | None:
-    """Return the schema of a built-in kind in one of its API versions, or None if there is no such kind."""
+    """Return the schema of a built-in kind in one of its API versions; None if there is no such kind."""
     name = _file()["kinds"].get(f"{api_version} {kind}")
     return None if name is None else type_named(name)
 

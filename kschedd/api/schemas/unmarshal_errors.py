@@ -2,8 +2,9 @@
 
 Go's decoder processes a document from beginning to end. A value of a wrong type is recorded as an error, and decoding
 continues. A value that a type's own decoder rejects (a quantity, a time, an integer or string) ends the decoding. The
-reported error is the first rejection by a type's own decoder or, if there is none, the first value of a wrong type. A
-field is named by the Go type to which it belongs, and by the names in its path, without list indices and map keys.
+reported error is the first rejection by a type's own decoder or, if there is none, the first value of a wrong type. The
+message names a field by the Go type to which it belongs, and by the names in its path without list indices and map
+keys.
 
 Source: Go 1.24, encoding/json/decode.go (UnmarshalTypeError); Kubernetes v1.34, apimachinery/pkg/api/resource
 (ParseQuantity), util/intstr, apis/meta/v1/{time,micro_time}.go.
@@ -70,7 +71,7 @@ def _fields(value: dict[str, Any], fields: Fields, path: str, soft: list[str]) -
 
 
 def _value(value: Any, schema: Schema, struct: str, path: str, named: str, soft: list[str]) -> None:
-    """Check a value; `struct` and `path` identify its field, `named` is its Go type."""
+    """Check a value; `struct` and `path` identify its field, and `named` is its Go type."""
     sort = type(schema)
     if sort is str:
         _leaf(value, schema, struct, path, named, soft)
@@ -134,7 +135,7 @@ def _leaf(value: Any, schema: str, struct: str, path: str, named: str, soft: lis
 
 
 def _integer_error(value: Any, bits: int) -> str:
-    """Return Go's name for a value that is not an integer of this size, or "" for a valid integer."""
+    """Return Go's name for the type of a value that is not an integer of this size; "" for a valid integer."""
     if json_kind(value) != "number":
         return json_kind(value)
     if isinstance(value, int) and -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
@@ -143,7 +144,7 @@ def _integer_error(value: Any, bits: int) -> str:
 
 
 def quantity_error(value: Any) -> str:
-    """Return why a value is not a quantity, or "" if it is one."""
+    """Return why a value is not a quantity; "" if it is a quantity."""
     text = value.strip() if isinstance(value, str) else json.dumps(value)
     found = _NUMERIC.fullmatch(text)
     if not text or found is None:
@@ -163,7 +164,7 @@ def base64_error(text: str) -> str:
 
 
 def _first_illegal(data: bytes) -> int:
-    """Return the position at which Go's decoder fails: a byte outside the alphabet, or an incomplete group of four."""
+    """Return where Go's base64 decoder fails: at a byte outside the alphabet, or at an incomplete group of four."""
     whole = _BASE64.match(data)
     assert whole is not None, "it matches the empty text"
     at = whole.end()

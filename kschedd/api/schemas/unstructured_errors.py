@@ -43,7 +43,10 @@ def conversion_error(raw: dict[str, Any]) -> str:
 
 
 def converted(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return a merged object without conversion errors, with integers as the fields of the Go type store them."""
+    """Return a merged object without conversion errors.
+
+    Its integers have the values that the fields of the Go type store.
+    """
     found: dict[str, Any] = _converted(raw, schema_for(raw) or ANY)
     return found
 
@@ -58,7 +61,7 @@ def _converted(value: Any, schema: Schema) -> Any:
     if schema not in (INT, INT32) or isinstance(value, bool) or not isinstance(value, int | float):
         return value
     whole = int(value)
-    if not -(2**63) <= whole < 2**63:  # a float outside int64, for which the result is that of the processor
+    if not -(2**63) <= whole < 2**63:  # a float outside int64, whose conversion depends on the processor
         whole = -(2**63)
     return whole if schema is INT else (whole + 2**31) % 2**32 - 2**31
 

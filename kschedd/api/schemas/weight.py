@@ -8,7 +8,7 @@ _TEXT: Final = 1 << 9  # number of characters of text that count as one more val
 
 
 def weight(raw: Any, limit: int = LARGE) -> int:
-    """Return the approximate number of values in `raw`; the count stops soon after the limit."""
+    """Return the approximate number of values in `raw`. The count stops soon after the limit."""
     waiting = [raw]
     counted = 0
     while waiting and counted <= limit:

@@ -1,8 +1,8 @@
 """Syntax checks of names, label keys and label values, with upstream's messages.
 
-Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go. Every check takes text and returns its errors,
-with the messages of Kubernetes; valid text has no errors. Results are cached, because a cluster uses few distinct names
-many times.
+Source: Kubernetes v1.34, apimachinery/pkg/util/validation/validation.go. Every check receives a text and returns its
+errors, with the messages of Kubernetes; valid text has no errors. Results are cached, because a cluster uses few
+distinct names many times.
 """
 
 import re
@@ -23,7 +23,7 @@ _PORT_CHARACTERS: Final = re.compile("[-a-z0-9]+", re.ASCII)
 _PERCENT: Final = re.compile("[0-9]+%", re.ASCII)
 
 _LONGEST_MATCHED: Final = 10_000  # characters
-_CACHED: Final = 1 << 11  # small: few names recur often, and most do not recur
+_CACHED: Final = 1 << 11  # number of cached results; small, because few names recur often
 
 
 def too_long(most: int) -> str:
@@ -43,7 +43,7 @@ def does_not_match(rule: str, regex: str, *examples: str) -> str:
 
 
 def without_last_dash(prefix: str) -> str:
-    """Return a generateName in the form that is validated, in which a dash at the end is allowed."""
+    """Return a generateName in the form that is validated; a dash at its end is allowed."""
     return prefix[:-2] + "a" if len(prefix) > 1 and prefix[-1] == "-" else prefix
 
 
@@ -113,7 +113,7 @@ def dns_label(value: str) -> Faults:
 
 
 def is_dns_subdomain(value: str) -> bool:
-    """Return whether `dns_subdomain` finds no error, without a cache, for values that rarely recur."""
+    """Return whether `dns_subdomain` finds no error. Nothing is cached, for values that rarely recur."""
     return len(value) <= _SUBDOMAIN_FORM.most and _SUBDOMAIN_FORM.matches(value)
 
 

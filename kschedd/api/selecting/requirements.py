@@ -21,7 +21,7 @@ DOES_NOT_EXIST: Final = "DoesNotExist"
 GT: Final = "Gt"
 LT: Final = "Lt"
 
-_FEW: Final = 8  # number of values that are searched linearly
+_FEW: Final = 8  # number of values up to which they are searched linearly
 _INTEGER: Final = re.compile("[+-]?[0-9]{1,400}", re.ASCII)
 
 
@@ -108,7 +108,7 @@ class Requirement:
 
 @attrs.frozen
 class KeyRule:
-    """All requirements on one label key in one test, which takes the same time for any number of requirements.
+    """All requirements on one label key combined into one test, whose time does not depend on their number.
 
     `allowed` is None if no requirement lists values; `above` and `below` are the strictest bounds of Gt and Lt.
     """
@@ -136,7 +136,7 @@ class KeyRule:
             elif each.operator == DOES_NOT_EXIST:
                 excluded = True
             elif each.number is None:
-                allowed = set()  # no label satisfies a bound that is not a number
+                allowed = set()  # no label satisfies Gt or Lt if the bound is not a number
             else:
                 bounds[each.operator].append(each.number)
         above, below = max(bounds[GT], default=None), min(bounds[LT], default=None)
@@ -161,7 +161,7 @@ class KeyRule:
 
 
 def requirement_problems(key: str, operator: str, values: Sequence[str], path: str) -> list[str]:
-    """Return the errors for which upstream rejects the requirement (NewRequirement); `operator` must be valid."""
+    """Return the errors for which upstream rejects the requirement (NewRequirement); `operator` must be a valid one."""
     dot = f"{path}." if path else ""
     problems = []
     if wrong_key := qualified_name(key):

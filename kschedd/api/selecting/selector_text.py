@@ -25,7 +25,7 @@ from kschedd.api.selecting.requirements import (
 from kschedd.api.selecting.selectors import LabelSelector, interned
 from kschedd.errors import KscheddError
 
-_MANY: Final = 500  # number of terms; parsing each term takes 10 us
+_MANY: Final = 500  # number of terms from which a selector is long; parsing each term takes 10 µs
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "(", ")", ",", "<", ">", ""))
 _BINARY: Final = {"=": IN, "==": IN, "!=": NOT_IN, "in": IN, "notin": NOT_IN, ">": GT, "<": LT}
@@ -46,12 +46,12 @@ class SelectorTextError(KscheddError):
 
 
 def has_many_terms(text: str | None) -> bool:
-    """Return whether parsing this selector takes too long for the event loop."""
+    """Return whether parsing this selector would block the event loop too long."""
     return text is not None and text.count(",") > _MANY
 
 
 class _Words:
-    """The token stream of a selector; "" is the end of input."""
+    """The token stream of a selector; "" marks the end of input."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -181,7 +181,7 @@ class FieldSelector:
 
     @property
     def paths(self) -> int:
-        """Number of fields that `matches` reads."""
+        """The number of fields that `matches` reads."""
         return len(self._by_path)
 
     def matches(self, raw: Mapping[str, Any]) -> bool:
@@ -193,12 +193,12 @@ class FieldSelector:
 
 
 def field_text(raw: Mapping[str, Any], path: str) -> str:
-    """Return the value of a field in the form that a field selector compares, or "" if absent."""
+    """Return the value of a field as a field selector compares it; "" if absent."""
     found: Any = raw
     for name in _FIELD_OF.get(path, path).split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     if found is None:
-        # StatefulSets support the label, too, but do not have the field.
+        # StatefulSets also support the label, but do not have the field.
         if path == _SUCCESSFUL and raw.get("kind") == "Job":
             return "0"
         return "false" if path in _FALSE_WHEN_ABSENT else ""

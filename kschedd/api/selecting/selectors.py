@@ -2,12 +2,12 @@
 
 Source: Kubernetes v1.34, apimachinery meta/v1/helpers.go (LabelSelectorAsSelector) and
 component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go. Selectors are frozen and hashable. Label selectors are
-interned, so equal label selectors are one object and can be keys of caches. A columnar evaluator reads `requirements`
-(all must hold) and `nothing`, or `terms` (at least one must hold). A node selector term with neither expressions nor
-fields matches no node and is dropped. A term that cannot be parsed never matches. For required affinity, its faults are
-raised only if no other term matches; for preferred affinity, immediately. metadata.name is the only supported node
-field. `selector_text` parses the syntax of `-l`. Errors: SelectorError, with every fault in the wording of
-Kubernetes.
+interned, so equal label selectors are one object and can be keys of caches. Code that evaluates columns reads
+`requirements` (all must hold) and `nothing`, or `terms` (at least one must hold). A node selector term with neither
+expressions nor fields matches no node and is dropped. A term that cannot be parsed never matches. For required
+affinity, its faults are raised only if no other term matches; for preferred affinity, they are raised immediately.
+metadata.name is the only supported node field. `selector_text` parses the syntax of `-l`. Errors: SelectorError, with
+every fault in the wording of Kubernetes.
 """
 
 import weakref
@@ -65,9 +65,9 @@ _FEW: Final = 16  # number of requirements up to which each is tested separately
 
 @attrs.frozen
 class _KeyRules:
-    """Many requirements, combined into one rule per label key, so that the number of labels limits the cost of a test.
+    """Many requirements combined into one rule per label key, so that the number of labels limits the cost of a test.
 
-    Keys that must have exactly one value are compared as maps, which C code does.
+    Keys that must have exactly one value are compared as maps, which is done in C.
     """
 
     exact: Mapping[str, str]
@@ -100,7 +100,10 @@ def _is_exact(requirement: Requirement) -> bool:
 
 @attrs.frozen(cache_hash=True)
 class LabelSelector:
-    """All `requirements` must hold; without requirements it matches everything, or nothing if `nothing` is set."""
+    """All `requirements` must hold.
+
+    Without requirements the selector matches everything, or nothing if `nothing` is set.
+    """
 
     requirements: tuple[Requirement, ...] = ()
     nothing: bool = False
@@ -139,7 +142,10 @@ class LabelSelector:
         return True
 
     def adding(self, other: "LabelSelector") -> "LabelSelector":
-        """Return the selector with the other's requirements added; if it matches nothing, this stays so."""
+        """Return the selector with the other's requirements added.
+
+        A selector that matches nothing still matches nothing.
+        """
         if self.nothing or not other.requirements:
             return self
         return interned((*self.requirements, *other.requirements)) if self.requirements else other
@@ -152,7 +158,7 @@ _selectors: weakref.WeakValueDictionary[tuple[Requirement, ...], LabelSelector] 
 
 
 def interned(requirements: Iterable[Requirement]) -> LabelSelector:
-    """Return the interned selector with these requirements, regardless of their order and of duplicates."""
+    """Return the interned selector with these requirements. Their order and duplicates do not matter."""
     unique = {r if len(r.values) < 2 else attrs.evolve(r, values=tuple(sorted(set(r.values)))) for r in requirements}
     ordered = tuple(sorted(unique, key=lambda r: (r.key, r.operator, r.values)))
     selector = _selectors.get(ordered)
@@ -167,7 +173,7 @@ EVERYTHING: Final = interned(())
 _Expressions = tuple[tuple[str, str, tuple[str, ...]], ...]
 
 
-@lru_cache(1 << 10)  # small: lists of values may be long
+@lru_cache(1 << 10)  # small cache, because lists of values may be long
 def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> LabelSelector:
     requirements = []
     problems = []
@@ -188,7 +194,7 @@ def _parse(labels: tuple[tuple[str, str], ...], expressions: _Expressions) -> La
 def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
     """Parse a metav1.LabelSelector: None matches nothing, and an empty selector matches everything.
 
-    Raises SelectorError if upstream rejects it.
+    Raises SelectorError if upstream rejects the selector.
     """
     if raw is None:
         return NOTHING
@@ -208,7 +214,10 @@ def parse_label_selector(raw: Mapping[str, Any] | None) -> LabelSelector:
 
 
 def from_map(labels: Mapping[str, str] | None) -> LabelSelector:
-    """Return the selector of a Service or ReplicationController, a plain map (SelectorFromSet); empty matches all."""
+    """Return the selector of a Service or ReplicationController, a plain map (SelectorFromSet).
+
+    An empty map matches all.
+    """
     if not labels:
         return EVERYTHING
     return interned(Requirement(key, IN, (value,)) for key, value in labels.items())
@@ -229,7 +238,7 @@ class FieldRequirement:
 
 @attrs.frozen(cache_hash=True)
 class NodeSelectorTerm:
-    """All expressions and all fields must hold; a term with `problems` matches no node."""
+    """All expressions and all fields must hold. A term with `problems` matches no node."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[FieldRequirement, ...] = ()
@@ -255,13 +264,13 @@ class NodeSelectorTerm:
 
 @attrs.frozen(cache_hash=True)
 class NodeSelector:
-    """At least one of `terms` must hold; without terms, no node matches."""
+    """At least one of `terms` must hold. Without terms, no node matches."""
 
     terms: tuple[NodeSelectorTerm, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Errors in all terms, which are reported for a node that no term matches."""
+        """The errors of all terms, which are reported for a node that no term matches."""
         return tuple(problem for term in self.terms for problem in term.problems)
 
     def matches(self, labels: Mapping[str, str], node_name: str) -> bool:
@@ -278,7 +287,7 @@ class NodeSelector:
 
 
 def parse_node_selector(raw: Mapping[str, Any] | None, path: str = "") -> NodeSelector:
-    """Parse a core/v1 NodeSelector; errors are stored in its terms, with paths under `path`."""
+    """Parse a core/v1 NodeSelector. Errors are stored in its terms, with paths that begin with `path`."""
     path = f"{path}.nodeSelectorTerms" if path else "nodeSelectorTerms"
     terms = []
     for index, raw_term in enumerate((raw or {}).get("nodeSelectorTerms") or ()):
@@ -293,7 +302,7 @@ def parse_preferred_terms(
 ) -> tuple[tuple[int, NodeSelectorTerm], ...]:
     """Return (weight, term) of preferred node affinity; terms with weight 0 and empty terms are dropped.
 
-    Raises SelectorError with the errors in all terms.
+    Raises SelectorError with the errors of all terms.
     """
     terms = []
     problems: list[str] = []
@@ -320,7 +329,7 @@ def _plain(raw: Sequence[Mapping[str, Any]] | None) -> _Expressions:
     return tuple((e.get("key", ""), e.get("operator", ""), tuple(e.get("values") or ())) for e in raw or ())
 
 
-@lru_cache(256)  # small: lists of values may be long
+@lru_cache(256)  # small cache, because lists of values may be long
 def _term(expressions: _Expressions, fields: _Expressions, path: str) -> NodeSelectorTerm:
     dot = f"{path}." if path else ""
     problems = []

@@ -46,18 +46,18 @@ class Toleration:
 
 @attrs.frozen(cache_hash=True)
 class PodAffinityTerm:
-    """One (anti-)affinity term, with its namespaces resolved for its pod.
+    """One term of pod affinity or anti-affinity, with the namespaces to which it applies for its pod.
 
-    The term applies to pods in `namespaces`, and to pods in namespaces with labels that `namespace_selector` matches.
+    It applies to pods in `namespaces`, and to pods in namespaces whose labels `namespace_selector` matches.
     """
 
     selector: LabelSelector
     topology_key: str
     namespaces: frozenset[str]
-    namespace_selector: LabelSelector | None  # None: only `namespaces` apply
+    namespace_selector: LabelSelector | None  # None if only `namespaces` apply
 
     def matches(self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]) -> bool:
-        """Return whether the term matches a pod with these labels in this namespace, which has `namespace_labels`."""
+        """Return whether the term matches a pod with these labels; `namespace_labels` are those of its namespace."""
         if namespace not in self.namespaces and (
             self.namespace_selector is None or not self.namespace_selector.matches(namespace_labels)
         ):
@@ -102,7 +102,7 @@ def parse_toleration(raw: Raw) -> Toleration:
 
 
 def parse_pod_affinity_term(raw: Raw, namespace: str) -> PodAffinityTerm:
-    """Parse a term for a pod in `namespace`, which applies if the term has neither namespaces nor namespaceSelector."""
+    """Parse a term for a pod in `namespace`, which is used if the term has neither namespaces nor namespaceSelector."""
     namespaces = frozenset(raw.get("namespaces") or ())
     namespace_selector = raw.get("namespaceSelector")
     if not namespaces and namespace_selector is None:

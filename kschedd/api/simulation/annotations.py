@@ -153,7 +153,7 @@ def _ours(annotations: Mapping[str, str]) -> _Items:
 
 @attrs.frozen(eq=False)
 class PodSettings:
-    """The settings in a pod's annotations, by setting and container ("" for all of them)."""
+    """The settings in a pod's annotations, by setting and container ("" for all containers)."""
 
     _found: Mapping[tuple[str, str], float]
 
@@ -162,7 +162,7 @@ class PodSettings:
         return self._found.get(("startup-seconds", ""), 0.0)
 
     def of(self, setting: str, container: str, *, named_only: bool = False) -> float | None:
-        """Return the setting of a container, or else (unless `named_only`) the pod's setting."""
+        """Return the setting of a container, or (unless `named_only`) the pod's setting."""
         own = self._found.get((setting, container))
         return own if own is not None or named_only else self._found.get((setting, ""))
 
@@ -176,7 +176,7 @@ class PodSettings:
 
     @property
     def states_run(self) -> bool:
-        """True if the pod does not simply run immediately and forever."""
+        """True unless the pod starts immediately and runs forever."""
         return any(self.states(setting) for setting in ("startup-seconds", "run-seconds", "exit-code"))
 
     def __bool__(self) -> bool:

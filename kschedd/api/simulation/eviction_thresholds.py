@@ -41,7 +41,7 @@ class ThresholdValue:
 
 @attrs.frozen
 class Threshold:
-    """An eviction threshold, which is met if less than `value` of the signal is available."""
+    """An eviction threshold, which is met if less than `value` of the signal's resource is available."""
 
     signal: str
     value: ThresholdValue
@@ -55,11 +55,14 @@ class Threshold:
 
 @attrs.frozen
 class EvictionConfig:
-    """A kubelet's eviction settings. The defaults are those of Kubernetes (pkg/kubelet/eviction/defaults_linux.go)."""
+    """A kubelet's eviction settings.
+
+    The defaults are those of Kubernetes on Linux (pkg/kubelet/eviction/defaults_linux.go).
+    """
 
     thresholds: tuple[Threshold, ...]
-    transition_s: float  # time for which a pressure condition stays after the end of the pressure
-    max_pod_grace_s: int  # maximum grace period of pods evicted by a soft threshold
+    transition_s: float  # seconds for which a pressure condition remains after the end of the pressure
+    max_pod_grace_s: int  # maximum grace period in seconds of pods evicted by a soft threshold
 
     DEFAULT_TRANSITION_S: ClassVar[float] = 300.0
 

@@ -4,7 +4,7 @@ Plain YAML scalars are resolved as in kubectl (kubernetes-sigs/yaml, goyaml.v2/r
 booleans, 0644 is octal, 1_000 is a number, 12:30:45 and timestamps stay text, keys are text. A whole number is an int,
 as after a conversion to JSON. A stream is split at `---` before parsing, so that one malformed document does not affect
 other documents. Deep nesting, excessive alias expansion, duplicate keys in one mapping, NaN and infinity are rejected.
-The content of the text never raises an exception: a `Document` has a value or faults. Owns nothing.
+The content of the text never causes an exception: a `Document` has a value or faults. Owns nothing.
 """
 
 import json
@@ -22,18 +22,18 @@ from kschedd.api.text.portions import SEPARATOR
 
 MOST_ALIASED: Final = 100_000
 """Maximum number of values that all aliases of one document may expand to; each 64 characters of text count as one."""
-_TEXT: Final = 6  # 2 ** 6 characters of text count as one more value
+_TEXT: Final = 6  # 2 ** 6 characters of text count as one additional value
 
 MOST_FAULTS: Final = 1_000
 """Limit of reported faults per text; reading stops after that."""
 
 _FREED: Final = 500  # nodes
-_LONGEST_WITH_LINES: Final = 8 << 20  # number of characters; finding lines takes most of a second and 30 MB per MB
+_LONGEST_WITH_LINES: Final = 8 << 20  # characters; finding lines takes almost 1 s, and 30 MB per MB
 _TOO_DEEP: Final = f"nested more than {DEEPEST} levels deep"
 
 Path = tuple[str | int, ...]
 
-# Not \s, which would scan the same blank lines again from each of them.
+# Not \s, which would scan the same blank lines again from each line.
 _CONTENT: Final = re.compile(r"^(?![^\S\n]*(#|%|$)).", re.MULTILINE)
 _TRUE: Final = frozenset("y Y yes Yes YES true True TRUE on On ON".split())
 _FALSE: Final = frozenset("n N no No NO false False FALSE off Off OFF".split())
@@ -86,7 +86,7 @@ _ONE: Final = {"mapping": "one mapping", "object": "one object"}
 class Document:
     """One document of a text: its value, or the faults that prevent parsing.
 
-    `repeated` contains the repeated keys, of which the last value counts; see `read_documents`.
+    `repeated` contains the repeated keys, of which the last value counts.
     """
 
     text: str
@@ -116,7 +116,7 @@ class Document:
         return self.first_line + int(line)
 
     def _entries_of(self, mapping: yaml.MappingNode) -> dict[str | int, tuple[yaml.Node, yaml.Node]]:
-        """Return the entries of a mapping by key, and the first entry of equal keys.
+        """Return the entries of a mapping by key. Of equal keys, return the first entry.
 
         The result is cached, because one mapping may have many faults.
         """
@@ -132,7 +132,7 @@ class Document:
     def forget_lines(self) -> None:
         """Free the nodes that were parsed to find lines, in portions, because freeing a large tree blocks all threads.
 
-        If a line is requested later, the nodes are parsed again.
+        If a line is requested later, the nodes are created again.
         """
         self.__dict__.pop("_entries", None)
         within = [self.__dict__.pop("_root", None)]
@@ -159,14 +159,14 @@ class Document:
             # For a document without faults, reading has already checked the depth.
             return composed(self.text) if self.faults else yaml.compose(self.text, yaml.CSafeLoader)
         except yaml.YAMLError:
-            return None  # JSON that is not YAML, for which the caller uses the first line
+            return None  # JSON that is not YAML; the caller uses the first line
 
 
 def composed(text: str) -> yaml.Node | None:
-    """Return the nodes of a document, or None if it is nested too deeply. Raises YAMLError.
+    """Return the nodes of a document; None if it is nested too deeply. Raises YAMLError.
 
-    The composer recurses in C without a limit, until the stack overflows. The events are therefore checked first, which
-    needs no recursion.
+    The composer recurses in C without a limit, until the stack overflows. The events, which need no recursion, are
+    therefore checked first.
     """
     depth = 0
     try:
@@ -186,7 +186,7 @@ def composed(text: str) -> yaml.Node | None:
 
 
 def _nested_too_deeply(error: yaml.YAMLError) -> bool:
-    """Return whether libyaml stopped because of the nesting.
+    """Return whether libyaml stopped because the text is nested too deeply.
 
     Since 0.2.6 libyaml's scanner, which reads ahead, stops at 1,000 levels.
     """
@@ -273,7 +273,7 @@ _ABSENT: Final = object()
 
 
 class _Builder:
-    """A builder of one document from the parser's events, which works without recursion."""
+    """A builder of one document from the parser's events, without recursion."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -379,7 +379,7 @@ _MERGE: Final = "<<merge>>"
 
 
 def _path(frames: list[list[Any]]) -> Path:
-    """Return the builder's current path, which consists of the open keys and indices."""
+    """Return the builder's current path: the open keys and indices."""
     steps: list[str | int] = []
     for frame in frames:
         if frame[4] is None:
@@ -390,7 +390,10 @@ def _path(frames: list[list[Any]]) -> Path:
 
 
 def plain_scalar(text: str) -> str | int | float | bool | None:
-    """Resolve an unquoted YAML scalar as kubectl does. Raises ValueError for values that JSON cannot represent."""
+    """Resolve an unquoted YAML scalar in the same way as kubectl.
+
+    Raises ValueError for values that JSON cannot represent.
+    """
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMERIC or len(text) > 400:
@@ -425,7 +428,7 @@ def _as_json(number: int | float) -> int | float:
 
 
 def _read_json(text: str, first_line: int) -> Iterator[Document]:
-    """Read a stream of JSON values. Text that is not JSON may still be YAML in flow style.
+    """Read a stream of JSON values. A text that is not JSON may still be YAML in flow style.
 
     After an invalid value, reading continues at the next line that begins a value. Reading never continues before the
     position up to which the invalid value was read, so the total time is proportional to the length of the text.
@@ -449,7 +452,7 @@ def _read_json(text: str, first_line: int) -> Iterator[Document]:
                     yield from documents
                     return
             if isinstance(error, json.JSONDecodeError):
-                what = error.msg.removesuffix(" at")  # some messages of the decoder end with this word
+                what = error.msg.removesuffix(" at")  # some messages of the decoder end with "at"
                 at, why = line + text.count("\n", position, error.pos), f"not JSON: {what} at column {error.colno}"
                 read_to = max(position + 1, error.pos)
             else:
@@ -480,7 +483,7 @@ def _past_space(text: str, position: int) -> int:
 
 
 def _extent(text: str, position: int) -> tuple[int, int]:
-    """Return where the JSON value at `position` first exceeds the nesting limit (or else its start), and its end."""
+    """Return the position at which the JSON value first exceeds the nesting limit (or its start), and its end."""
     depth = 0
     deepest = -1
     for match in _STRUCTURE.finditer(text, position):
@@ -522,7 +525,7 @@ def _decoder(twice: dict[str, None]) -> json.JSONDecoder:
 
 
 def _second_lines(document: Document) -> dict[str, int]:
-    """Return the lines on which keys occur for the second time in a mapping."""
+    """Return the lines on which keys occur again in the same mapping."""
     lines: dict[str, int] = {}
     waiting = [document._root]
     while waiting:

@@ -18,7 +18,7 @@ _BITS: Final = re.compile(r"\d{1,3}", re.ASCII)
 
 
 def ip_address(text: str) -> Address | None:
-    """Return the address, or None if the text is not an address."""
+    """Return the address; None if the text is not an address."""
     try:
         if _IPV4.fullmatch(text):
             return ipaddress.IPv4Address(".".join(str(int(part)) for part in text.split(".")))
@@ -42,7 +42,7 @@ def cidr_family(text: str) -> int:
 
 
 def address_faults(text: str) -> list[str]:
-    """Return the errors in an IP address, which must have exactly the form that Go prints."""
+    """Return the errors in an IP address, which must have exactly the form in which Go prints it."""
     address = ip_address(text)
     if address is None:
         return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
@@ -74,7 +74,7 @@ def range_faults(text: str) -> list[str]:
 
 
 def _written(address: Address) -> str:
-    """Return the address in Go's format, which differs from Python's for IPv4 addresses within IPv6."""
+    """Return the address in Go's format, which differs from Python's for IPv4 addresses written as IPv6."""
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return str(address if mapped is None else mapped)
 

@@ -53,7 +53,7 @@ class _Scanner:
             self._wrong("after top-level value")
 
     def _value(self, opened: list[str]) -> bool:
-        """Read a value or the start of a nonempty map or list; return whether another value follows inside it."""
+        """Read a value, or the start of a nonempty map or list. Return whether another value follows inside it."""
         character = self._next()
         if character == "{":
             self._at += 1
@@ -81,7 +81,7 @@ class _Scanner:
         return False
 
     def _after_value(self, opened: list[str]) -> bool:
-        """Continue after a value; return whether this closed a map or list, so that another value has ended."""
+        """Continue after a value. Return whether this closed a map or list, so that another value has ended."""
         inside = opened[-1]
         character = self._next()
         if character == ",":
@@ -176,7 +176,7 @@ class _Scanner:
 
 
 def _quoted(character: str) -> str:
-    """Return a character in single quotes; as in Go, a non-ASCII character is shown as its first byte.
+    """Return a character in single quotes. As in Go, a non-ASCII character is shown as its first byte.
 
     A byte that is not valid UTF-8 is passed as the surrogate of Python's "surrogateescape".
     """

@@ -1,7 +1,7 @@
 r"""JSON texts from untrusted sources: preparation for decoding, and the nesting limit.
 
-JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes it to a character that cannot be encoded
-afterwards, which the journal, the socket and a terminal require. Go's decoder and this module replace it with U+FFFD.
+JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes it to a character that cannot be encoded again,
+but the journal, the socket and a terminal must encode it. Go's decoder and this module replace it with U+FFFD.
 """
 
 import json
@@ -17,7 +17,7 @@ _ESCAPE: Final = re.compile(
 
 
 def without_lone_surrogates(text: str) -> str:
-    r"""Return the JSON text with `\ufffd` in place of each half of a surrogate pair without its other half."""
+    r"""Return the JSON text with `\ufffd` in place of each surrogate that lacks its other half."""
     if _HALF.search(text) is None:
         return text
     return _ESCAPE.sub(_repaired, text)
@@ -29,9 +29,9 @@ def _repaired(escape: re.Match[str]) -> str:
 
 
 def json_value(text: str) -> Any:
-    """Decode a JSON text inside an object, such as an annotation.
+    """Decode a JSON text contained in an object, such as an annotation.
 
-    Raises ValueError, also if the text has more than DEEPEST levels of nesting.
+    Raises ValueError, also for more than DEEPEST levels of nesting.
     """
     too_many = f"nested more than {DEEPEST} levels deep"
     try:

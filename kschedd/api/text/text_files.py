@@ -1,4 +1,4 @@
-"""Decoding of text files, and detection of files in other formats than UTF-8 text."""
+"""Decoding of text files, and detection of files whose format is not UTF-8 text."""
 
 from typing import Final
 

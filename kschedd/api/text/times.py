@@ -1,4 +1,4 @@
-"""Times and durations of API objects: conversion of RFC 3339 text to exact microseconds since the epoch, and back.
+"""Times and durations of API objects: conversion between RFC 3339 text and exact microseconds since the epoch.
 
 `micros` accepts what kube-apiserver's decoder accepts (Go's time.RFC3339: any offset, any number of fractional digits,
 the years 0 to 9999). A validated time can therefore always be parsed, added to and printed, without an overflow.
@@ -16,7 +16,7 @@ _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:[.,](\d+))?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
 )
 _AS_PRINTED: Final = re.compile(r"(?!0000)\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\dZ", re.ASCII)  # by `stamp`
-_CYCLE_YEARS: Final = 400  # period of the Gregorian calendar
+_CYCLE_YEARS: Final = 400  # period of the Gregorian calendar in years
 _CYCLE_DAYS: Final = 146_097
 _EPOCH: Final = date(1970, 1, 1).toordinal()
 FIRST_S: Final = -62_167_219_200  # 0000-01-01T00:00:00Z
@@ -66,7 +66,7 @@ def _stamp(second: int) -> str:
     return f"{_day(days)}T{_TWO_DIGITS[hour]}:{_TWO_DIGITS[rest // 60]}:{_TWO_DIGITS[rest % 60]}Z"
 
 
-@lru_cache(256)  # small, because simulated time advances by the second, and a day is rarely requested twice
+@lru_cache(256)  # small cache, because simulated time advances by the second, and a day is rarely requested twice
 def _day(days: int) -> str:
     ordinal = days + _EPOCH
     if ordinal < 1:
@@ -82,7 +82,7 @@ def stamp(now: float) -> str:
 def duration_s(whole_seconds: int) -> float:
     """Return these seconds as a Go time.Duration: 64 bits of nanoseconds, which overflow after 292 years.
 
-    A grace period of 2^63-1 s thus becomes -1 s, as in kube-apiserver, and a subtraction reverses an addition.
+    A grace period of 2^63-1 s therefore becomes -1 s, as in kube-apiserver, and a subtraction reverses an addition.
     """
     return ((whole_seconds * 1_000_000_000 + 2**63) % 2**64 - 2**63) / 1e9
 
