@@ -1,7 +1,7 @@
-"""Access control: on loopback every local client has access; other addresses require a token or a client certificate.
+"""Access control: loopback is open to every local client; other addresses require a token or a client certificate.
 
-On loopback without TLS, the Host of a request must be a loopback name, and so must its Origin, if it has one. The check
-prevents web pages in a local browser from sending requests on behalf of the user.
+On loopback without TLS, the Host of a request must be a loopback name, and so must its Origin, if it has one. This
+prevents web pages in a local browser from sending requests in the user's name.
 
 Raises: StatusError (401, 403).
 """
@@ -24,7 +24,7 @@ FOR_EVERYBODY: Final = frozenset(("selfsubjectaccessreviews", "selfsubjectrulesr
 
 @attrs.frozen(eq=False)
 class Access:
-    """The access rule. Without credentials, every client on this machine has access."""
+    """The access rule. If no credentials are configured, every client on this machine has access."""
 
     credentials: Credentials = attrs.field(factory=lambda: ListenSettings(Address("127.0.0.1", 0)).load())
 
@@ -61,7 +61,7 @@ class Access:
 
 
 def _impersonated(request: HttpRequest, user: User) -> User:
-    """Return the impersonated user of a request, who has the rights of its groups, or otherwise the user itself."""
+    """Return the impersonated user of a request, with the rights of its groups; by default the user itself."""
     name = request.headers.get("impersonate-user", "")
     if not name:
         return user
@@ -77,7 +77,7 @@ def _impersonated(request: HttpRequest, user: User) -> User:
 def check_allowed(user: User, verb: str, path: str) -> None:
     """Raise StatusError (403) if the user may not run this request.
 
-    A read-only user may not write. An impersonated user without rights may only read what is open to every user.
+    A read-only user may not write. An impersonated user without rights may read only what every user may read.
     """
     if user.may_do_everything or (user.read_only and verb in READ_VERBS):
         return

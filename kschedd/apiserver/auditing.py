@@ -1,4 +1,4 @@
-"""Audit records of writes over HTTP: all requests except GET and except reviews of the caller itself.
+"""Audit records of writes over HTTP: all requests except GET and except reviews of the caller's own access.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/filters/audit.go.
 """
@@ -20,7 +20,7 @@ _UNKNOWN = User("system:anonymous", ("system:unauthenticated",))
 
 
 class _Refusal(msgspec.Struct):
-    """The part of a Status that is recorded."""
+    """The part of a rejection's Status that is recorded."""
 
     reason: str = ""
     message: str = ""
@@ -33,7 +33,7 @@ async def audited(
     peer: Peer,
     answer: Callable[[HttpRequest, Peer], Awaitable[HttpResponse]],
 ) -> HttpResponse:
-    """Return the answer to a request, and record the request with its outcome, which may be a failure."""
+    """Return the answer to a request. Record the request with its outcome, even if it fails."""
     try:
         path, query = split_target(request.target)
     except StatusError:

@@ -120,7 +120,7 @@ def resources_document(version: GroupVersion) -> dict[str, Any]:
                 group, _, number = sub.api_version.rpartition("/")
                 entry |= {"group": group, "version": number}
             listed.append({**entry, "kind": sub.kind, "verbs": list(sub.verbs)})
-    api_version = {"apiVersion": "v1"} if version.group else {}  # the core group has none, as in kube-apiserver
+    api_version = {"apiVersion": "v1"} if version.group else {}  # absent in the core group, as in kube-apiserver
     return {"kind": "APIResourceList", **api_version, "groupVersion": version.name, "resources": listed}
 
 

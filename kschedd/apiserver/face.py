@@ -1,8 +1,8 @@
-"""The REST API, which handles every request from its bytes to its answer.
+"""The REST API: handles every request from its bytes to its answer.
 
 Requests without a resource (discovery, OpenAPI, health, version) are answered here. Requests for resources are passed
-on to reading, watching, writing and the subresources. An error becomes a Status. The catalogue of resources follows the
-definitions of custom resources.
+on to reading, watching, writing and the subresources. An error becomes a Status. The catalogue of resources is updated
+from the definitions of custom resources.
 
 Owns: the catalogue, and the documents generated from it.  Uses: the cluster, through `FaceServices`.
 """
@@ -96,7 +96,7 @@ class _Document:
 
 
 class ApiFace:
-    """The handler of the REST API; see the module. Calling the handler with a request returns the answer."""
+    """The handler of the REST API. Calling the handler with a request returns the answer."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class ApiFace:
             return refused(refusal)
 
     def admits(self, request: HttpRequest, peer: Peer) -> str | None:
-        """Return the user name of a request, or None if its headers are enough to reject it."""
+        """Return the user name of a request; None if its headers are enough to reject it."""
         try:
             _, _, user = self._authorized(request, peer)
         except StatusError:
@@ -145,7 +145,7 @@ class ApiFace:
         return path, query, user
 
     def explain(self, fault: HttpFault) -> HttpResponse:
-        """Return the answer to a request that cannot be read."""
+        """Return the answer to a request that cannot be parsed."""
         reasons = {413: "RequestEntityTooLarge", 503: "ServiceUnavailable", 500: "InternalError", 408: "Timeout"}
         status = failure(fault.status, reasons.get(fault.status, "BadRequest"), fault.why)
         return HttpResponse(fault.status, (("Content-Type", JSON),), encode(status) + b"\n")
@@ -163,18 +163,18 @@ class ApiFace:
         return await self._other(request, path, parts)
 
     async def register(self) -> None:
-        """Create the Service with which the pods of every cluster find their API server."""
+        """Create the Service through which the pods of every cluster find their API server."""
 
         def registered(store: ClusterWriter) -> None:
             if store.find("Service", "default", "kubernetes") is None:
                 address = {"clusterIP": self._own_address, "clusterIPs": [self._own_address]}
-                with suppress(Mirrored, NotFound):  # a mirror contains the objects of its cluster, including namespaces
+                with suppress(Mirrored, NotFound):  # a mirror already contains all objects, including namespaces
                     store.create({**_OWN_SERVICE, "spec": {**_OWN_SERVICE["spec"], **address}})
 
         await self.services.cluster.store.do(registered)
 
     async def follow(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Until the cluster ends, update the catalogue from the definitions of custom resources and share watches."""
+        """Update the catalogue from the definitions of custom resources and share watches, until the cluster ends."""
         watch = await self.services.cluster.store.watch({custom.DEFINITION})
         await self._refresh()
         async with trio.open_nursery() as nursery:
@@ -203,7 +203,7 @@ class ApiFace:
         self._documents.clear()
 
     async def _look_for_usage(self) -> None:
-        """List the metrics group in discovery once the first annotation about usage exists."""
+        """Add the metrics group to discovery when an object has an annotation about usage."""
         if self._listed is not self._catalogue and await usage_is_known(self.services):
             self._list(self._catalogue)
 
@@ -239,7 +239,7 @@ class ApiFace:
             return await serve_subresource(services, call)
         answer = await self._verb(call)
         if target.resource.stored == custom.DEFINITION and target.verb not in ("get", "list", "watch"):
-            await self._refresh()  # so that the client can use its definition immediately
+            await self._refresh()  # the client can then use its definition immediately
         return answer
 
     async def _verb(self, call: ApiCall) -> HttpResponse:
@@ -280,7 +280,7 @@ class ApiFace:
         if start in ("/api", "/apis"):
             return self._discovery(request, parts)
         if start == "/openapi":
-            return await in_thread(partial(self._openapi, request, parts))  # documents of a megabyte, made once
+            return await in_thread(partial(self._openapi, request, parts))  # about 1 MB each, created once
         if parts == ["metrics"]:
             return await metrics_page(self.services)
         if parts == ["metrics", "resources"]:
@@ -382,7 +382,7 @@ class ApiFace:
 
 
 def _what_is_served(store: ClusterReader) -> list[Object]:
-    return custom.definitions(store)  # also definitions being deleted, which still have objects
+    return custom.definitions(store)  # includes definitions that are being deleted, because their objects still exist
 
 
 def _no_page() -> HttpResponse:
@@ -390,6 +390,6 @@ def _no_page() -> HttpResponse:
 
 
 def refused(refusal: StatusError) -> HttpResponse:
-    """Return the response with the Status of an error."""
+    """Return the response with the Status for an error."""
     status = failure(refusal.code, refusal.reason, refusal.message, refusal.details, refusal.metadata)
     return json_response(status, refusal.code, form=Form(), headers=refusal.headers)

@@ -1,4 +1,4 @@
-"""Request info: verb, resource, namespace, name and subresource of a request, from its method and path.
+"""Request info: verb, resource, namespace, name and subresource of a request, read from its method and path.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/request/requestinfo.go.
 Raises: StatusError.
@@ -24,7 +24,7 @@ CONNECTED: Final = frozenset(("exec", "attach", "portforward", "proxy"))
 
 
 class Query:
-    """The parameters after the question mark; of repeated parameters the first counts."""
+    """The parameters after the question mark. The first of repeated parameters counts."""
 
     def __init__(self, text: str) -> None:
         self._values: dict[str, str] = {}
@@ -38,7 +38,7 @@ class Query:
         return name in self._values
 
     def flag(self, name: str) -> bool:
-        """Return a flag: absent equals false, and any invalid boolean counts as true, as in kube-apiserver."""
+        """Return a flag. An absent flag is false; an invalid boolean is true, as in kube-apiserver."""
         value = self._values.get(name)
         return value is not None and value != "0" and value.lower() != "false"
 
@@ -65,7 +65,7 @@ class Query:
 
 @attrs.frozen(eq=False)
 class RequestInfo:
-    """The target of a request, derived from its path.
+    """The target of a request, read from its path.
 
     `namespace` is "" for all namespaces, or for a cluster-scoped resource.
     """
@@ -140,7 +140,7 @@ def split_target(target: bytes) -> tuple[str, Query]:
     text = target.decode("latin-1")
     path, _, query = text.partition("?")
     if not path.startswith("/"):
-        path = "/" + path.partition("://")[2].partition("/")[2]  # the absolute form, which proxies use
+        path = "/" + path.partition("://")[2].partition("/")[2]  # an absolute URL, which proxies send
     try:
         return unquote(path, errors="strict"), Query(query)
     except (UnicodeDecodeError, ValueError):
@@ -175,7 +175,7 @@ def find_target(method: str, path: str, query: Query, catalogue: Catalogue) -> R
 
 
 def verb_of(method: str, path: str, query: Query) -> str:
-    """Return the verb of a request according to its path alone, for users without permission."""
+    """Return the verb that follows from a request's path alone, for users without permission."""
     parts = [part for part in path.split("/") if part]
     rest = parts[2:] if parts[:1] == ["api"] else parts[3:] if parts[:1] == ["apis"] else []
     if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in _OF_NAMESPACES:

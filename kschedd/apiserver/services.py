@@ -13,16 +13,16 @@ from kschedd.service.cluster import ClusterBackend
 from kschedd.service.execution import Executor
 from kschedd.service.workers import FairShares
 
-LARGE_BODY: Final = 64 << 10  # bytes: larger requests are processed in a thread
+LARGE_BODY: Final = 64 << 10  # size in bytes above which requests are processed in a thread
 
 
 @attrs.define(eq=False)
 class FaceServices:
-    """The services shared by all requests; see the module."""
+    """The services that all requests share."""
 
     cluster: ClusterBackend
     served: ServedVersion = OF_DEFAULT
-    kubelets: bool = True  # True if kubelets are simulated; otherwise there is no kubelet to query
+    kubelets: bool = True  # true if kubelets are simulated; otherwise the request cannot query a kubelet
     shares: FairShares = attrs.field(factory=FairShares)
     encoder: Encoder = attrs.field(factory=Encoder)
     groups: WatchGroups = attrs.field(factory=WatchGroups)

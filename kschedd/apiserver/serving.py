@@ -41,7 +41,7 @@ class HttpFace:
     _listeners: list[Any]
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until `shut_down`. Reports started once it accepts connections."""
+        """Serve until `shut_down`. Report "started" once it accepts connections."""
         async with trio.open_nursery() as nursery:
             await self._face.register()
             await nursery.start(self._face.follow)
@@ -111,6 +111,6 @@ async def http_face(
 
 
 def _possible(most: int) -> int:
-    """Return the number of connections for which there are descriptors, minus those the rest of the daemon needs."""
+    """Return the number of connections that the file descriptors allow, less those for the daemon's other work."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return most if soft == resource.RLIM_INFINITY else max(16, min(most, soft - 256))

@@ -1,6 +1,6 @@
-"""Tokens of ServiceAccounts, requested with `kubectl create token`, which are signed here and valid until they expire.
+"""Tokens of ServiceAccounts, requested with `kubectl create token`; they are signed here and valid until they expire.
 
-Owns: a key that lives as long as the daemon.
+Owns: a key that exists as long as the daemon runs.
 """
 
 import base64
@@ -23,14 +23,14 @@ class Tokens:
     _key: bytes = attrs.field(factory=lambda: secrets.token_bytes(32), repr=False)
 
     def issue(self, namespace: str, name: str, until: float) -> str:
-        """Return a JSON Web Token of this account, valid until `until` (seconds since the epoch)."""
+        """Return a JSON Web Token for this account, valid until `until` (seconds since the epoch)."""
         head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}, separators=(",", ":")).encode())
         claims = {"sub": f"system:serviceaccount:{namespace}:{name}", "exp": int(until)}
         signed = f"{head}.{_encoded(json.dumps(claims, separators=(',', ':')).encode())}"
         return f"{signed}.{self._signature(signed)}"
 
     def user_of(self, token: str) -> str | None:
-        """Return the owner of a token, or None if the token was not issued here or has expired."""
+        """Return the owner of a token; None if the token was not issued by this daemon or has expired."""
         signed, _, signature = token.rpartition(".")
         if not signed or not hmac.compare_digest(signature.encode(), self._signature(signed).encode()):
             return None

@@ -1,11 +1,12 @@
-"""Groups of equal watches: each event is examined and encoded once, and the bytes are shared.
+"""Groups of equal watches: each event is filtered and encoded once, and the bytes are shared.
 
 Watches with equal selectors, form and position form a group. A watch runs alone until it has reached the version of the
-group, and then joins. The first watch of a group gives the group its position in the log. Events collected from the log
-go to the members in order. Each event is written immediately, as far as the socket accepts it. The remaining bytes wait
-in the member's outbox until the member's own task sends them. A member with a full outbox falls behind: it gets nothing
-more, and its task leaves the group and continues alone from the member's version. A client that does not read therefore
-holds its position in the log, and only those of the group's shared bytes that it has begun to take.
+group, and then joins. The first watch of a group determines the group's position in the log. The group takes events
+from the log and sends them to the members in order. Each event is written immediately, as far as the socket accepts the
+bytes. The remaining bytes wait in the member's outbox until the member's own task sends them. A member with a full
+outbox falls behind: it gets no more events, and its task leaves the group and continues alone from the member's
+version. A client that does not read therefore keeps in memory its position in the log, and only those shared bytes that
+it has begun to receive.
 
 Owns: the groups and the outboxes of their members, each limited to `MOST_PENDING` unshared bytes. Ends: a group ends
 with its last member, and all groups with the cancellation of `run`.
@@ -27,14 +28,14 @@ from kschedd.store.objects.log import WatchEvent
 
 MOST_PENDING: Final = 64 << 10  # bytes
 _EVENTS: Final = 200  # taken at once
-_AT_ONCE: Final = 64  # number of members written to without yielding
+_AT_ONCE: Final = 64  # number of members to which data is written without interruption
 
 Lines = Callable[[WatchEvent], Iterable[bytes]]
 
 
 @attrs.frozen(eq=False)
 class _Batch:
-    """The lines for all members at the time of collection, and the version that the members then have."""
+    """The lines for all current members, and the version that the members have after these lines."""
 
     members: tuple["Member", ...]
     lines: bytes
@@ -44,14 +45,14 @@ class _Batch:
 
 @attrs.define(eq=False)
 class Member:
-    """A client's watch in a group, and the data waiting to be sent to it."""
+    """A client's watch in a group, with the data that wait to be sent to the client."""
 
     _send: Send
     version: int
     ended: bool = False  # the group has ended
-    behind: bool = False  # True if the member does not read, and gets nothing after its version
-    expired: bool = False  # True if the log lacks the following events
-    _rest: bytes | memoryview = b""  # remaining bytes of a shared chunk that was partly written
+    behind: bool = False  # true if the member does not read fast enough, and gets no event after its version
+    expired: bool = False  # true if the log lacks the member's next events
+    _rest: bytes | memoryview = b""  # remaining bytes of a shared chunk that was written partly
     _pending: deque[bytes] = attrs.field(factory=deque)
     _size: int = 0
     _sending: bool = False
@@ -79,7 +80,7 @@ class Member:
 
     @property
     def pending(self) -> int:
-        """The number of bytes that wait to be sent and are not shared with the group."""
+        """The number of bytes that wait to be sent, without bytes shared with the group."""
         return self._size
 
     def end(self) -> None:
@@ -87,7 +88,7 @@ class Member:
         self._bell.set()
 
     async def wait(self) -> None:
-        """Wait until there is data to flush or the member has ended."""
+        """Wait until there is data to flush, or the member has ended."""
         await self._bell.wait()
 
     async def flush(self) -> None:
@@ -111,7 +112,7 @@ class Member:
 
 
 class WatchGroup:
-    """A group of equal watches; see the module."""
+    """A group of equal watches."""
 
     def __init__(self, watch: ClusterWatch, lines: Lines) -> None:
         self._watch = watch
@@ -193,7 +194,7 @@ class WatchGroup:
 
 
 class WatchGroups:
-    """All groups. Without `run`, every watch runs alone."""
+    """All groups. Without a task in `run`, every watch runs alone."""
 
     def __init__(self) -> None:
         self._groups: dict[Hashable, WatchGroup] = {}
@@ -212,10 +213,10 @@ class WatchGroups:
         return [group.size for group in self._groups.values()]
 
     def join(self, key: Hashable, watch: ClusterWatch, lines: Lines, send: Send) -> tuple[WatchGroup, Member] | None:
-        """Join the group with this key if the group has the same version of the log as the watch.
+        """Join the group with this key if the group and the watch have the same position in the log.
 
-        The watch then closes its own position in the log. If there is no group, create one with this watch. Return None
-        if the watch cannot join yet; it then continues alone and tries again after its next events.
+        The watch then closes its separate position in the log. If there is no group, create one with this watch. Return
+        None if the watch cannot join yet. It then continues alone, and tries again after its next events.
         """
         if self._nursery is None or watch.behind:
             return None

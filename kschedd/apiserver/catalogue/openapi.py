@@ -1,4 +1,4 @@
-"""OpenAPI documents: v3 by group version, and v2 for all, from the schema of each kind (`kschedd.api.schemas.schema`).
+"""OpenAPI documents, v3 for each group version and v2 for all, generated from `kschedd.api.schemas.schema`.
 
 kubectl reads two parts of v3: whether PATCH of a kind accepts `fieldValidation`, and the fields for `explain`. For an
 unknown kind kubectl requests v2 in protobuf. The v2 document names no types, which kubectl treats as "not described".
@@ -59,9 +59,9 @@ def component_name(name: str) -> str:
 
 
 class _Components:
-    """The schemas by name, each made once; references begin with `prefix`.
+    """The schemas by name, each created once; references begin with `prefix`.
 
-    `rules` are the rules that make fields exist.
+    `rules` are the active rules of the version; some fields exist only with a rule.
     """
 
     def __init__(self, prefix: str, rules: frozenset[str]) -> None:
@@ -207,7 +207,10 @@ def path_of(version: GroupVersion) -> str:
 
 
 def index(etags: Mapping[str, str]) -> dict[str, Any]:
-    """Return `/openapi/v3`, which contains the addresses of the documents; an address changes with its content."""
+    """Return `/openapi/v3`, which lists the addresses of the documents.
+
+    An address changes with the document's content.
+    """
     return {
         "paths": {
             path: {"serverRelativeURL": f"/openapi/v3/{path}?hash={etag}"} for path, etag in sorted(etags.items())
@@ -234,7 +237,7 @@ def document_v2(catalogue: Catalogue, served: ServedVersion) -> dict[str, Any]:
 
 
 def _without_all_of(value: Any) -> Any:
-    """Return the schema with direct references to types, as in v2."""
+    """Return the schema with direct references to types, as v2 requires."""
     if isinstance(value, dict):
         if set(value) == {"allOf"} and len(value["allOf"]) == 1:
             return value["allOf"][0]

@@ -1,7 +1,7 @@
 """The served resources: kube-apiserver's resources, those of CustomResourceDefinitions, and metrics.
 
 `resources.json` beside this module contains the built-in resources with their verbs and subresources. For most
-resources the store has a kind with its own rules; objects of all other resources are stored unchanged.
+resources the store has a kind with its own rules. Objects of all other resources are stored unchanged.
 
 Source: Kubernetes v1.34, the discovery documents of kube-apiserver.
 """
@@ -21,7 +21,7 @@ from kschedd.store.custom_resources.kinds import defined_kind
 ALL_VERBS: Final = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 METRICS_GROUP: Final = "metrics.k8s.io"
 
-# The group and version in which upstream stores a kind, if they differ from the requested ones.
+# The group and version in which upstream stores a kind, if it differs from the requested version.
 _STORED_AS: Final = {
     ("apiextensions.k8s.io", "CustomResourceDefinition"): ("apiextensions.k8s.io", "v1beta1"),
     ("autoscaling", "HorizontalPodAutoscaler"): ("autoscaling", "v2"),
@@ -38,7 +38,7 @@ _STORED_AS: Final = {
 class Subresource:
     name: str
     kind: str
-    api_version: str  # version of the kind, or "" for the resource's version
+    api_version: str  # version of the kind; "" for the resource's version
     verbs: tuple[str, ...]
 
 
@@ -46,7 +46,7 @@ class Subresource:
 class Resource:
     """A resource in one version of its group.
 
-    `stored` is the name under which the store keeps the resource's objects.
+    `stored` is the kind under which the store contains the resource's objects.
     """
 
     group: str
@@ -60,8 +60,8 @@ class Resource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     subresources: Mapping[str, Subresource] = attrs.field(factory=dict)
-    response: tuple[str, str] | None = None  # group and version of `kind`, if they differ from the resource's
-    definition: Object | None = None  # set for a custom resource
+    response: tuple[str, str] | None = None  # group, version of `kind` if other than the resource's
+    definition: Object | None = None  # the CustomResourceDefinition of a custom resource
 
     @property
     def api_version(self) -> str:
@@ -69,7 +69,7 @@ class Resource:
 
     @property
     def storage_version(self) -> tuple[str, str] | None:
-        """The group and version in which upstream stores the objects, or None if it stores none."""
+        """The group and version in which upstream stores the objects; None if it stores none."""
         if "watch" not in self.verbs:
             return None
         if self.definition is None:
@@ -80,12 +80,12 @@ class Resource:
 
     @property
     def stored_kind(self) -> Kind | None:
-        """The kind of the resource's objects, or None if no such objects are stored."""
+        """The kind of the resource's objects; None if no objects are stored."""
         return BY_NAME.get(self.stored) if self.definition is None else defined_kind(self.definition)
 
     @property
     def qualified(self) -> str:
-        """The name in error messages: `pods`, `deployments.apps`."""
+        """The resource's name in error messages: `pods`, `deployments.apps`."""
         return f"{self.name}.{self.group}" if self.group else self.name
 
 
@@ -123,7 +123,7 @@ class Catalogue:
 
 
 def _merged(versions: Sequence[GroupVersion]) -> Sequence[GroupVersion]:
-    """Return the versions with unique names: a repeated version adds its resources to the first."""
+    """Return the versions with unique names. A repeated version adds its resources to the first one of its name."""
     found: dict[str, GroupVersion] = {}
     for each in versions:
         first = found.get(each.name)

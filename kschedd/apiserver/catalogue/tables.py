@@ -1,7 +1,8 @@
-"""Objects as a Table, which `kubectl get` prints, with kube-apiserver's columns for each kind.
+"""Tables of objects, which `kubectl get` prints, with kube-apiserver's columns for each kind.
 
-Columns and cells are those of kschedd's own `get` (`kschedd.printing.columns`), with values of the column's type.
-Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go; apiextensions-apiserver tableconvertor for CRDs.
+Columns and cells are the same as in kschedd's own `get` (`kschedd.printing.columns`), but each value has the column's
+type. Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go; apiextensions-apiserver tableconvertor for
+CRDs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +30,7 @@ _BOOLEAN: Final = {"true": True, "false": False}
 
 
 class TableColumns:
-    """The columns of a resource, which also compute the cells of an object."""
+    """The columns of a resource, which compute the cells of an object."""
 
     def __init__(self, definitions: Sequence[Mapping[str, Any]], cells: Sequence[Cell]) -> None:
         self.definitions = definitions
@@ -41,7 +42,7 @@ class TableColumns:
 
 
 def row_conditions(pod: Raw) -> list[dict[str, str]]:
-    """Return the conditions of a row; a finished pod is marked, so that clients may omit it."""
+    """Return the conditions of a row. The row of a finished pod is marked, so that clients may omit it."""
     ended = {
         "Succeeded": ("Succeeded", "The pod has completed successfully."),
         "Failed": ("Failed", "The pod failed."),
@@ -64,7 +65,7 @@ def _built_in(kind: str) -> TableColumns:
 
 
 def _typed(kind: str, column: Definition) -> Cell:
-    """Return the cell with values of the column's type."""
+    """Return the cell with values of the column's data type."""
     cell = cell_of(kind, column.name)
     if column.type == "integer" or (kind, column.name) in _COUNTS:
         return lambda raw, around: _number(cell(raw, around))

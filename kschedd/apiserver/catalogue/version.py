@@ -1,4 +1,4 @@
-"""The Kubernetes release that the REST API reports, because clients adapt their requests to it."""
+"""The Kubernetes release that the REST API reports, to which clients adapt their requests."""
 
 from typing import Any, Final, Self
 
@@ -10,7 +10,7 @@ from kschedd.config.versions.kube_versions import DEFAULT
 
 @attrs.frozen
 class ServedVersion:
-    """The exact release, and the names of its active rules, which determine some fields."""
+    """The exact release, and its active rules, on which some fields depend."""
 
     patch: str = DEFAULT.patch
     rules: frozenset[str] = DEFAULT.default_rules.features

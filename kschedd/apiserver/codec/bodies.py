@@ -25,7 +25,7 @@ _YAML: Final = (YAML, "text/yaml", "application/x-yaml")
 class Body:
     """A received object, and its bytes.
 
-    `duplicates` are the paths of repeated fields, of which the last value counts.
+    `duplicates` contains the paths of repeated fields, of which the last value counts.
     """
 
     def __init__(self, data: bytes, value: Any, duplicates: tuple[str, ...] = ()) -> None:
@@ -43,7 +43,7 @@ def is_yaml(content_type: str) -> bool:
 
 
 def read_body(data: bytes, content_type: str, expected: str) -> Body:
-    """Return the value in a body; `expected` is the kind for error messages, or "" for the options of a request."""
+    """Return the value in a body. `expected` is the kind for error messages; "" for the options of a request."""
     media = media_type(content_type) or JSON
     if media == PROTOBUF:
         try:
@@ -89,7 +89,10 @@ def read_json(data: bytes, expected: str | None = None) -> Body:
 
 
 def summary(data: bytes) -> str:
-    """Return the beginning of an undecodable body for the end of a message, in hex unless it could be JSON."""
+    """Return the beginning of an undecodable body for the end of a message.
+
+    Bytes that cannot be JSON are shown in hex.
+    """
     if not data:
         return "<empty>"
     begin = data[:_LONGEST_SUMMARY]
@@ -103,7 +106,7 @@ def _unrecognized(expected: str | None) -> str:
 
 
 def _without_kind(data: bytes, expected: str, why: str) -> StatusError:
-    """Return the error for a body with an unreadable version and kind."""
+    """Return the error for a body whose version and kind cannot be read."""
     message = f"{_unrecognized(expected)}couldn't get version/kind; json parse error: {why}"
     return bad_request(f"{message} ({summary(data)})" if expected else message)
 
@@ -157,7 +160,7 @@ def _read_yaml(data: bytes, expected: str) -> Body:
 
 
 def checked_kind(body: Body, api_version: str, kind: str, group: str) -> dict[str, Any]:
-    """Return the object with the kind and version of the path, or reject an object of another kind or version."""
+    """Return the object with the kind and version of the path. Reject an object of another kind or version."""
     value = _with_kind(body, kind)
     given_kind, given_version = value.get("kind") or kind, value.get("apiVersion") or api_version
     if given_version != api_version or given_kind != kind:
@@ -186,7 +189,10 @@ def read_delete_options(data: bytes, content_type: str) -> dict[str, Any]:
 
 
 def _with_kind(body: Body, expected: str) -> dict[str, Any]:
-    """Return the map in a body, empty for an empty body; `apiVersion` and `kind` must be strings if present."""
+    """Return the map in a body, or an empty map for an empty body.
+
+    `apiVersion` and `kind` must be strings if present.
+    """
     value = body.value
     if value is None:
         return {}
@@ -204,7 +210,7 @@ def _with_kind(body: Body, expected: str) -> dict[str, Any]:
 
 
 def _registered(api_version: str, kind: str) -> bool:
-    """Return whether a built-in kind, or a list of it, exists."""
+    """Return whether a built-in kind or its list has this name."""
     return schema_of(api_version, kind) is not None or (
         kind.endswith("List") and schema_of(api_version, kind.removesuffix("List")) is not None
     )

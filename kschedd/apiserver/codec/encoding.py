@@ -1,8 +1,8 @@
 """Objects encoded as bytes, for lists and watches, with a cache of recently encoded objects.
 
-Objects never change, so all watchers share the bytes of an object: a thousand watchers need only one encoding.
+Objects never change, so all watchers share the bytes of an object: a thousand watchers require only one encoding.
 
-Owns: its cache, which is limited in bytes, counting also the objects that would otherwise be freed.
+Owns: its cache, whose limit in bytes also counts objects that only the cache keeps in memory.
 """
 
 from collections import OrderedDict
@@ -16,13 +16,13 @@ from kschedd.service.operations.versions import converted
 from kschedd.store.managing import MANAGED, with_resolved_entries
 
 _MOST: Final = 64 << 20  # bytes
-_OBJECT: Final = 6  # size of an object in memory, in multiples of its encoding
+_OBJECT: Final = 6  # size of an object in memory, as a multiple of its encoding
 
 _PARTIAL: Final = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
 
 
 class Encoder:
-    """A cache of encoded objects; see the module."""
+    """A cache of encoded objects."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
@@ -30,7 +30,7 @@ class Encoder:
         self._memory: OrderedDict[tuple[int, str], tuple[Any, bytes]] = OrderedDict()
 
     def whole(self, raw: Raw, api_version: str) -> bytes:
-        """Return the object with its kind and version, in the form for a watch or a get."""
+        """Return the object with its kind and version, as a watch or a get sends it."""
         return self._remembered(raw, api_version, lambda: encode(converted(raw, api_version)))
 
     def partial(self, raw: Raw) -> bytes:
@@ -76,5 +76,5 @@ def _without_template_generation(raw: Raw, meta: Raw) -> Raw:
 
 
 def listed_item(raw: Raw, api_version: str) -> Raw:
-    """Return an object as an item of a list, which contains the kind only once for all items."""
+    """Return an object as an item of a list. The list states the kind only once for all items."""
     return {name: value for name, value in converted(raw, api_version).items() if name not in ("kind", "apiVersion")}

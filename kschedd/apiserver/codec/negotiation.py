@@ -27,7 +27,7 @@ COMPRESSION: Final = 1
 
 @attrs.frozen
 class Form:
-    """The form of the answer that a client accepts.
+    """The form of answer that a client accepts.
 
     `shape` is "" for whole objects, `Table` or `PartialObjectMetadata`.
     """
@@ -61,7 +61,10 @@ def _weight(text: str) -> float:
 
 
 def wanted_form(accept: str, *, single: bool) -> Form:
-    """Return the first requested form that is available. `single` is true for one object, and false for a list."""
+    """Return the first requested form that is available for the answer.
+
+    `single` is true for one object, and false for a list.
+    """
     for media, params in clauses(accept or "*/*"):
         if media not in _WHOLE and media != YAML:
             continue
@@ -86,7 +89,7 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 
 def encode(value: Any) -> bytes:
-    """Encode a value as JSON; msgspec takes a fifteenth of json's time but rejects lone surrogates."""
+    """Encode a value as JSON. msgspec takes a fifteenth of json's time, but rejects lone surrogates."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -106,7 +109,7 @@ def encode_as(value: Any, form: Form, pretty: bool = False) -> bytes:
 
 @cache
 def _dumper() -> Any:
-    """Return a YAML dumper with upstream's style: double quotes where plain text would not be parsed as a string."""
+    """Return a YAML dumper with upstream's style: double quotes where plain text would not be read as a string."""
     import yaml
 
     class Dumper(yaml.CSafeDumper):
@@ -135,7 +138,7 @@ def json_response(
     request_headers: Mapping[str, str] | None = None,
     pretty: bool = False,
 ) -> HttpResponse:
-    """Return a response with this body, which is compressed if it is large and the client accepts compression."""
+    """Return a response with this body, compressed if it is large and the client accepts compression."""
     chosen = form or Form()
     body = encode_as(value, chosen, pretty)
     named = [("Content-Type", chosen.content_type), ("Cache-Control", "no-cache, private"), *headers]

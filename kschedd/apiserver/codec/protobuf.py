@@ -2,9 +2,9 @@
 
 kubectl sends a few commands only in protobuf: an envelope (runtime.Unknown, after the bytes `k8s` and 0) that names the
 kind, and the object in the encoding of its Go type. `protobuf.json` beside this module contains the field numbers of
-each type. `3: "status core.v1.PodStatus"` declares field 3, named `status`, a message of type PodStatus. Before a type,
-`[` means a list and `{` a map with string keys. Scalar types are `s` (text), `b` (bytes), `i` (integer), `o` (boolean)
-and `d` (double). The name `~` means that the message's fields are inlined into the object.
+each type. `3: "status core.v1.PodStatus"` declares field 3, named `status`, which is a message of type
+PodStatus. Before a type, `[` means a list and `{` a map with string keys. Scalar types are `s` (text), `b` (bytes), `i`
+(integer), `o` (boolean) and `d` (double). The name `~` means that the message's fields are inlined into the object.
 
 The encoding writes non-pointer fields even if they are empty, so empty values are omitted, as in JSON. Pointers are
 kept, because they represent an explicit zero. Source: Kubernetes v1.34, the generated.proto of each API group;
@@ -28,7 +28,7 @@ MAGIC: Final = b"k8s\x00"
 _DEEPEST: Final = 64
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
-#: Integers and booleans that are pointers in Go: a zero in the message is kept as an explicit value.
+#: Integers and booleans that are pointers in Go: a zero in the message is stored as an explicit value.
 _POINTERS: Final = frozenset(
     "replicas minReplicas revisionHistoryLimit progressDeadlineSeconds parallelism completions activeDeadlineSeconds"
     " backoffLimit backoffLimitPerIndex maxFailedIndexes ttlSecondsAfterFinished suspend manualSelector"
@@ -57,7 +57,7 @@ class ProtobufError(KscheddError):
 
 
 def decode_protobuf(data: bytes) -> Any:
-    """Return the object in an envelope, with its kind and apiVersion, or None for an empty body."""
+    """Return the object in an envelope, with its kind and apiVersion; None for an empty body."""
     if not data:
         return None
     if not data.startswith(MAGIC):
@@ -92,7 +92,7 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
 
 
 def kinds() -> Mapping[str, str]:
-    """Return the map from `VERSION KIND` to the name of its message."""
+    """Return the map from `VERSION KIND` to the name of the kind's message."""
     return _tables()["kinds"]
 
 

@@ -43,7 +43,7 @@ _HINT: Final = re.compile(r'; did you mean "[^"]*"\?')
 
 @attrs.define(eq=False)
 class StatusError(KscheddError):
-    """A rejected request. Reason "" represents upstream's Unknown, which is omitted."""
+    """A rejected request. The reason "" represents upstream's Unknown, which is omitted from the Status."""
 
     code: int
     reason: str
@@ -127,7 +127,7 @@ def refusal_of(error: KscheddError) -> StatusError:
         case store.InvalidOptions(kind=kind, faults=faults):
             return invalid_options(kind, faults)
         case store.Invalid(kind=kind, name=name, faults=(FieldError(why=why) as fault,)) if why == _VERSION_NEEDED:
-            # The error is raised before the object is examined, so it names the resource and not the kind.
+            # The error is raised before the object is read, so it names the resource instead of the kind.
             details = {**_named(kind, name), "causes": causes((fault,))}
             return StatusError(422, "Invalid", f'{store.resource_of(kind)} "{name}" is invalid: {fault}', details)
         case store.TooManyRequests():
@@ -187,7 +187,7 @@ def _details(error: store.ApiError) -> Raw | None:
 
 
 def of_events_group(refusal: StatusError) -> StatusError:
-    """Return the error about an Event requested in events.k8s.io, because the store has Events in the core group."""
+    """Return an error about an Event with the group events.k8s.io instead of the core group, which the store names."""
     details = refusal.details
     if details is None or details.get("kind") != "events":
         return refusal
@@ -197,7 +197,7 @@ def of_events_group(refusal: StatusError) -> StatusError:
 
 
 def of_resource(refusal: StatusError, resource: str, group: str) -> StatusError:
-    """Return the error about an object of this resource with the group, which the store omits for some kinds."""
+    """Return the error about an object of this resource, with the API group, which the store omits for some kinds."""
     details = refusal.details
     if not group or details is None or "group" in details or details.get("kind") != resource:
         return refusal
@@ -221,7 +221,7 @@ def of_storage(refusal: StatusError, path: str, *, dry_run: bool = False) -> Sta
 
 
 def without_hints(text: str) -> str:
-    """Return a message about unknown fields in upstream's wording, without the store's suggestions."""
+    """Return a message about unknown fields in upstream's wording, without the suggestions that the store adds."""
     return _HINT.sub("", text)
 
 
@@ -256,7 +256,7 @@ def _forbidden(kind: str, name: str, message: str) -> dict[str, Any]:
 def _too_many(error: store.TooManyRequests) -> StatusError:
     """Return the error for an eviction that a budget does not allow.
 
-    The error contains a retry time only while the budget is being computed.
+    It contains a retry time only while the budget is being computed.
     """
     details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": error.why}]}
     headers: tuple[tuple[str, str], ...] = ()

@@ -1,1 +1,1 @@
-"""Handlers of HTTP requests by verb and subresource; `kschedd.service` executes the requests."""
+"""Handlers of HTTP requests by verb and subresource, which `kschedd.service` executes."""

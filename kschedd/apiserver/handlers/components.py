@@ -1,4 +1,4 @@
-"""ComponentStatuses, which are deprecated: a component of this process is healthy as long as the process answers.
+"""ComponentStatuses, which are deprecated: a component of this process is healthy as long as the process responds.
 
 Source: Kubernetes v1.34, pkg/registry/core/componentstatus.
 """

@@ -1,8 +1,8 @@
-"""The group metrics.k8s.io: the usage of nodes and pods comes from annotations, because no containers run.
+"""The group metrics.k8s.io: because no containers run, the usage of nodes and pods comes from annotations.
 
 A pod's usage is given by its annotations `kschedd.io/cpu-usage` and `kschedd.io/memory-usage`, for all of its
-containers together. A node's usage comes from its own annotations, or by default is the sum of its pods' usage.
-Discovery lists the group once any object has an annotation about usage.
+containers together. A node's usage comes from its own annotations; the default is the sum of its pods' usage.
+Discovery lists the group when some object has an annotation about usage.
 
 Source: Kubernetes v1.34, staging/src/k8s.io/metrics. Raises: StatusError.
 """
@@ -49,7 +49,7 @@ def _annotated(obj: Object) -> bool:
 
 
 def usage_of(obj: Object) -> tuple[int, int] | None:
-    """Return (millicores, bytes) from the annotations, or None if they are absent or invalid."""
+    """Return the usage as (millicores, bytes) from the annotations; None if they are absent or invalid."""
     if not _annotated(obj):
         return None
     annotations = obj.annotations
@@ -101,7 +101,7 @@ def _node(store: ClusterReader, node: Object, now: float) -> dict[str, Any] | No
 
 
 def _pod(pod: Object, now: float) -> dict[str, Any] | None:
-    """Return the pod's metrics, with its usage shared evenly by its containers; the first one gets the remainder."""
+    """Return the pod's metrics. Its usage is divided evenly among its containers; the first one gets the remainder."""
     usage = usage_of(pod)
     if usage is None:
         return None

@@ -37,7 +37,7 @@ LATEST: Final = -1
 
 
 async def reading_request(face: FaceServices, call: ApiCall, verb: Literal["list", "watch"] = "list") -> Request:
-    """Return the client's request for a list or watch. Raises StatusError."""
+    """Return the request for a list or watch in this query. Raises StatusError."""
     resource = call.target.resource
     options = await _options(face, call, watch=verb == "watch", api_version=resource.api_version)
     namespace = call.target.namespace if resource.namespaced else ""
@@ -142,7 +142,7 @@ def _check_combination(query: Query, match: str, initial: bool | None, watch: bo
 # Continue tokens
 
 _TOKEN_VERSION: Final = "meta.k8s.io/v1"
-_UNCLEAN: Final = frozenset(("", ".", ".."))  # steps of a path that Go's path.Clean removes
+_UNCLEAN: Final = frozenset(("", ".", ".."))  # path segments that Go's path.Clean removes
 _NO_BASE64: Final = re.compile("[^A-Za-z0-9_-]")
 
 

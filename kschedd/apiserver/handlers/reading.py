@@ -1,4 +1,4 @@
-"""Encoding of objects and lists in JSON, YAML or protobuf: whole, only metadata, or as a table.
+"""Encoding of objects and lists in JSON, YAML or protobuf: as whole objects, as metadata only, or as a table.
 
 Lists are encoded in slices, and large lists are sent while they are being encoded.
 Raises: StatusError, and the errors of the store.
@@ -35,8 +35,8 @@ from kschedd.service.request import ReadOptions, Request
 from kschedd.store.errors import Gone
 from kschedd.values import in_parts
 
-_AT_ONCE: Final = 200  # number of objects encoded without yielding
-_AT_ONCE_SLOWLY: Final = 5  # the same limit for YAML or indented output
+_AT_ONCE: Final = 200  # number of objects encoded without interruption
+_AT_ONCE_SLOWLY: Final = 5  # the same number for YAML or indented output
 _PIECE: Final = 64 << 10  # bytes
 _LOOKED_AT: Final = 200
 _INCONSISTENT: Final = (
@@ -70,7 +70,7 @@ async def object_response(
     form: Form,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    """Return the response with an object; the response with a large object is made in a thread."""
+    """Return the response with an object. For a large object it is created in a thread."""
     resource, now = call.target.resource, face.now()
 
     def shown() -> Any:
@@ -94,7 +94,10 @@ def _encode(
 
 
 async def _encoded(face: FaceServices, call: ApiCall, value: Any, form: Form, large: bool) -> HttpResponse:
-    """Return the response with this body; a large body in YAML, indented or compressed is made in a thread."""
+    """Return the response with this body.
+
+    If the body is large and in YAML, indented or compressed, a thread creates it.
+    """
     if not large or not (call.query.flag("pretty") or form.media != JSON or takes_gzip(call.headers)):
         return _encode(call, value, form)
     return await face.shares.workers.run(call.client, lambda given_up: _encode(call, value, form))
@@ -193,7 +196,7 @@ async def list_response(face: FaceServices, call: ApiCall, page: ListPage, form:
 
 
 def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generator[None, None, list[Any]]:
-    """Yield steps and return the objects as items of a list."""
+    """Yield at each step, and return the objects as items of a list."""
     made: list[Any] = []
     for part in in_parts(objects, _AT_ONCE):
         made += map(item, part)
@@ -204,7 +207,7 @@ def _items(objects: Sequence[Object], item: Callable[[Object], Any]) -> Generato
 def _parts(
     face: FaceServices, call: ApiCall, page: ListPage, form: Form
 ) -> tuple[dict[str, Any], str, Any, dict[str, Any]]:
-    """Return the list around the items: head, name of the items' field, encoding of an item, tail."""
+    """Return the parts of the list around its items: head, name of the items' field, encoding of an item, tail."""
     resource = call.target.resource
     if form.shape == "Table":
         columns, now = table_columns(resource), face.now()
@@ -215,7 +218,7 @@ def _parts(
         head = {"kind": "PartialObjectMetadataList", "apiVersion": f"meta.k8s.io/{form.version}"}
         return {**head, "metadata": _list_metadata(page)}, "items", lambda obj: metadata_of(obj.raw), {}
     head = {"kind": f"{resource.kind}List", "apiVersion": resource.api_version, "metadata": _list_metadata(page)}
-    if resource.definition is not None:  # items of custom resources contain their kind
+    if resource.definition is not None:  # items of custom resources state their kind
         return head, "items", lambda obj: converted(obj.raw, resource.api_version), {}
     return head, "items", lambda obj: listed_item(obj.raw, resource.api_version), {}
 
@@ -223,7 +226,7 @@ def _parts(
 def _pieces(
     head: Mapping[str, Any], name: str, objects: Sequence[Object], encoded: Any, compressed: bool
 ) -> Generator[bytes | None, None, None]:
-    """Yield the body in pieces, and None at points where the work may be interrupted."""
+    """Yield the body in pieces; yield None at points where the work may be interrupted."""
     packer = zlib.compressobj(COMPRESSION, wbits=31) if compressed else None
     opening = encode(head)[:-1] + b"," + encode(name) + b":["
     waiting, size = [opening], len(opening)

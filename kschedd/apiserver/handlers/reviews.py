@@ -1,4 +1,4 @@
-"""Reviews: the caller's identity and permissions. Every client with access may do everything, as in system:masters.
+"""Reviews: the caller's identity and permissions. Every client with access has the rights of system:masters.
 
 Source: Kubernetes v1.34, pkg/registry/authorization, pkg/registry/authentication.
 Raises: StatusError.

@@ -34,7 +34,7 @@ def _page(text: str) -> HttpResponse:
 
 
 def pod_resources(pods: Iterable[Object]) -> Generator[None, None, list[MetricFamily]]:
-    """Return the metric families of these pods, and yield after each pod."""
+    """Return the metric families of these pods; yield after each pod."""
     families: dict[Metric, dict[Labels, float]] = {
         metric: {}
         for metric in (

@@ -73,7 +73,7 @@ async def _part(face: FaceServices, call: ApiCall, part: Any) -> HttpResponse:
 
 
 async def bind(face: FaceServices, call: ApiCall) -> HttpResponse:
-    """Bind a pod to a node, through the path of the pod or of the collection of bindings."""
+    """Bind a pod to a node, through the path of the pod or the path of the collection of bindings."""
     check_options(call)
     raw, duplicates = await read_object(face, call, "v1", "Binding")
     await serve(face, call, request_of(call, "create", raw, "binding", duplicates))
@@ -149,14 +149,14 @@ async def _connect(face: FaceServices, call: ApiCall) -> HttpResponse:
 
 
 def _lifetime_fault(seconds: int) -> str:
-    """Return why the lifetime of a token is invalid, or "" if it is valid."""
+    """Return why the lifetime of a token is invalid; "" if it is valid."""
     if seconds < 600:
         return "may not specify a duration less than 10 minutes"
     return "may not specify a duration larger than 2^32 seconds" if seconds > 1 << 32 else ""
 
 
 async def _token(face: FaceServices, call: ApiCall) -> HttpResponse:
-    """Issue a token of a ServiceAccount.
+    """Issue a token for a ServiceAccount.
 
     The token grants no rights in kschedd: every client with access may do everything.
     """

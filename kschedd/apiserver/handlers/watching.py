@@ -1,8 +1,8 @@
-"""Encoding of watches: the initial objects, if requested, and then each change until the client or a timeout ends it.
+"""Encoding of watches: the initial objects, if requested, and then each change until the watch ends.
 
-A watch from a version that is no longer retained gets one ERROR event. A watch from a future version is silent until
-that version exists. A bookmark contains the version that a watch has reached; it is sent about once a minute, and
-shortly before the end.
+A watch from a version that is no longer stored gets one ERROR event. A watch from a future version gets no events until
+that version exists. A bookmark contains the version that a watch has reached. Bookmarks are sent about once a minute,
+and shortly before the end.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/watch.go.
 """
@@ -33,8 +33,8 @@ from kschedd.service.operations.watching import MOST_BEHIND, Change, Watching, w
 from kschedd.store.errors import Gone
 from kschedd.store.objects.log import ADDED, WatchEvent
 
-_PIECE: Final = 32 << 10  # bytes combined for a client; longer lines are sent unchanged and shared
-_EVENTS: Final = 50  # events sent together, which takes about 2 ms if each is encoded again
+_PIECE: Final = 32 << 10  # largest number of bytes combined into a piece; longer lines are sent unchanged and shared
+_EVENTS: Final = 50  # number of events sent together, which takes about 2 ms if each is encoded again
 _LONGEST_S: Final = 45 * 60.0
 _BOOKMARK_S: Final = 60.0
 _BEFORE_END_S: Final = 2.0
@@ -103,7 +103,7 @@ class _Streaming:
                 self._watch.close()
 
     async def _initial(self, send: Send) -> None:
-        await send(b"")  # send the headers, so that the client detects that the watch is open
+        await send(b"")  # send the headers, so that the client notices that the watch is open
         pieces = self._pieces((ADDED, obj.raw) for obj in self._watching.first)
         while True:
             async with self._face.shares.turns.turn(self._api_call.client):
@@ -154,7 +154,7 @@ class _Streaming:
         return self._watch.version
 
     async def _catch_up(self, send: Send, ends: float) -> bool:
-        """Send the changes so far, and then join equal watches; return False if the watch has ended."""
+        """Send the changes so far, and then join equal watches. Return False if the watch has ended."""
         watch = self._watch
         while watch.behind and trio.current_time() < ends:
             if watch.lag > MOST_BEHIND:
@@ -185,7 +185,7 @@ class _Streaming:
         return not member.ended
 
     async def _go_alone(self, member: Member, send: Send) -> bool:
-        """Leave the group, because the client is too slow; return False if the log lacks the following events."""
+        """Leave the group, because the client is too slow. Return False if the log lacks the client's next events."""
         assert self._group is not None, "only a member falls behind"
         self._group.leave(member)
         self._group = self._member = None
@@ -198,7 +198,7 @@ class _Streaming:
 
     @property
     def _key(self) -> Hashable:
-        """The key shared by equal watches, which is independent of the client."""
+        """The key shared by equal watches, which does not depend on the client."""
         call, form = self._api_call, self._form
         selectors = tuple(call.query.text(name) for name in ("labelSelector", "fieldSelector", "includeObject"))
         namespace = self._watching.request.namespace
@@ -224,7 +224,10 @@ class _Streaming:
             yield b"".join(self._parts(*change))
 
     def _pieces(self, changes: Iterable[Change]) -> Iterator[Piece]:
-        """Yield the lines of these changes, combined into pieces; a long line as its parts, one of them shared."""
+        """Yield the lines of these changes, combined into pieces.
+
+        A long line is yielded in parts, one of which is shared.
+        """
         waiting: list[bytes] = []
         size = 0
         for event_type, raw in changes:

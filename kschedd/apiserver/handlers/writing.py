@@ -1,6 +1,6 @@
 """Writes of objects over HTTP: create, update, patch, delete one object or a collection. The store has the rules.
 
-An answer is sent when the write is durable, because requests to the store wait for this.
+An answer is sent when the write is durable, because a request to the store returns only then.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go, delete.go). Raises:
 StatusError, and the errors of the store.
@@ -47,7 +47,7 @@ PATCHES: Final[Mapping[str, PatchType]] = {
 
 APPLY: Final = "application/apply-patch+yaml"
 
-#: Kinds with a deletion that returns the object.
+#: Kinds whose deletion returns the object.
 _ANSWERED_WITH_OBJECT: Final = frozenset(
     "Pod PersistentVolumeClaim PersistentVolume Namespace ServiceAccount ResourceQuota StorageClass CSINode"
     " ResourceClaim ResourceClaimTemplate ResourceSlice DeviceClass PodTemplate Service VolumeAttachment".split()
@@ -85,7 +85,7 @@ def request_of(
 
 
 async def serve(face: FaceServices, call: ApiCall, request: Request) -> Response:
-    """Serve a request; add the warnings of the request or of its error to `call`."""
+    """Serve a request. Add the warnings of the request, or of its error, to `call`."""
     try:
         response = await face.executor(call).serve(request)
     except KscheddError as refusal:
@@ -105,9 +105,9 @@ async def read_aside(face: FaceServices, call: ApiCall, read: Callable[[], T], a
 async def read_object(
     face: FaceServices, call: ApiCall, api_version: str = "", kind: str = "", group: str = ""
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the object in the body, and the paths of repeated fields.
+    """Return the object in the body, with the paths of repeated fields.
 
-    The object has the kind and version of the path, unless others are passed.
+    The object has the kind and version of the path, unless other ones are passed.
     """
     resource = call.target.resource
     if not kind:
@@ -172,7 +172,7 @@ async def patch(face: FaceServices, call: ApiCall, subresource: Subresource = ""
 
 
 async def patch_request(face: FaceServices, call: ApiCall, subresource: Subresource) -> Request:
-    """Return the request to patch or to apply server-side, depending on the media type."""
+    """Return the request to patch or to apply server-side; the media type determines which."""
     if media_type(call.headers.get("content-type", "")) == APPLY:
         config, warnings = await read_apply(face, call)
         call.warnings.extend(warnings)
@@ -182,7 +182,7 @@ async def patch_request(face: FaceServices, call: ApiCall, subresource: Subresou
 
 
 async def read_apply(face: FaceServices, call: ApiCall) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the configuration of a server-side apply, and warnings."""
+    """Return the configuration of a server-side apply, with warnings."""
     check_options(call, applied=True)
     validation = field_validation(call.query)
     try:
@@ -194,7 +194,7 @@ async def read_apply(face: FaceServices, call: ApiCall) -> tuple[dict[str, Any],
 
 
 def check_options(call: ApiCall, *, applied: bool = False) -> None:
-    """Reject invalid options of a write, all together and before the body is examined."""
+    """Reject invalid options of a write, all in one error and before the body is read."""
     query = call.query
     manager = query.text("fieldManager")
     if call.target.verb == "patch":
@@ -206,7 +206,7 @@ def check_options(call: ApiCall, *, applied: bool = False) -> None:
 
 
 def manager_of(call: ApiCall) -> str:
-    """Return the field manager of the request, or a field manager derived from the User-Agent."""
+    """Return the field manager of the request; by default one derived from the User-Agent."""
     if given := call.query.text("fieldManager"):
         return given
     agent = call.headers.get("user-agent", "").partition(_AGENT_ENDS)[0]
@@ -214,7 +214,7 @@ def manager_of(call: ApiCall) -> str:
 
 
 async def read_patch(face: FaceServices, call: ApiCall) -> tuple[PatchBody, tuple[str, ...]]:
-    """Return a JSON patch, merge patch or strategic merge patch, and the paths of repeated fields."""
+    """Return a JSON patch, merge patch or strategic merge patch, with the paths of repeated fields."""
     patch_type = PATCHES.get(media_type(call.headers.get("content-type", "")))
     definition = call.target.resource.definition
     custom = definition is not None and rule_kind(definition) is None
@@ -236,7 +236,7 @@ async def read_patch(face: FaceServices, call: ApiCall) -> tuple[PatchBody, tupl
 
 
 async def delete_options(face: FaceServices, call: ApiCall) -> DeleteOptions:
-    """Return the options in the body, or the options in the query if there is no body."""
+    """Return the options in the body; if there is no body, the options in the query."""
     query, body = call.query, call.http.body
     given: dict[str, Any] = {}
     if body:
@@ -261,7 +261,7 @@ async def delete_options(face: FaceServices, call: ApiCall) -> DeleteOptions:
 
 
 def options_of(given: Mapping[str, Any]) -> DeleteOptions:
-    """Return DeleteOptions as an object; its fields have the right types. Raises StatusError."""
+    """Return DeleteOptions as an object, after a check of its fields' types. Raises StatusError."""
     if faults := _delete_faults(given):
         raise invalid_options("DeleteOptions", faults)
     call, orphan = given.get("propagationPolicy"), given.get("orphanDependents")
@@ -300,7 +300,7 @@ async def delete(face: FaceServices, call: ApiCall) -> HttpResponse:
     last = response.object
     still = last.deleting if options.dry_run else not response.gone
     if target.resource.stored in _ANSWERED_WITH_OBJECT or still:
-        # Only a client that used the deprecated orphanDependents gets the status code of a pending deletion.
+        # Only a client that used the deprecated orphanDependents gets the status code for a pending deletion.
         code = 202 if still and options.orphan is False else 200
         return await object_response(face, call, last.raw, code, form)
     details = {"name": target.name}
