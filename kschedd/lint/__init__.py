@@ -1,1 +1,1 @@
-"""Lint: what a Kubernetes release ignores in a manifest, refuses, or treats otherwise than the next one."""
+"""Lint: finds what a Kubernetes release ignores or rejects in a manifest, or handles differently than the next one."""

@@ -2,7 +2,7 @@
 
 They are archives, older versions, files for old clusters, tests, and files of builds or dependencies.
 
-Only names below a folder that the user names count: a file that is named itself is always linted.
+Only names below a given folder are examined: a file that the user names is always linted.
 """
 
 import re
@@ -45,7 +45,7 @@ _Version = tuple[tuple[int, ...], tuple[str | int, ...]]
 
 @attrs.frozen
 class _Series:
-    """The names that differ in their versions only."""
+    """The names that differ only in their versions."""
 
     folder: PurePath
     before: str
@@ -57,10 +57,13 @@ class _Series:
 
 
 class KeptFiles:
-    """The files below one folder: which of them are kept beside the current ones, and why."""
+    """The files below one folder: which of them are not current, and why."""
 
     def __init__(self, files: Sequence[PurePath], release: Release) -> None:
-        """Compare the names of all files. `files`: their paths below the folder. `release`: that of the cluster."""
+        """Compare the names of all files.
+
+        `files`: the paths of the files below the folder. `release`: the release of the cluster.
+        """
         self._release = release
         self._versions: dict[_Series, set[_Version]] = {}
         self._replaced: set[PurePath] = set()  # `web` beside `web-1.21+`
@@ -73,7 +76,7 @@ class KeptFiles:
                 self._versions.setdefault(series, set()).add(version)
 
     def reason(self, file: PurePath) -> str:
-        """Return why the file is kept; "" if it is a current one."""
+        """Return the reason why the file is not current; "" if it is a current file."""
         for path in _names(file):
             name = path.name if path != file else path.stem
             if _ARCHIVED_END.fullmatch(name.lower()) or (path != file and name.lower().strip("._-") in _ARCHIVES):
@@ -89,11 +92,11 @@ class KeptFiles:
         return ""
 
     def _is_older(self, series: _Series, version: _Version) -> bool:
-        """Return whether a newer version is beside this one, or this one is a release that lint does not know."""
+        """Return whether a newer version of the file exists, or whether it is for a release that lint does not know."""
         newer = {each for each in self._versions[series] if each > version}
         number, _ = version
         if series.of_kubernetes or (number[0] == 1 and len(number) == 2):
-            # A release newer than the cluster's does not replace this one.
+            # A file for a newer release than the cluster's does not replace this file.
             newer = {each for each in newer if each[0] <= (1, self._release.minor, 99)}
         too_old = number < (1, OLDEST.minor) and not series.after.startswith(_PLUS)
         return bool(newer) or (series.of_kubernetes and too_old)
@@ -107,9 +110,9 @@ def pinned_release(file: PurePath, data: bytes) -> int | None:
 
 
 def is_named_for(file: PurePath, api_version: str, kind: str) -> bool:
-    """Return whether a folder or the file has this version of an API in its name, such as `crds-v1beta1/`.
+    """Return whether the name of the file or of a folder contains this version of an API, as in `crds-v1beta1/`.
 
-    A PodSecurityPolicy has no later version: its kind counts.
+    For a PodSecurityPolicy, which has no later version, the name of the kind is searched instead.
     """
     _, _, version = api_version.rpartition("/")
     words = {word for part in file.parts for word in re.split(r"[^a-z0-9]+", part.lower())}
@@ -117,18 +120,19 @@ def is_named_for(file: PurePath, api_version: str, kind: str) -> bool:
 
 
 def _names(file: PurePath) -> Iterator[PurePath]:
-    """Yield the folders of a path from the top, and the path itself."""
+    """Yield the folders in a path from the top, and then the path itself."""
     yield from list(file.parents)[-2::-1]
     yield file
 
 
 def _version(path: PurePath, *, is_file: bool) -> tuple[_Series, _Version] | None:
-    """Return the version in a name, and the names that it is compared with; None if there is none."""
+    """Return the version in a name, and the names with which it is compared; None without a version."""
     match = _VERSION.fullmatch((path.stem if is_file else path.name).lower())
     if match is None:
         return None
     series = _Series(path.parent, match[1], match[6])
-    # `postgres-13.1` and `postgres-14.2` may be in use at once, `v2.1` and `v2.2` are versions of one thing.
+    # `postgres-13.1` and `postgres-14.2` may be in use at the same time, but `v2.1` and `v2.2` are versions of one
+    # thing.
     if not (series.of_kubernetes or match[2] or (_WORDS.fullmatch(match[1]) and not is_file)):
         return None
     pre_release = (match[4], int(match[5] or 0)) if match[4] else _FINAL

@@ -21,7 +21,7 @@ _IGNORE: Final = re.compile(r"#.*?\bkschedd:\s*ignore=([\w,-]+)")
 
 @attrs.define(eq=False)
 class LintReleaseError(KscheddError, rpc_code="invalid"):
-    """A release that lint does not know."""
+    """The release is one that lint does not know."""
 
     text: str
 
@@ -41,8 +41,8 @@ def release_of(text: str) -> Release:
 class LintResult:
     """The findings, in the order of the objects.
 
-    `scripts`: the number of files without objects. `ignored`: the number of findings that comments or flags ignore.
-    `kept`: the files with objects that are passed over since they are kept for other clusters, each with the reason.
+    `scripts`: the number of files that contain no objects. `ignored`: the number of findings that comments or flags
+    ignore. `kept`: files with objects that were skipped because they are for other clusters, each with the reason.
     """
 
     release: Release
@@ -78,12 +78,13 @@ def lint(
     ignored: Collection[str] = (),
     all_files: bool = False,
 ) -> LintResult:
-    """Return what the rules find in the objects.
+    """Return the findings of all rules in the objects.
 
-    `target`: the release of an upgrade, whose differences are findings as well. `beside`: further objects of the
-    cluster, which are looked up and not judged. `complete`: objects and `beside` are a whole cluster; otherwise the
-    objects of a folder belong together, and nodes only to the objects of their own file. `all_files`: objects of a
-    version that is gone are judged even if the name of their file has this version.
+    `target`: the release to which the cluster is upgraded; differences between the releases are findings as well.
+    `beside`: other objects of the cluster, which rules may look up but do not check. `complete`: the objects and
+    `beside` are a whole cluster; otherwise, the objects in a folder belong together, and nodes belong only to the
+    objects in their own file. `all_files`: objects of a removed version are also checked if the name of their file
+    contains this version.
     """
     findings: list[LintFinding] = []
     faults: list[str] = []
@@ -108,7 +109,7 @@ def lint(
 
 
 def _is_for_old_clusters(each: LintedObject, findings: Sequence[LintFinding]) -> bool:
-    """Return whether the object has a version that is gone or deprecated, and its file is named for this version."""
+    """Return whether the object's version is removed or deprecated, and its file's name contains this version."""
     is_old = any(found.object is each and found.path == ("apiVersion",) for found in findings)
     return is_old and each.below is not None and is_named_for(each.below, each.api_version, each.kind)
 
@@ -116,11 +117,14 @@ def _is_for_old_clusters(each: LintedObject, findings: Sequence[LintFinding]) ->
 def _findings(
     each: LintedObject, known: KnownObjects, release: Release, target: Release | None, faults: list[str]
 ) -> Iterator[LintFinding]:
-    """Yield what the rules find in an object. A rule that fails is a fault, and the others go on."""
+    """Yield the findings of all rules in an object.
+
+    If a rule fails, its error is reported, and the other rules still run.
+    """
     for rule, subject in _subjects(each):
         try:
             hits = rule.hits(subject, known)
-        except Exception as fault:  # of a rule, with an object unlike those it was written for
+        except Exception as fault:  # an error of a rule, for an object that the rule does not expect
             faults.append(f"{each.source}: {each.shown}: the rule {rule.code} failed: {fault!r}")
             continue
         for hit in hits:
@@ -130,7 +134,7 @@ def _findings(
 
 
 def _clusters(objects: Sequence[LintedObject]) -> list[list[LintedObject]]:
-    """Return the objects of each file with nodes, and the others of each folder: they may be unrelated examples."""
+    """Return the objects of each file with nodes, and the other objects of each folder, which may be unrelated."""
     with_nodes = {each.source for each in objects if each.kind == "Node"}
     clusters: dict[str, list[LintedObject]] = {}
     for each in objects:
@@ -151,21 +155,21 @@ def _subjects(each: LintedObject) -> Iterator[tuple[LintRule, LintedObject | Pod
 def _finding(
     rule: LintRule, each: LintedObject, hit: Hit, release: Release, target: Release | None
 ) -> LintFinding | None:
-    """Return the finding of a hit; None if neither release has one."""
+    """Return the finding for a hit; None if there is no finding in either release."""
     now = rule.era(release)
     later = now if target is None else rule.era(target)
     if now.level == "fine" and later is now:
         return None
     level = min(now.level, later.level, key=LEVELS.index)
     if level == "fine":
-        level = "note"  # of an upgrade that changes what happens
+        level = "note"  # the upgrade changes the behavior
     return LintFinding(rule, hit.object or each, hit.path, level, sentence(rule, hit, release, target))
 
 
 def _ignored_by_comment(finding: LintFinding, known: KnownObjects) -> frozenset[str]:
-    """Return the codes that comments ignore: on the line of the finding or above it, or before the object's fields."""
+    """Return the codes in ignore comments: on the line of the finding or above it, or before the object's fields."""
     found = finding.object
-    # Many objects of a list have one text.
+    # Many objects in a list share one text.
     lines = known.once(f"lines of {id(found.text)}", lambda: found.text.split("\n") if "kschedd:" in found.text else [])
     if not lines:
         return frozenset()
@@ -181,7 +185,7 @@ def _ignored_by_comment(finding: LintFinding, known: KnownObjects) -> frozenset[
 
 
 def _head(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the comment lines before the first field."""
+    """Yield the comment lines before the first field of the object."""
     for line in lines:
         text = line.strip()
         if text.startswith("#"):
@@ -195,5 +199,5 @@ def _codes(line: str) -> set[str]:
 
 
 def unknown_codes(codes: Iterable[str]) -> list[str]:
-    """Return the codes that no rule has."""
+    """Return the codes that belong to no rule."""
     return [code for code in codes if code not in BY_CODE]

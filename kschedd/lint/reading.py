@@ -1,7 +1,7 @@
 """The input of `kschedd lint`: manifests, scripts, and the objects of a dump.
 
-Helm values, kustomizations and other YAML files without a kind are not Kubernetes objects and are passed over, as are
-templates, the patches of a kustomization, and files that `kept` finds. A file that is named itself must be readable.
+Helm values, kustomizations and other YAML files without a kind are not Kubernetes objects and are skipped, and so are
+templates, the patches of a kustomization, and files that `kept` excludes. A file that the user names must be readable.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,9 +33,9 @@ _MOST_BYTES: Final = 64 << 20  # of one file
 
 @attrs.define
 class LintInput:
-    """The objects, the files with parts that are no objects, and the errors in files that were named.
+    """The objects, the files with parts that are not objects, and the errors in files that the user named.
 
-    `kept`: the files that `KeptFiles` finds, each with the reason. `templates`: files that have to be rendered first.
+    `kept`: the files that `KeptFiles` excludes, each with the reason. `templates`: files that must be rendered first.
     """
 
     objects: list[LintedObject] = attrs.field(factory=list)
@@ -46,9 +46,9 @@ class LintInput:
 
 
 def read_files(paths: Iterable[str], stdin: BinaryIO, release: Release | None = None) -> LintInput:
-    """Read files, folders with all below them, and `-` for standard input.
+    """Read files, folders with everything below them, and `-` for standard input.
 
-    `release`: that of the cluster; files that are kept for others are passed over. None: no file is.
+    `release`: the release of the cluster; files for other releases are skipped. None: no file is.
     """
     read = LintInput()
     for name in paths:
@@ -95,7 +95,7 @@ def _read_folder(read: LintInput, folder: Path, files: Sequence[Path], release: 
 
 
 def _patches(kustomization: Path) -> Iterator[Path]:
-    """Yield the files that a kustomization uses as patches: they hold parts of objects."""
+    """Yield the files that a kustomization uses as patches: they contain only parts of objects."""
     try:
         documents = list(read_documents(text_files.text_of(kustomization.read_bytes())))
     except (OSError, NotText):
@@ -113,9 +113,11 @@ def _is_read(path: Path) -> bool:
 
 @attrs.frozen
 class _FileName:
-    """The name of a file in messages. `below`: its path below the folder that was named; None if it was named itself.
+    """The name of a file in messages.
 
-    `in_chart`: it is a template of a Helm chart.
+    `below`: the path below the folder that the user named; None if the user named the file itself.
+
+    `in_chart`: the file is a template of a Helm chart.
     """
 
     source: str
@@ -161,7 +163,7 @@ def _take(read: LintInput, data: bytes, name: _FileName) -> None:
 
 
 def _take_script(read: LintInput, data: bytes, source: str) -> None:
-    """Add a file without objects, whose text some rules look at."""
+    """Add a file without objects, whose text some rules check."""
     try:
         lines = text_files.text_of(data).split("\n")
     except NotText as wrong:
@@ -184,5 +186,5 @@ def read_dump_objects(paths: Sequence[str], stdin: BinaryIO) -> LintInput:
 
 
 def release_of_nodes(objects: Iterable[LintedObject]) -> int | None:
-    """Return the minor release that the nodes show; None if there are none."""
+    """Return the minor release that the nodes report; None without one."""
     return DumpedRelease.of(kubelet_version(each.raw) for each in objects if each.kind == "Node").minor

@@ -41,7 +41,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _groups(result: LintResult) -> Iterator[tuple[LintFinding, Sequence[LintFinding]]]:
-    """Yield the findings with the same code and message together, the most serious first."""
+    """Yield the findings in groups with the same code and message, the most serious first."""
     groups: dict[tuple[str, str], list[LintFinding]] = {}
     for finding in result.findings:
         groups.setdefault((finding.rule.code, finding.message), []).append(finding)
@@ -110,7 +110,7 @@ def as_json(result: LintResult) -> str:
 
 
 def as_sarif(result: LintResult) -> str:
-    """Return the result as SARIF 2.1.0, which code hosts show beside the changed lines."""
+    """Return the result as SARIF 2.1.0, which code hosts display beside the changed lines."""
     places = {rule.code: number for number, rule in enumerate(RULES)}
     driver = {
         "name": "kschedd lint",
@@ -153,6 +153,6 @@ def _sarif_location(finding: LintFinding) -> Mapping[str, Any]:
 
 
 def rules_as_text() -> str:
-    """Return all rules, a line each."""
+    """Return all rules as text, one line per rule."""
     width = max(len(rule.code) for rule in RULES)
     return "".join(f"{rule.code:{width}}  {rule.eras[0].says.replace('{}', '…')}\n" for rule in RULES)

@@ -1,8 +1,8 @@
-"""Rules of `kschedd lint`: what they look for, and what each release does with it.
+"""Rules of `kschedd lint`: what each rule checks, and the behavior in each release.
 
-A rule looks at the objects of some kinds, or at the pod of each workload (`PODS`), and returns its hits: paths in the
-object. Its eras tell what happens from which release on. A rule has a finding in a release if the era of that release
-has a level, and in an upgrade also if the two releases lie in different eras.
+A rule checks the objects of some kinds, or the pod of each workload (`PODS`), and returns its hits: paths in the
+object. The eras of a rule describe the behavior from each release on. A rule has a finding in a release if the era of
+that release has a level. In an upgrade, it also has a finding if the two releases are in different eras.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,10 @@ ALL: Final = "all kinds"
 
 @attrs.frozen
 class Era:
-    """The releases from `since` on (None: all) up to the next era. `says`: a clause about what happens in them."""
+    """The releases from `since` on (None: all) up to the next era.
+
+    `says`: a clause about the behavior in these releases.
+    """
 
     since: Release | None
     level: Level
@@ -36,11 +39,11 @@ class Era:
 
 @attrs.frozen
 class Hit:
-    """A place that a rule has found: `path` within the object; `what` replaces `{}` in the rule's sentences."""
+    """A place at which a rule has a finding: `path` within the object; `what` replaces `{}` in the rule's sentences."""
 
     path: Steps
     what: str = ""
-    object: LintedObject | None = None  # if it is another one than the object that was looked at
+    object: LintedObject | None = None  # the object of the finding if it is not the checked object
 
 
 Check = Callable[[Any, KnownObjects], Iterable[Hit]]
@@ -48,9 +51,10 @@ Check = Callable[[Any, KnownObjects], Iterable[Hit]]
 
 @attrs.frozen(eq=False)
 class LintRule:
-    """One rule; see the module. `fix`: what to do, as a sentence. `source`: where the facts come from.
+    """A rule of `kschedd lint`. `fix`: a sentence that tells the user what to do. `source`: the source of the facts.
 
-    `fields`: the fields of a pod's spec that the rule looks at; without any of them it finds nothing. ``()``: others.
+    `fields`: the fields of a pod's spec that the rule checks; it has no findings in a pod without these fields. ``()``:
+    others.
     """
 
     code: str
@@ -77,11 +81,11 @@ class LintRule:
         return min((era.level for era in self.eras), key=LEVELS.index)
 
     def applies_to(self, pod: PodPart) -> bool:
-        """Return whether the pod has a field that the rule looks at."""
+        """Return whether the pod has a field that the rule checks."""
         return not self.fields or any(field in pod.spec for field in self.fields)
 
     def hits(self, subject: "LintedObject | PodPart", known: KnownObjects) -> list[Hit]:
-        """Return what the rule finds in an object, or in its pod."""
+        """Return the hits of the rule in an object, or in the object's pod."""
         found = list(self.check(subject, known))
         if isinstance(subject, PodPart):
             return [hit if hit.object else attrs.evolve(hit, path=(*subject.path, *hit.path)) for hit in found]
@@ -90,7 +94,7 @@ class LintRule:
 
 @attrs.define
 class RuleSet:
-    """Rules as they are declared in one module."""
+    """The rules that one module declares."""
 
     rules: list[LintRule] = attrs.field(factory=list)
 
@@ -103,9 +107,9 @@ class RuleSet:
         source: str = "",
         fields: str | tuple[str, ...] = (),
     ) -> Callable[[Check], Check]:
-        """Declare a rule, whose check is the decorated function.
+        """Return a decorator that declares the check of a rule.
 
-        `eras`: release ("" for all), level and clause. `source`: an issue of Kubernetes, or where its code has it.
+        `eras`: release ("" for all), level and clause. `source`: an issue of Kubernetes, or a place in its code.
         """
 
         def declare(check: Check) -> Check:
@@ -120,7 +124,7 @@ class RuleSet:
 
 @attrs.frozen(eq=False)
 class LintFinding:
-    """What a rule has found in an object."""
+    """A finding of a rule in an object."""
 
     rule: LintRule
     object: LintedObject
@@ -140,7 +144,7 @@ class LintFinding:
 
 
 def sentence(rule: LintRule, hit: Hit, release: Release, target: Release | None) -> str:
-    """Return what happens in the release, and in the `target` of an upgrade or the next era."""
+    """Return the behavior in the release, and in the `target` of an upgrade or in the next era."""
     now = rule.era(release)
     later = rule.era(target) if target is not None and target != release else None
     if len(rule.eras) == 1:

@@ -1,6 +1,6 @@
-"""The objects that `kschedd lint` looks at, and the pods within them.
+"""The objects that `kschedd lint` checks, and the pods within them.
 
-Objects come from files and dumps unchecked: any field may have any type.
+Objects from files and dumps have not been validated: any field may have any type.
 """
 
 import re
@@ -46,22 +46,22 @@ GENERATED_LABELS: Final = frozenset(
 
 
 def items(value: object) -> Sequence[Any]:
-    """Return the value if it is a list, else an empty one."""
+    """Return the value if it is a list, otherwise an empty list."""
     return value if isinstance(value, list) else ()
 
 
 def text_of(value: object) -> str:
-    """Return the value if it is a text, else an empty one."""
+    """Return the value if it is a text, otherwise ""."""
     return value if isinstance(value, str) else ""
 
 
 def strings(value: object) -> list[str]:
-    """Return the texts of a list."""
+    """Return the texts in a list."""
     return [one for one in items(value) if isinstance(one, str)]
 
 
 def at(value: object, *path: str) -> Any:
-    """Return the value at this path within mappings; None if there is none."""
+    """Return the value at this path within mappings; None if the path does not exist."""
     for step in path:
         if not isinstance(value, dict):
             return None
@@ -77,7 +77,7 @@ def entries(parent: object, *path: str) -> Iterator[tuple[Steps, Raw]]:
 
 
 def selects(selector: Raw, labels: Raw) -> bool:
-    """Return whether a label selector may match a pod with these labels; labels that controllers add are not judged."""
+    """Return whether a label selector may match a pod with these labels; labels added by controllers are ignored."""
     for key, value in as_map(selector.get("matchLabels")).items():
         if labels.get(key) != value and key not in GENERATED_LABELS:
             return False
@@ -107,15 +107,16 @@ def _texts(value: Any, path: Steps, depth: int = 0) -> Iterator[tuple[Steps, str
 
 @attrs.frozen(eq=False, slots=False)
 class LintedObject:
-    """An object and its source. `line_of` gives the line of a field, 0 if the source has no lines.
+    """An object and its source. `line_of` returns the line of a field; 0 if the source has no lines.
 
-    `below`: the path of its file below the folder that was named; None if the file was named, or is a dump.
+    `below`: the path of the file below the folder that the user named; None for a file that the user named and for a
+    dump.
     """
 
     raw: Raw
     source: str
     line_of: Callable[[str], int] = attrs.field(default=lambda path: 0, repr=False)
-    text: str = attrs.field(default="", repr=False)  # of its document, with comments
+    text: str = attrs.field(default="", repr=False)  # the text of the document, including comments
     first_line: int = 1  # of that text
     below: PurePath | None = None
 
@@ -157,12 +158,12 @@ class LintedObject:
 
     @cached_property
     def texts(self) -> list[tuple[Steps, str]]:
-        """All texts within the object but its status, each with its path."""
+        """All texts in the object except in its status, each with its path."""
         return list(_texts({field: value for field, value in self.raw.items() if field != "status"}, ()))
 
     @cached_property
     def all_text(self) -> str:
-        """All texts within the object but its status, in any order."""
+        """All texts in the object except in its status, in any order."""
         found: list[str] = []
         within: list[Any] = [{field: value for field, value in self.raw.items() if field != "status"}]
         while within:
@@ -181,7 +182,7 @@ class LintedObject:
 
     @cached_property
     def pod(self) -> "PodPart | None":
-        """The pod, or the pod template of the workload; None if it has none."""
+        """The pod, or the pod template of the workload; None without one."""
         if self.kind == "Pod":
             return PodPart(self, ("spec",), self.raw)
         path = POD_TEMPLATES.get(self.kind)
@@ -193,7 +194,10 @@ class LintedObject:
 
 @attrs.frozen(eq=False, slots=False)
 class PodPart:
-    """A pod, or a pod template. `path`: of its spec in the object. `raw`: what has the metadata and the spec."""
+    """A pod, or a pod template.
+
+    `path`: the path of the spec in the object. `raw`: the part of the object that contains the metadata and the spec.
+    """
 
     object: LintedObject
     path: tuple[str, ...]
@@ -226,7 +230,7 @@ class PodPart:
 
     @property
     def replicas(self) -> int | None:
-        """The number of pods; None if it does not follow from the object alone."""
+        """The number of pods; None if the object alone does not determine it."""
         if self.object.kind == "Pod":
             return 1
         if self.object.kind in ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"):
@@ -253,17 +257,17 @@ class PodPart:
 
 
 def _runs_component(container: Raw) -> bool:
-    """Return whether a container runs a component of Kubernetes. Others have feature gates and flags of their own."""
+    """Return whether a container runs a component of Kubernetes; other programs have other feature gates and flags."""
     command = [*strings(container.get("command")), *strings(container.get("args"))]
     names = (text_of(container.get("image")), text_of(container.get("name")))
     return any(map(_COMMAND.search, command)) or any(map(_IMAGE.fullmatch, names))
 
 
 class KnownObjects:
-    """All objects that are looked at together."""
+    """All objects that are checked together."""
 
     def __init__(self, objects: list[LintedObject], *, complete: bool = False) -> None:
-        """`complete`: they are all objects of a cluster, so that what is not among them does not exist."""
+        """`complete`: the objects are all objects of a cluster, so that other objects do not exist."""
         self.objects = objects
         self.complete = complete
         self._by_kind: dict[str, list[LintedObject]] = {}
@@ -272,7 +276,10 @@ class KnownObjects:
             self._by_kind.setdefault(each.kind, []).append(each)
 
     def lists(self, kind: str) -> bool:
-        """Return whether all objects of this kind are known. A dump without any may have left the kind out."""
+        """Return whether all objects of this kind are known.
+
+        A dump without objects of a kind may have omitted the kind.
+        """
         return self.complete and kind in self._by_kind
 
     def of(self, kind: str) -> list[LintedObject]:
@@ -287,12 +294,12 @@ class KnownObjects:
 
     @cached_property
     def nodes(self) -> list[LintedObject]:
-        """The nodes; rules about nodes have no findings without them."""
+        """The nodes; without nodes, rules about nodes have no findings."""
         return self.of("Node")
 
     @cached_property
     def node_label_values(self) -> Mapping[str, frozenset[str]]:
-        """The values of each label among the nodes."""
+        """The values that each label has on the nodes."""
         found: dict[str, set[str]] = {}
         for node in self.nodes:
             for key, value in node.labels.items():
@@ -306,7 +313,7 @@ class KnownObjects:
         return list(found.values())
 
     def once(self, key: str, find: Callable[[], T]) -> T:
-        """Return what `find` finds, which is called once for a key: many objects ask the same of all others."""
+        """Return the result of `find`, called once per key, because rules repeat the same queries for many objects."""
         if key not in self._found:
             self._found[key] = find()
         found: T = self._found[key]
@@ -321,7 +328,7 @@ class KnownObjects:
         )
 
     def selected(self, selector: Raw, namespace: str) -> list[PodPart]:
-        """Return the pods of a namespace ("": of all) that a label selector may match."""
+        """Return the pods in a namespace ("": in all namespaces) that a label selector may match."""
 
         def find() -> list[PodPart]:
             candidates = self._pods_by_label.get((namespace, "", ""), [])
@@ -335,7 +342,7 @@ class KnownObjects:
 
     @cached_property
     def _pods_by_label(self) -> Mapping[tuple[str, str, str], list[PodPart]]:
-        """The pods by namespace and label, each also under "" for the namespace, and for the label."""
+        """The pods by namespace and label; also under "" for the namespace, and under "" for the label."""
         found: dict[tuple[str, str, str], list[PodPart]] = {}
         for pod in self.pods:
             for namespace in ("", pod.namespace):
@@ -345,7 +352,7 @@ class KnownObjects:
 
     @cached_property
     def largest(self) -> Mapping[str, tuple[Fraction, str]]:
-        """The largest allocatable amount of each resource among the nodes, as a number and as it is written."""
+        """The largest allocatable amount of each resource on a node, as a number and as written."""
         found: dict[str, tuple[Fraction, str]] = {}
         for node in self.nodes:
             for name, quantity in as_map(at(node.raw, "status", "allocatable")).items():
@@ -359,11 +366,11 @@ class KnownObjects:
 
     @cached_property
     def pods(self) -> list[PodPart]:
-        """The pods and pod templates that no other object has made."""
+        """The pods and pod templates that no other object has created."""
         return [each.pod for each in self.objects if each.pod is not None and not self.is_made(each)]
 
     def is_made(self, each: LintedObject) -> bool:
-        """Return whether a workload among the objects has made this one from its template."""
+        """Return whether a workload among the objects created this object from its template."""
         for _, owner in entries(each.meta, "ownerReferences"):
             kind, name = text_of(owner.get("kind")), text_of(owner.get("name"))
             if owner.get("controller") and kind in _OWNERS and (kind, each.namespace, name) in self._named:

@@ -1,4 +1,4 @@
-"""The upgrade of a scheduler configuration: what `config check --upgrade-to` adds to the warnings of a file."""
+"""The upgrade of a scheduler configuration: warnings that `config check --upgrade-to` adds about a file."""
 
 from kschedd.api.manifests import read_text
 from kschedd.config.changing.files import ConfigFaultAnswer
@@ -8,9 +8,9 @@ from kschedd.lint.subjects import LintedObject
 
 
 def upgrade_warnings(text: str, source: str, upgrade_to: str, kube_version: str = "") -> list[ConfigFaultAnswer]:
-    """Return what the release ignores or rejects in the file, and what the upgrade changes.
+    """Return warnings about what the release ignores or rejects in the file, and about what the upgrade changes.
 
-    `kube_version`: the release that the file is used in; "" for the default. Raises LintReleaseError.
+    `kube_version`: the release that uses the file at present; "" for the default. Raises LintReleaseError.
     """
     release, target = release_of(kube_version or DEFAULT.name), release_of(upgrade_to)
     objects = [LintedObject.of(manifest) for manifest in read_text(text, source).manifests]

@@ -1,1 +1,1 @@
-"""The rules of `kschedd lint`, by the part of a manifest that they look at."""
+"""The rules of `kschedd lint`, by the part of a manifest that they check."""

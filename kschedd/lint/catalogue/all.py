@@ -1,4 +1,4 @@
-"""All rules of `kschedd lint`, by code and by the kinds that they look at."""
+"""All rules of `kschedd lint`, by code and by the kinds of objects that they check."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final

@@ -13,10 +13,11 @@ from kschedd.values import as_map
 RULES: Final = RuleSet()
 CONFIGURATION: Final = "KubeSchedulerConfiguration"
 _WITHOUT_PLUGINS: Final = RELEASES["v1beta3"].removed
-#: plugins that were removed after v1beta3, and before it
+#: plugins that were removed after v1beta3, and plugins that were removed before v1beta3
 _LIMITS: Final = V1.removed - _WITHOUT_PLUGINS
 _OLD: Final = _WITHOUT_PLUGINS | RENAMED.keys()
-#: the release that no longer reads a version of the configuration; older ones and Policies are gone with v1beta1
+#: the first release that cannot read a version of the configuration; older versions and Policies ended together with
+# v1beta1
 _GONE_FORMATS: Final = {"v1beta3": "1.29", "v1beta2": "1.28"}
 
 
@@ -27,7 +28,7 @@ def _profiles(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
 def _plugins(found: LintedObject) -> Iterator[tuple[Steps, str]]:
     """Yield the names of plugins that profiles enable or configure, each with its path.
 
-    kube-scheduler does not look at names that are only disabled.
+    kube-scheduler does not check names that are only disabled.
     """
     for path, profile in _profiles(found):
         for point, listed in as_map(profile.get("plugins")).items():
@@ -160,7 +161,7 @@ def extender_ignorable(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 
 # -- feature gates ---------------------------------------------------------------------------------------------------
 
-# Gate -> the release that no longer knows it.
+# The first release in which each feature gate is unknown.
 _GONE_GATES: Final[Mapping[str, Sequence[str]]] = {
     "1.31": ("CSINodeExpandSecret",),
     "1.32": ("MinDomainsInPodTopologySpread", "HPAContainerMetrics"),
@@ -178,9 +179,9 @@ _GATES_FIX: Final = "Remove the gate from the flag, or from featureGates, before
 
 
 def _flags(found: "LintedObject | PodPart") -> Iterator[tuple[Steps, str]]:
-    """Yield the texts that may be flags of a component, each with its path.
+    """Yield the texts that may be flags of a Kubernetes component, each with its path.
 
-    They are in the command and the arguments of containers, and in the extraArgs of kubeadm's configuration.
+    Flags are in the command and the arguments of containers, and in the extraArgs of kubeadm's configuration.
     """
     if isinstance(found, PodPart):
         yield from found.component_words

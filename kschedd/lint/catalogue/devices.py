@@ -23,7 +23,7 @@ def _devices(found: LintedObject) -> tuple[Steps, Raw]:
 
 
 def _requests(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
-    """Yield the requests for devices of a claim, alternatives included, each with its path in the object."""
+    """Yield a claim's requests for devices, including alternatives, each with its path in the object."""
     base, devices = _devices(found)
     for path, request in entries(devices, "requests"):
         if isinstance(request.get("exactly"), dict):
@@ -36,7 +36,7 @@ def _requests(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
 
 
 def _slice_devices(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
-    """Yield the devices of a slice, each with its path in the object; `basic` of v1beta1 is passed through."""
+    """Yield the devices of a slice, each with its path in the object; the path includes `basic` of v1beta1."""
     for path, device in entries(found.spec, "devices"):
         basic = device.get("basic")
         yield (("spec", *path, "basic"), basic) if isinstance(basic, dict) else (("spec", *path), device)
@@ -100,7 +100,7 @@ def taintrule_extended(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 
 
 def _users(known: KnownObjects, driver: str) -> list[PodPart]:
-    """Return the pods with extended resources of device classes that may select devices of the driver ("": any)."""
+    """Return the pods that request extended resources of device classes for devices of the driver ("": any)."""
     names: set[str] = set()
     for each in known.of("DeviceClass"):
         terms = [text_of(at(term, "cel", "expression")) for _, term in entries(each.spec, "selectors")]
@@ -151,7 +151,7 @@ def _classes_by_resource(known: KnownObjects) -> dict[str, list[LintedObject]]:
 )
 def all_incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     for path, request in _requests(found):
-        # Administrators look at all devices on purpose.
+        # Requests for admin access may select all devices on purpose.
         if request.get("allocationMode") == "All" and request.get("adminAccess") is not True:
             yield Hit((*path, "allocationMode"))
 
@@ -516,7 +516,7 @@ def devices_counters(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 
 
 def _device_field(code: str, field: str, before: str, after: str, fix: str, source: str) -> None:
-    """Declare a rule for a field of devices that is dropped up to 1.35."""
+    """Declare a rule for a field of devices that API servers up to 1.35 drop."""
 
     def check(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         for path, device in _slice_devices(found):

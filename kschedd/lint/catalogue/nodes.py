@@ -1,4 +1,4 @@
-"""Rules that compare pods with the nodes of a cluster: what no node can satisfy, and what has no effect there."""
+"""Rules that compare pods with the nodes of a cluster: requirements that no node meets, fields without effect."""
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
@@ -14,7 +14,7 @@ from kschedd.lint.subjects import KnownObjects, LintedObject, PodPart, Raw, at, 
 from kschedd.values import as_map
 
 RULES: Final = RuleSet()
-# Taints that Kubernetes and cloud providers set for a time: no node has to have them now.
+# Taints that Kubernetes and cloud providers set temporarily: perhaps no node has them at present.
 _PASSING: Final = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -58,7 +58,7 @@ def selector_matches_no_node(pod: PodPart, known: KnownObjects) -> Iterator[Hit]
             wanted = parse_node_selector(required)
             return any(wanted.matches(node.labels, node.name) for node in known.nodes_with(selector))
         except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
-            return True  # validation reports what is no node selector
+            return True  # validation reports a value that is not a node selector
 
     if not known.once(f"nodes for {required!r} with {selector!r}", fits):
         yield Hit(("affinity", "nodeAffinity", REQUIRED), "no node matches the required node affinity")
@@ -86,7 +86,7 @@ def _any_fits(term: Raw, known: KnownObjects) -> bool:
         wanted = parse_node_selector_term(term)
         return any(wanted.matches(node.labels, node.name) for node in known.nodes)
     except (KscheddError, AttributeError, TypeError, ValueError, KeyError):
-        return True  # validation reports what is no term
+        return True  # validation reports a value that is not a term
 
 
 @RULES.add(

@@ -25,19 +25,19 @@ from kschedd.values import as_map
 RULES: Final = RuleSet()
 SYSTEM_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
 _MOST: Final = 2**63 - 1
-_SMALL_VOLUME: Final = 2**30  # bytes; a limit up to here is no matter of placement
+_SMALL_VOLUME: Final = 2**30  # bytes; a limit of at most this size does not influence placement
 _TOPOLOGY_LABELS: Final = (ZONE_LABEL, REGION_LABEL)
 
 
 def node_terms(pod: PodPart) -> Iterator[tuple[Steps, Raw]]:
-    """Yield the terms of nodeAffinity, required and preferred, each with its path from the spec."""
+    """Yield the required and the preferred terms of nodeAffinity, each with its path from the spec."""
     yield from entries(pod.spec, "affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
     for path, preferred in entries(pod.spec, "affinity", "nodeAffinity", PREFERRED):
         yield (*path, "preference"), as_map(preferred.get("preference"))
 
 
 def _label_keys(pod: PodPart) -> Iterator[tuple[Steps, str]]:
-    """Yield the keys of node labels that the pod refers to, each with its path from the spec."""
+    """Yield the keys of node labels to which the pod refers, each with its path from the spec."""
     for key in as_map(pod.spec.get("nodeSelector")):
         yield ("nodeSelector", key), key
     for path, term in node_terms(pod):
@@ -138,7 +138,7 @@ def selector_contradiction(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
 
 
 def _contradiction(selector: Raw, term: Raw) -> str:
-    """Return why no node matches both the nodeSelector and the term; "" if one may."""
+    """Return the reason why no node matches both the nodeSelector and the term; "" if a node may."""
     allowed: dict[str, set[str]] = {key: {text_of(value)} for key, value in selector.items()}
     barred: dict[str, set[str]] = {}
     for _, wanted in entries(term, "matchExpressions"):
@@ -431,7 +431,7 @@ def topology_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         return
     for key in _TOPOLOGY_LABELS:
         if key in pod.labels:
-            # Beside the spec: the labels belong to the pod's metadata.
+            # The path is outside the spec, because the labels belong to the pod's metadata.
             yield Hit((*pod.path[:-1], "metadata", "labels", key), key, pod.object)
 
 
@@ -536,7 +536,7 @@ def _is_above(quantity: object, bound: int) -> bool:
 def _is_huge(quantity: object, milli: bool) -> bool:
     try:
         size = abs(parse(quantity)) * (1000 if milli else 1)  # type: ignore[arg-type]
-        # Parsing bounds quantities with a binary suffix, as upstream does.
+        # Parsing caps quantities that have a binary suffix, as upstream does.
         return bool(size > _MOST or (size == _MOST and style(quantity) == "BinarySI"))  # type: ignore[arg-type]
     except (QuantityError, TypeError, ValueError):
         return False
@@ -590,7 +590,7 @@ def limitrange_exact(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
 
 
 def _container_limits(known: KnownObjects) -> dict[str, list[Raw]]:
-    """Return the limits of containers by namespace."""
+    """Return the limits for containers in each namespace."""
     found: dict[str, list[Raw]] = {}
     for each in known.of("LimitRange"):
         limits = [limit for _, limit in entries(each.spec, "limits") if limit.get("type") == "Container"]
@@ -599,7 +599,7 @@ def _container_limits(known: KnownObjects) -> dict[str, list[Raw]]:
 
 
 def _only_rounded(requested: object, bound: object, milli: bool, sign: int) -> bool:
-    """Return whether `asked` is within the bound (sign 1: at least, -1: at most) after rounding up, and not exactly."""
+    """Return whether `asked` is within the bound (sign 1: minimum, -1: maximum) only after rounding up."""
     try:
         exact, limit = parse(requested), parse(bound)  # type: ignore[arg-type]
     except (QuantityError, TypeError, ValueError):

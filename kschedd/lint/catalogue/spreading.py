@@ -30,7 +30,7 @@ def constraints(pod: PodPart) -> Iterator[tuple[Steps, Raw]]:
 
 
 def affinity_terms(pod: PodPart, *, required_only: bool = False) -> Iterator[tuple[Steps, Raw, str]]:
-    """Yield the terms of podAffinity and podAntiAffinity, each with its path from the spec and the field's name."""
+    """Yield the terms of podAffinity and podAntiAffinity, each with its path from the spec and its field's name."""
     for side in ("podAffinity", "podAntiAffinity"):
         for path, term in entries(pod.spec, "affinity", side, REQUIRED):
             yield path, term, side
@@ -41,7 +41,7 @@ def affinity_terms(pod: PodPart, *, required_only: bool = False) -> Iterator[tup
 
 
 def is_empty_selector(selector: object) -> bool:
-    """Return whether a label selector is there and selects everything."""
+    """Return whether the label selector exists and selects all objects."""
     return isinstance(selector, dict) and not selector.get("matchLabels") and not selector.get("matchExpressions")
 
 

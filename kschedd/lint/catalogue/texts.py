@@ -1,6 +1,6 @@
-"""Rules about texts: names of metrics, messages and conditions that scripts and dashboards look for.
+"""Rules about texts: names of metrics, messages and conditions that scripts and dashboards search for.
 
-They are found in all texts of an object, such as the dashboards in a ConfigMap, and in files that hold no objects.
+The rules check all texts of an object, such as the dashboards in a ConfigMap, and files that contain no objects.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kschedd.lint.subjects import KnownObjects, LintedObject
 RULES: Final = RuleSet()
 SCRIPT: Final = "Script"
 """The kind of a file that holds no objects: `text` has its lines."""
-# Kinds whose texts are data or scripts of a user. Others have descriptions that may name anything.
+# Kinds whose texts are data or scripts of a user. Texts of other kinds are descriptions, which may mention any name.
 _WITH_TEXTS: Final = (
     SCRIPT,
     "ConfigMap",
@@ -27,7 +27,7 @@ _WITH_TEXTS: Final = (
 )
 
 
-# Programs and pages name conditions and messages of other programs, and show messages that nothing looks for.
+# Programs and pages mention conditions and messages of other programs, and quote messages without searching for them.
 _PROGRAMS_AND_PAGES: Final = (".go", ".md")
 
 

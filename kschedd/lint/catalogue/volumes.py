@@ -19,7 +19,7 @@ _WITH_VOLUMES: Final = (PODS, "PersistentVolume")
 
 
 def _claims(found: LintedObject) -> Iterator[tuple[Steps, Raw, Raw]]:
-    """Yield the claims in an object: path, metadata and spec of each."""
+    """Yield the path, the metadata and the spec of each claim in an object."""
     if found.kind == "PersistentVolumeClaim":
         yield (), found.meta, found.spec
     for path, template in entries(found.spec, "volumeClaimTemplates"):
@@ -27,7 +27,7 @@ def _claims(found: LintedObject) -> Iterator[tuple[Steps, Raw, Raw]]:
 
 
 def _sources(found: LintedObject | PodPart, known: KnownObjects) -> Iterator[tuple[Steps, Raw]]:
-    """Yield the sources of a pod's volumes, or that of a PersistentVolume, each with its path."""
+    """Yield the sources of a pod's volumes, or the source of a PersistentVolume, each with its path."""
     if isinstance(found, PodPart):
         yield from entries(found.spec, "volumes")
     elif found.kind == "PersistentVolume":
@@ -268,7 +268,7 @@ def capacity_immediate(found: LintedObject, known: KnownObjects) -> Iterator[Hit
 )
 def no_provisioner_unbound(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     if found.raw.get("provisioner") != "kubernetes.io/no-provisioner" or not known.lists("PersistentVolume"):
-        return  # without a dump: a provisioner of local volumes may make them
+        return  # without a dump: a provisioner of local volumes may create them
     with_volumes = known.once(
         "storage classes of volumes",
         lambda: {text_of(each.spec.get("storageClassName")) for each in known.of("PersistentVolume")},

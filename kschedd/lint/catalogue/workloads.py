@@ -302,8 +302,8 @@ def flow_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         yield Hit(("apiVersion",), found.api_version)
 
 
-# Other versions that no listed release serves: the release that ended them, what replaces them, version and kinds.
-# Source: kubernetes.io/docs/reference/using-api/deprecation-guide
+# Other versions that none of the listed releases serves: the release that removed them, their replacement, the version
+# and the kinds. Source: kubernetes.io/docs/reference/using-api/deprecation-guide
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ENDED: Final = (
@@ -339,7 +339,7 @@ _GONE_VERSIONS: Final = {
     (version, kind): (since, instead) for since, instead, version, kinds in _ENDED for kind in kinds.split()
 }
 _GONE_KINDS: Final = frozenset(kind for _, kind in _GONE_VERSIONS)
-# Fields that the later version requires, or has in another form, by version ("": of all) and kind.
+# Fields that the later version requires, or has in another form; by version ("": all versions) and kind.
 _CHANGED_FIELDS: Final = {
     ("", "CustomResourceDefinition"): "spec.versions[].schema.openAPIV3Schema",
     ("", "CertificateSigningRequest"): "spec.signerName and spec.usages",
@@ -355,7 +355,7 @@ _WITH_SELECTOR: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 
 
 def _changed_fields(found: LintedObject) -> str:
-    """Return the fields that the later version of the object's kind requires, and that the object does not have."""
+    """Return the fields that the later version of the object's kind requires and that the object lacks."""
     if found.kind in _WITH_SELECTOR:
         return "" if found.spec.get("selector") else "spec.selector"
     if found.kind == "HorizontalPodAutoscaler" and not found.spec.get("metrics"):
@@ -409,7 +409,7 @@ def psp_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
 )
 def hpa_target_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     kind, version = at(found.spec, "scaleTargetRef", "kind"), at(found.spec, "scaleTargetRef", "apiVersion")
-    # The controller looks at the group only: apps/v1beta1 finds a Deployment of apps/v1.
+    # The controller reads only the group: it finds a Deployment of apps/v1 under apps/v1beta1.
     if kind in ("Deployment", "ReplicaSet", "StatefulSet") and version in (None, "", "v1"):
         yield Hit(("spec", "scaleTargetRef"), f"{kind} of the core group")
     elif kind in ("Deployment", "ReplicaSet") and text_of(version).startswith("extensions/"):
