@@ -3,18 +3,19 @@
 Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for plans and
 failed evictions.
 
-Owns: the pending writes, and the order of the writes to each object.  Ends: when its sender has closed and all its
-tasks have ended; once the local store shuts down, tasks that do not end within a few seconds are cancelled.
+Owns: the pending writes, and the order of the writes to each object.
+Ends: when its sender has closed and all its tasks have ended; if the local store shuts down, tasks that do not end within
+a few seconds are cancelled.
 
 Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
 is tried again. Writes that the server forbids are logged once for each kind of write.
 
 Each plan is a task that performs its writes one after the other, until one is rejected. The mirror receives the effects
-of the writes and is authoritative: it also receives a write that succeeded although its response was lost.
+of the writes and is authoritative: it also receives a write that succeeded but whose response was lost.
 
-Batches are always received immediately, since the scheduling actor has other work while it waits to send one. When the
-server is slow, the scheduling actor takes no more pods from the queue until it is notified. Results are collected and
-sent by a separate task, so that no write waits for the scheduling actor either.
+Batches are received immediately, because the scheduling actor has other work and must not wait. If the server is slow,
+the scheduling actor pops no more pods from the queue until it is notified. A separate task collects and sends the
+results, so that no write waits for the scheduling actor.
 """
 
 import time
@@ -44,7 +45,7 @@ from kschedd.store.writes import Patch, Write, is_sent_again, tries_of
 
 log = structlog.get_logger("kschedd.binding")
 
-_UNDER_WAY: Final = 128  # limit of started plans and writes beyond which no more pods are attempted
+_UNDER_WAY: Final = 128  # maximum number of started plans and writes; beyond it, no more pods are attempted
 _ENDING_S: Final = 5.0
 _FORBIDDEN: Final = 403
 _PAUSES_S: Final = (0.01, 0.05, 0.25)
@@ -59,7 +60,7 @@ class RemoteBindingActor:
     _store: ClusterApi
     _answers: "trio.MemorySendChannel[Answered]"
     _bell: Doorbell
-    _limiter: trio.CapacityLimiter  # limits the plans that wait for other plans
+    _limiter: trio.CapacityLimiter  # limits the number of plans that wait for other plans
     _writer: RemoteWriter
     _rules: Rules
     metrics: ApiCallMetrics = attrs.field(factory=ApiCallMetrics)
@@ -69,7 +70,7 @@ class RemoteBindingActor:
     _executed: list[tuple[str, Status | None]] = attrs.field(factory=list, init=False)  # not sent yet
     _failed_evictions: list[Pod] = attrs.field(factory=list, init=False)
     _more: Doorbell = attrs.field(factory=Doorbell, init=False)  # set when there are results to send
-    _forbidden: set[str] = attrs.field(factory=set, init=False)  # kinds of writes already logged
+    _forbidden: set[str] = attrs.field(factory=set, init=False)  # kinds of writes that were already logged as forbidden
 
     async def run(self) -> None:
         try:
@@ -144,7 +145,7 @@ class RemoteBindingActor:
         self._more.ring()
 
     async def _execute_and_wait(self, request: BindingRequest, turn: WriteTurn) -> None:
-        """Execute one binding that has to wait; the binding counts towards the limit until its wait is over."""
+        """Execute one binding that has to wait; the binding counts towards the limit until its waiting ends."""
         async with self._limiter, request.over:
             await self._execute(request.wanted, turn)
             async for _ in request.over:
@@ -152,7 +153,7 @@ class RemoteBindingActor:
 
     @contextmanager
     def _under_way(self, turn: WriteTurn) -> Iterator[None]:
-        """Cancel the work in the context once the daemon is shutting down."""
+        """Cancel the work in the context when the daemon shuts down."""
         try:
             with turn, trio.CancelScope() as scope:
                 self._begun.add(scope)
@@ -172,7 +173,7 @@ class RemoteBindingActor:
             while await watch.wait():
                 watch.take()
             await trio.sleep(_ENDING_S)
-            while True:  # further tasks may still start
+            while True:  # more tasks may start in the meantime
                 for begun in self._begun:
                     begun.cancel()
                 await trio.sleep(0.1)
@@ -200,7 +201,7 @@ class RemoteBindingActor:
         return None
 
     async def _perform(self, write: Write, written: Written) -> Status | None:
-        """Perform one write; return the Status of the error if the write is rejected."""
+        """Perform one write; return the Status of the error if the server rejects the write."""
         try:
             await self._write_retrying(write, written)
         except LiveError as failure:

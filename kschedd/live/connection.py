@@ -1,6 +1,6 @@
 """ServerConnection: HTTP requests to the API server of a kubeconfig, with its credentials.
 
-kr8s reads the kubeconfig like kubectl (contexts, exec plugins, the service account within a cluster). When the server
+kr8s reads the kubeconfig as kubectl does (contexts, exec plugins, the service account within a cluster). If the server
 rejects the credentials (401), the kubeconfig is read again, once for all waiting requests; responses that are being
 read with the old credentials continue.
 
@@ -21,7 +21,7 @@ import trio
 from kschedd.live.errors import HistoryLost, LiveError, NotServed, RequestFailed, answer, faults_of
 
 JSON: Final = "application/json"
-SILENCE_S: Final = 30  # seconds to wait for a server or a credentials plugin
+SILENCE_S: Final = 30  # maximum time in seconds to wait for a server or a credentials plugin
 _REFUSALS: Final = {401: LiveError, 403: NotServed, 404: NotServed, 405: NotServed, 410: HistoryLost}  # by HTTP status
 _LONGEST_REFUSAL: Final = 1 << 16  # maximum number of bytes of the body that are read
 _FILES: Final = ("server_ca_file", "client_cert_file", "client_key_file")  # attributes of kr8s' KubeAuth
@@ -30,7 +30,10 @@ _FILE_FIELDS: Final = ("certificate-authority", "client-certificate", "client-ke
 
 @attrs.frozen(eq=False)
 class ServerRequest:
-    """A request. `path`: below the server's address; `body`: sent as JSON with this media type, None: no body."""
+    """A request.
+
+    `path`: the path below the server's address; `body`: sent as JSON with this media type; None: no body.
+    """
 
     method: str
     path: str
@@ -41,7 +44,7 @@ class ServerRequest:
 
 @attrs.define(eq=False)
 class _Session:
-    """An HTTP client with one set of credentials; after its replacement it is closed when its last request ends."""
+    """An HTTP client with one set of credentials; when it is replaced, it is closed after its last request."""
 
     server: str
     context: str
@@ -57,7 +60,7 @@ class _Session:
 
 @attrs.define(eq=False)
 class ServerConnection:
-    """A connection to an API server. `kubeconfig` and `context`: as requested, "" for the default ones."""
+    """A connection to an API server. `kubeconfig` and `context` are those that the user gave; "" for the default."""
 
     kubeconfig: str
     context: str
@@ -104,7 +107,7 @@ class ServerConnection:
     async def _renew(self, refused: _Session) -> None:
         async with self._renewing:
             if self._session is not refused:
-                return  # another task has renewed the credentials
+                return  # another task has already renewed the credentials
             self._session = await _session(self.kubeconfig, self.context)
             refused.is_replaced = True
             await refused.close_if_unused()
@@ -145,7 +148,7 @@ async def _session(kubeconfig: str, context: str) -> _Session:
         raise LiveError(where, f"its credentials plugin did not finish within {SILENCE_S} s") from None
     except (AttributeError, IndexError, KeyError, TypeError) as fault:
         raise LiveError(where, f"is not a usable kubeconfig ({type(fault).__name__}: {fault})") from None
-    except Exception as fault:  # errors in the file, or of a credentials plugin
+    except Exception as fault:  # errors in the file, or errors of a credentials plugin
         raise LiveError(where, answer(fault)) from None
     extensions = {} if auth.tls_server_name is None else {"sni_hostname": auth.tls_server_name}
     return _Session(str(auth.server), str(auth.active_context), client, extensions)
@@ -165,7 +168,7 @@ def _remove_copies(auth: Any) -> None:
 
 @asynccontextmanager
 async def _answer(session: _Session, asked: ServerRequest) -> AsyncGenerator[Any, None]:
-    from kschedd.request_body import RequestBody  # httpx takes long to import
+    from kschedd.request_body import RequestBody  # imported on demand, because httpx is slow to import
 
     session.requests += 1
     try:
@@ -195,7 +198,7 @@ async def _answer(session: _Session, asked: ServerRequest) -> AsyncGenerator[Any
 async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
     """Yield the body piece by piece.
 
-    An unread remainder is cancelled from within the generator, since otherwise the nested generators of httpx would not
+    A remainder that was not read is cancelled in the generator; otherwise, the nested generators of httpx would not
     end.
     """
     pieces = response.aiter_bytes()
@@ -209,14 +212,14 @@ async def _reading(response: Any) -> AsyncIterator[AsyncIterator[bytes]]:
 
 
 def _redirected(url: str, response: Any) -> LiveError:
-    """Return the error for a redirect, which is not followed: it could send the credentials to any server."""
+    """Return the error for a redirect; redirects are not followed, because any server could get the credentials."""
     to = str(response.headers.get("location", ""))[:200]
     why = f'answered with a redirect ({response.status_code}) to "{to}", which is not followed'
     return LiveError(url, f"{why}: put the address of the API server into the kubeconfig")
 
 
 async def _refusal(server: str, response: Any) -> LiveError:
-    """Return the error for a rejected request, with the message of the Status if there is one."""
+    """Return the error for a rejected request; it contains the message of the Status if there is one."""
     body = b""
     with trio.fail_after(SILENCE_S):
         async with _reading(response) as pieces:
@@ -227,7 +230,7 @@ async def _refusal(server: str, response: Any) -> LiveError:
     try:
         status = msgspec.json.decode(body, type=_Status)
     except msgspec.MsgspecError:
-        status = _Status()  # the response of a proxy, or of a server of another kind
+        status = _Status()  # the response comes from a proxy, or from another kind of server
     if status.message:
         why = f"{why}: {' '.join(status.message.split())[:1000]}"
     if code == 401:

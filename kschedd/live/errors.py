@@ -10,9 +10,9 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class LiveError(KscheddError):
-    """An error for a server that cannot be reached, rejects a request, or sends an unusable response.
+    """The server cannot be reached, rejects a request, or sends an unusable response.
 
-    `code`: the HTTP status of a rejection (0: there is none); `message`: the message of its Status ("": none).
+    `code`: the HTTP status of a rejection, 0 without a rejection; `message`: the message of its Status, "" without one.
     """
 
     server: str
@@ -25,20 +25,20 @@ class LiveError(KscheddError):
 
 
 class RequestFailed(LiveError):
-    """An error for a server that was reached and failed, or is too busy: the same request may succeed later."""
+    """The server was reached, but failed or is too busy: the same request may succeed later."""
 
 
 class NotServed(LiveError):
-    """An error for a resource that the server does not have, or that this client may not read."""
+    """The server does not have the resource, or this client may not read it."""
 
 
 class HistoryLost(LiveError):
-    """An error for a version whose history the server has discarded: the resource must be listed again."""
+    """The server has discarded the history after this version: the resource must be listed again."""
 
 
 @attrs.frozen
 class faults_of:
-    """A context manager that converts any exception into a LiveError of this server.
+    """Return a context manager that converts any exception into a LiveError of this server.
 
     `hint` is the beginning of the error's message.
     """
@@ -56,5 +56,5 @@ class faults_of:
 
 
 def answer(fault: Exception) -> str:
-    """Return the exception's message in one line; the exception's type if the message is empty."""
+    """Return the message of the exception in one line; the type of the exception if the message is empty."""
     return " ".join(str(fault).split()) or type(fault).__name__

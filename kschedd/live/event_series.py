@@ -1,11 +1,12 @@
-"""EventCorrelator: decides which events become new Events, and which ones are counted in an existing series.
+"""EventCorrelator: decides which events become new Events, and which are counted in an existing series.
 
-The first event is created as an Event; the second event turns that Event into a series. Further events are counted, and
-written when the series has ended or every half hour, so that the Event does not expire. Events belong to one series if
-all their fields except the time are equal. kube-scheduler compares the version of the pod instead of the message; the
-version changes whenever the message in the pod's condition does.
+The first event is created as an Event; the second event turns that Event into a series. Further events are only
+counted; the count is written when the series has ended, and every half hour, so that the Event does not expire. Events
+belong to one series if all their fields except the time are equal. kube-scheduler compares the version of the pod in
+place of the message; the version changes whenever the message in the pod's condition changes.
 
-Pure.  Source: Kubernetes v1.34, client-go/tools/events/event_broadcaster.go (recordToSink, finishSeries,
+Pure.
+Source: Kubernetes v1.34, client-go/tools/events/event_broadcaster.go (recordToSink, finishSeries,
 refreshExistingEventSeries), event_recorder.go (makeEvent), scheduler/schedule_one.go, framework/preemption.
 """
 
@@ -24,7 +25,7 @@ SWEEP_S: Final = 360.0
 _REFRESH_S: Final = 1800.0
 _EVENTS: Final = ServedResource("Event", "events.k8s.io/v1", "events")
 _ACTIONS: Final = {"Scheduled": "Binding", "FailedScheduling": "Scheduling", "Preempted": "Preempting"}
-_NAME: Final = 253 - 17  # characters of the pod's name in the name of an Event
+_NAME: Final = 253 - 17  # maximum number of characters of the pod's name in the name of an Event
 _INSTANCE: Final = 128
 _NANOSECOND: Final = 1_000_000_000
 
@@ -34,7 +35,7 @@ _Key = tuple[str, str, str, str]
 
 @attrs.frozen
 class WrittenEvent:
-    """An Event to write. `anew`: the request to send if the Event to change no longer exists."""
+    """An Event to write. `anew`: the request to send if the Event that should be changed no longer exists."""
 
     request: ServerRequest
     anew: ServerRequest | None = None
@@ -45,7 +46,7 @@ class _Series:
     event: Raw
     last_s: float
     count: int = 1
-    written: int = 1  # the part of the count that has been written
+    written: int = 1  # the part of the count that is already written
     written_s: float = 0.0
 
 
@@ -53,11 +54,11 @@ class _Series:
 class EventCorrelator:
     _host: str
     _series: dict[_Key, _Series] = attrs.field(factory=dict, init=False)
-    _number: int = attrs.field(default=0, init=False)  # the number of the last Event, which is part of its name
+    _number: int = attrs.field(default=0, init=False)  # the number of the last Event; part of the Event's name
     _next_sweep_s: float = attrs.field(default=0.0, init=False)
 
     def take(self, event: SchedulerEvent) -> WrittenEvent | None:
-        """Return the Event to write now for this event, if any."""
+        """Return the Event to write now because of this event; None if nothing is written."""
         key = (event.reason, event.uid, event.message, event.scheduler)
         series = self._series.get(key)
         if series is None:
@@ -69,7 +70,7 @@ class EventCorrelator:
         return self._written(series, event.at_s) if series.count == 2 else None
 
     def sweep(self, now: float) -> list[WrittenEvent]:
-        """Return the Events to write for series that have ended, or might expire."""
+        """Return the Events to write for series that have ended or whose Event might expire."""
         if now < self._next_sweep_s:
             return []
         self._next_sweep_s = now + SWEEP_S

@@ -1,10 +1,11 @@
 """RemoteEventsActor: writes the scheduler's events about pods as Events of a real cluster.
 
-Receives: batches of `SchedulerEvent` from the log's actor, always at once.  Sends: Events to the API server, one after
-the other.  Owns: the waiting events, and the series.  Ends: at most a few seconds after its sender has closed.
+Receives: batches of `SchedulerEvent` from the log's actor, always immediately. Sends: Events to the API server, one
+after the other.
+Owns: the waiting events, and the series. Ends: at most a few seconds after its sender has closed.
 
 Fails: Events never delay scheduling. An Event that the server rejects is dropped. While the server cannot be reached,
-events wait, and the oldest are dropped beyond a limit. Each kind of drop is logged once.
+events wait; beyond a limit, the oldest are dropped. Each kind of drop is logged once.
 
 Source: Kubernetes v1.34, client-go/tools/events (event_broadcaster.go), scheduler/schedule_one.go.
 """
@@ -45,7 +46,8 @@ class RemoteEventsActor:
     _more: trio.Event = attrs.field(factory=trio.Event, init=False)
     _is_behind: bool = attrs.field(default=False, init=False)
     _is_ending: bool = attrs.field(default=False, init=False)
-    _refused: set[int] = attrs.field(factory=set, init=False)  # HTTP status codes of rejections already logged
+    # HTTP status codes of rejections that were already logged
+    _refused: set[int] = attrs.field(factory=set, init=False)
 
     async def run(self) -> None:
         async with trio.open_nursery() as nursery:

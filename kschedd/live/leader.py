@@ -1,13 +1,13 @@
-"""Election: determines whether this scheduler leads, by a Lease that all schedulers of a cluster use.
+"""Election: determines whether this scheduler leads, by means of a Lease that all schedulers of a cluster use.
 
-The leader renews the Lease. A standby takes the Lease after no renewal was observed for the duration stated in the
-Lease. It measures this time by its own clock since the last observed change, because the clocks of machines differ. A
-renewal counts from the time of its request. A leader that could not renew stops leading before others may take the
-Lease:
+The leader renews the Lease. A standby acquires the Lease if it has observed no renewal for the duration in the Lease.
+It measures this time by its own clock since the last observed change, because the clocks of the machines differ. A
+renewal counts from the time of its request. A leader that cannot renew the Lease stops leading before others may
+acquire the Lease:
 
     standby ──taken──▶ leading ──not renewed for `renew_deadline_s`, or seen with another holder──▶ standby
 
-The election is pure: it takes the server's responses and the times, and returns the Lease to write.
+The election is pure: its inputs are the server's responses and the times, and its result is the Lease to write.
 
 Source: Kubernetes v1.34, client-go/tools/leaderelection (tryAcquireOrRenew, release). kube-scheduler exits when it no
 longer leads.
@@ -24,7 +24,7 @@ Raw = dict[str, Any]
 
 API_VERSION: Final = "coordination.k8s.io/v1"
 _LONG_AGO: Final = float("-inf")
-_MOST: Final = 2**31 - 1  # seconds or transitions: an int32 in a Lease of the API
+_MOST: Final = 2**31 - 1  # maximum number of seconds or transitions, which are of type int32 in a Lease
 
 
 @attrs.define(eq=False)
@@ -35,12 +35,13 @@ class Election:
     identity: str
     leads: bool = attrs.field(default=False, init=False)
     renewed_at: float = attrs.field(default=_LONG_AGO, init=False)
-    _lease: Raw = attrs.field(factory=dict, init=False)  # as last seen on the server; empty: there is none
+    # the Lease as last observed on the server; empty: it does not exist
+    _lease: Raw = attrs.field(factory=dict, init=False)
     _seen_at: float = attrs.field(default=_LONG_AGO, init=False)  # time of the last observed change
 
     @property
     def holder(self) -> str:
-        """The holder of the Lease as last observed; "" if there is none."""
+        """The holder of the Lease when it was last observed; "" without one."""
         holder = self._spec.get("holderIdentity")
         return holder if isinstance(holder, str) else ""
 
@@ -50,7 +51,7 @@ class Election:
         return bool(self._lease)
 
     def observe(self, lease: Raw | None, now: float) -> None:
-        """Record the Lease that the server currently has."""
+        """Record the Lease that the server has at present."""
         if lease is None or lease.get("spec") != self._lease.get("spec"):
             self._seen_at = now
         self._lease = lease or {}
@@ -59,7 +60,7 @@ class Election:
         return self.holder in ("", self.identity) or now >= self._seen_at + self._duration_s
 
     def is_valid(self, now: float) -> bool:
-        """Return whether this scheduler holds the Lease, so that it can renew the Lease without reading it first."""
+        """Return whether this scheduler holds the Lease, so that it can renew it without reading it first."""
         return self.leads and self.holder == self.identity and now < self._seen_at + self._duration_s
 
     def wanted(self, at: str) -> Raw:
@@ -88,12 +89,12 @@ class Election:
         )
 
     def taken(self, lease: Raw, asked_at: float) -> None:
-        """Record that the server accepted the `wanted` Lease. This scheduler is the leader from now on."""
+        """Record that the server accepted the `wanted` Lease. From then on, this scheduler is the leader."""
         self._lease, self._seen_at = lease, asked_at
         self.leads, self.renewed_at = True, asked_at
 
     def has_lost(self, now: float) -> str:
-        """Return the reason why this scheduler may no longer lead; "" while it may lead."""
+        """Return the reason why this scheduler may no longer lead; "" as long as it may lead."""
         if self.holder not in ("", self.identity):
             return f"{self.holder} holds the lease"
         if now >= self.renewed_at + self.settings.renew_deadline_s:

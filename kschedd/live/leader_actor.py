@@ -1,11 +1,13 @@
-"""LeaderActor: lets the queue hand out pods only while this scheduler leads.
+"""LeaderActor: lets the queue pop pods only while this scheduler leads.
 
-Receives: the Lease from the server.  Sends: to the queue, whether it may pop pods; renewals to the server.
+Receives: the Lease from the server. Sends: to the queue whether it may pop pods; to the server the renewals of the
+Lease.
 
-Owns: the Election.  Ends: when it is cancelled; `release` is called once no bindings are pending any more.
+Owns: the Election.
+Ends: when it is cancelled; `release` is called when no bindings are pending any more.
 
-Fails: requests to a server that cannot be reached or rejects them are retried; if the Lease cannot be renewed in time,
-the queue hands out no more pods. Pending bindings are then completed. This binds no pod twice, since the server binds
+Fails: if the server cannot be reached or rejects a request, the request is retried; if the Lease cannot be renewed in
+time, the queue pops no more pods. Pending bindings are then completed. No pod is bound twice, because the server binds
 each pod only once.
 """
 
@@ -32,7 +34,7 @@ from kschedd.live.leader import API_VERSION, Election
 log = structlog.get_logger("kschedd.leader")
 
 _LEASES: Final = ServedResource("Lease", API_VERSION, "leases")
-# the largest factor by which a standby extends its wait, so that standbys do not all send requests together
+# maximum factor by which a standby extends its wait, so that not all standbys send requests at the same time
 _JITTER: Final = 1.2
 _RELEASE_S: Final = 3.0
 _NOT_FOUND: Final = 404
@@ -108,7 +110,7 @@ class LeaderActor:
         return why
 
     async def _try(self) -> None:
-        """Take or renew the Lease, if this is allowed."""
+        """Acquire or renew the Lease if this is allowed."""
         election, now = self.election, trio.current_time()
         try:
             if election.is_valid(now) and await self._renewed(now):

@@ -2,13 +2,14 @@
 
 Receives: pages and events from the cluster's API server.  Sends: `reflect` requests to the store.
 
-Owns: for each resource, the version up to which it was followed.  Ends: when it is cancelled.
+Owns: for each resource, the version up to which its changes were received.
+Ends: when it is cancelled.
 
-Fails: requests to a server that cannot be reached are retried with growing pauses. A resource whose history the server
-has discarded is listed again. A resource that the server does not serve, or that this client may not read, is left out,
-which is logged. An object that cannot be stored is left out as well.
+Fails: if the server cannot be reached, requests are retried with increasing pauses. A resource whose history the server
+has discarded is listed again. A resource that the server does not serve, or that this client may not read, is omitted,
+and this is logged. An object that cannot be stored is omitted as well.
 
-Only the mirror may write to the store. Requests in the meantime are answered from the data received so far.
+Only the mirror may write to the store. Other requests are answered from the data received so far.
 """
 
 import random
@@ -61,11 +62,11 @@ _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
 _STEADY_S: Final = 10.0  # seconds; a watch that lasted longer is considered healthy
 _FORBIDDEN: Final = 403
-_MOST_PAGES: Final = 1 << 13  # maximum number of pages of one list: four million objects
+_MOST_PAGES: Final = 1 << 13  # maximum number of pages in one list: four million objects
 _AT_ONCE: Final = 4  # concurrent page requests
-_FIRST_TRIES: Final = 3  # attempts to list a resource at start-up
-_PART: Final = 1000  # objects processed between two pauses: less than a millisecond
-_MOST_LOGGED: Final = 1000  # distinct messages, each logged once
+_FIRST_TRIES: Final = 3  # maximum number of attempts to list a resource at startup
+_PART: Final = 1000  # number of objects that are processed between two pauses, in less than a millisecond
+_MOST_LOGGED: Final = 1000  # maximum number of distinct messages that are logged, each once
 _LONGEST_TOLD: Final = 500  # maximum number of characters of each message
 
 Raw = dict[str, Any]
@@ -79,7 +80,7 @@ class MirrorActor:
     _kinds: Sequence[Sequence[ServedResource]]  # each resource in all its versions, the preferred version first
     _since: dict[ServedResource, str | None] = attrs.field(factory=dict, init=False)
     heard_at: float | None = attrs.field(default=None, init=False)  # time of the last received data, on Trio's clock
-    # error messages of resources whose requests are being retried
+    # for resources whose requests are being retried: the error message
     _unreachable: dict[ServedResource, str] = attrs.field(factory=dict, init=False)
     _logged: set[str] = attrs.field(factory=set, init=False)
     _listing: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_AT_ONCE), init=False)
@@ -111,7 +112,7 @@ class MirrorActor:
             raise failures[0]
 
     async def _begin(self, versions: Sequence[ServedResource]) -> None:
-        """List the resource in the first version that the server serves."""
+        """List the resource in the first of its versions that the server serves."""
         absent: NotServed | None = None
         for resource in versions:
             try:
@@ -145,10 +146,10 @@ class MirrorActor:
                 if not self._unreachable:
                     log.warning("unreachable", server=self.server.url, why=failure.why)
                 self._unreachable[resource] = failure.why
-                self._since[resource] = None  # the server may be another server by then, or have an older state
+                self._since[resource] = None  # the server may now be another server, or may have an older state
             else:
                 pause = _FIRST_PAUSE_S
-                await trio.sleep_until(begun + pause)  # some servers end each watch at once
+                await trio.sleep_until(begun + pause)  # some servers end each watch immediately
                 continue
             if trio.current_time() - begun > _STEADY_S:
                 pause = _FIRST_PAUSE_S
@@ -158,7 +159,7 @@ class MirrorActor:
     async def _rest(self, pause: float) -> None:
         """Wait for `pause` seconds, or until the server is reachable again, but at least for the first pause.
 
-        A server may respond and fail again and again.
+        A server may respond and then fail repeatedly.
         """
         back = self._back
         await trio.sleep(_FIRST_PAUSE_S * random.uniform(0.5, 1.5))
@@ -166,7 +167,7 @@ class MirrorActor:
             await back.wait()
 
     async def _watch(self, resource: ServedResource) -> None:
-        """Follow the resource until the server ends the watch."""
+        """Receive the changes of the resource until the server ends the watch."""
         since = self._since[resource]
         if since is None:
             since = self._since[resource] = await self._list(resource)
@@ -187,7 +188,7 @@ class MirrorActor:
 
     @property
     def followed(self) -> Mapping[ServedResource, str | None]:
-        """The version up to which each resource was followed; None: it must be listed again."""
+        """The version up to which the changes of each resource were received; None: it must be listed again."""
         return self._since
 
     def describe(self) -> MirrorAnswer:
@@ -196,7 +197,7 @@ class MirrorActor:
         return MirrorAnswer(self.server.url, self.server.context, unheard_s, unreachable)
 
     async def _list(self, resource: ServedResource) -> str:
-        """Replace the held objects of the resource by those that the server lists; return the version of the list."""
+        """Replace the stored objects of the resource by those in the server's list; return the version of the list."""
         objects: list[Object] = []
         importer, more = new_importer(), ""
         for _ in range(_MOST_PAGES):
@@ -221,7 +222,7 @@ class MirrorActor:
         present = [event["object"] for event in last.values() if event["type"] != "DELETED"]
         objects = await trio.to_thread.run_sync(self._as_held, new_importer(), present) if present else []
         held = set(map(key_of, objects))
-        gone = [key for key in last if key not in held]  # including objects that can no longer be stored
+        gone = [key for key in last if key not in held]  # includes objects that can no longer be stored
         if last:
             await self._store.do_in_steps(lambda store: store.reflect(objects, gone))
         self._since[resource] = version
@@ -238,9 +239,9 @@ class MirrorActor:
 
 
 async def mirroring(server: ApiServer, cluster: LiveCluster, own: frozenset[str] = frozenset()) -> MirrorActor:
-    """Return a mirror, ready to run.
+    """Return a mirror that is ready to run.
 
-    Afterwards only the mirror changes the cluster, and no pods are scheduled yet.
+    From then on only the mirror changes the cluster, and no pods are scheduled yet.
     """
     await cluster.store.do(lambda store: store.refuse_writes(Mirrored(server.url)))
     await cluster.queue.query(_hand_out_nothing)
@@ -256,7 +257,7 @@ def _built_in() -> Iterator[list[ServedResource]]:
 
 
 def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
-    """Yield the kinds that exist only by the rules of the version and that a scheduler reads."""
+    """Yield the kinds that exist only by the rules of this version and that the scheduler reads."""
     for definition in scheduled_by(features):
         spec = definition.spec
         group, names = spec["group"], spec["names"]
@@ -265,7 +266,7 @@ def _by_rules(features: Collection[str]) -> Iterator[list[ServedResource]]:
 
 
 def _replace(kind: str, objects: Sequence[Object], store: ClusterWriter) -> Generator[None, None, None]:
-    """Store exactly these objects of the kind, and delete all others."""
+    """Store exactly these objects of the kind, and delete all other objects of the kind."""
     there: set[Key] = set()
     for part in in_parts(objects, _PART):
         there.update(map(key_of, part))

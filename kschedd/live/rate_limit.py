@@ -23,7 +23,10 @@ class RateLimit:
     _full_at: float = attrs.field(default=float("-inf"), init=False)  # time when the bucket will be full again
 
     def next_at(self, now: float) -> float:
-        """Return the time when the next request may be sent, and count it as sent then. In seconds of any clock."""
+        """Return the time when the next request may be sent; the request then counts as sent at this time.
+
+        In seconds of any clock.
+        """
         if self._qps <= 0:
             return now
         one_s = 1 / self._qps
@@ -31,7 +34,7 @@ class RateLimit:
         return max(now, self._full_at - max(self._burst, 1) * one_s)
 
 
-ANSWER_S: Final = 10.0  # seconds from a request to the latest accepted response
+ANSWER_S: Final = 10.0  # maximum time in seconds from a request to its response
 
 
 async def ask_at_pace(server: ApiServer, rate: RateLimit, request: ServerRequest) -> dict[str, Any]:

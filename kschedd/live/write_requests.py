@@ -1,11 +1,12 @@
 """Writes as requests to a real API server.
 
-A write to an existing object is sent as the change that it makes: a strategic merge patch, as in kube-scheduler.
-Therefore fields that are unknown here, and list entries that others have added in the meantime, are kept. This daemon
-assigns resource versions to its own copies of objects and never sends them. The caller determines the server's version
-for a write that depends on a version.
+A write to an existing object is sent as the change that it makes, in the form of a strategic merge patch, as by
+kube-scheduler. Fields that are unknown here, and list entries that others have added in the meantime, are therefore
+preserved. This daemon assigns resource versions to its own copies of objects and never sends them. The caller
+determines the server's version for a write that depends on a version.
 
-Pure.  Source: Kubernetes v1.34, the REST API; apimachinery/pkg/util/strategicpatch for `$patch`.
+Pure.
+Source: Kubernetes v1.34, the REST API; apimachinery/pkg/util/strategicpatch for `$patch`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from kschedd.store.writes import Bind, Create, Delete, Evict, FinalizeNamespace,
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
-_OWN_META: Final = ("resourceVersion", "managedFields", "generation")  # fields that only the server sets
+_OWN_META: Final = ("resourceVersion", "managedFields", "generation")  # fields that only the server may set
 _POD: Final = ServedResource("Pod", "v1", "pods")
 
 
@@ -42,7 +43,7 @@ def key_written(write: Write) -> Key:
 
 
 def made_from(write: Write) -> str:
-    """Return the local version that the object must still have; "": any version."""
+    """Return the local version that the object must still have; "" for any version."""
     match write:
         case Update(raw) | Patch(patch=raw) if version := (raw.get("metadata") or {}).get("resourceVersion"):
             return str(version)
@@ -55,8 +56,8 @@ def made_from(write: Write) -> str:
 def request_of(write: Write, held: Object | None, version: str = "") -> ServerRequest:
     """Return the request for this write.
 
-    `held`: the local copy of the object, if any; `version`: the server's version that the object must still have ("":
-    any).
+    `held`: the local copy of the object, None without one; `version`: the server's version that the object must still
+    have, "" for any.
     """
     match write:
         case Create(raw):
@@ -116,7 +117,7 @@ def _patch(write: Patch, held: Object | None, version: str) -> ServerRequest:
 def as_strategic(patch: Any, held: Any, schema: Schema = ANY, strategy: PatchStrategy = NO_STRATEGY) -> Any:
     """Return the strategic merge patch with the same effect on `held` as this RFC 7386 patch.
 
-    In lists whose entries have keys, unchanged entries are left out of the patch.
+    In lists whose entries have keys, the patch omits unchanged entries.
     """
     if isinstance(patch, Mapping):
         before = held if isinstance(held, Mapping) else {}

@@ -1,4 +1,4 @@
-"""RemoteWriter: performs one write at a real API server, within the configured rate limit.
+"""RemoteWriter: performs one write on a real API server, within the configured rate limit.
 
 If a write depends on a version, the server's object is read and compared first. If the server's object equals the local
 copy in that version, the write is sent with the server's own version. Otherwise Conflict is raised, as if the server
@@ -28,7 +28,7 @@ from kschedd.store.writes import Bind, Write
 Written = MutableMapping[Key, Raw]
 """The responses to writes that belong together, by object: a later write depends on the result of an earlier one."""
 
-_AT_ONCE: Final = 32  # requests that wait for responses
+_AT_ONCE: Final = 32  # maximum number of requests that wait for responses
 _GONE: Final = 404
 
 
@@ -52,7 +52,7 @@ class RemoteWriter:
             written[key] = answer
 
     async def uid_of(self, namespace: str, name: str) -> str | None:
-        """Return the uid of the pod that has this name on the server; None if there is none."""
+        """Return the UID of the pod with this name on the server; None without one."""
         try:
             found = await self._request(read_request(("Pod", namespace, name), None))
         except LiveError as failure:
@@ -62,7 +62,7 @@ class RemoteWriter:
         return _text_in(found, "uid")
 
     async def _version(self, write: Write, key: Key, held: Object | None, written: Written) -> str:
-        """Return the server's version on which the write depends; "" if it depends on none."""
+        """Return the server's version on which the write depends; "" if it depends on no version."""
         own = made_from(write)
         if not own:
             return ""
@@ -87,7 +87,7 @@ def _version_in(answer: Raw) -> str:
 
 
 def _text_in(answer: Raw, field: str) -> str:
-    """Return this field of the response's metadata; "" if it is missing."""
+    """Return this field of the response's metadata; "" without it."""
     meta = answer.get("metadata")
     value = meta.get(field) if isinstance(meta, dict) else None
     return value if isinstance(value, str) else ""
