@@ -2,6 +2,6 @@
 
     scheduling driver, queue ─▶ Log ─▶ Events, `decisions`, `queue pod`, `explain` of the past, reports, status
 
-The daemon, each fork, each virtual cluster and each replay have their own log. An entry deleted from the log is no
-longer available for any use.
+The daemon, each fork, each virtual cluster and each replay have a log of their own. After an entry is deleted from the
+log, nothing else can use it.
 """

@@ -1,6 +1,6 @@
 """Events as shown by `kubectl get events`, created from log entries; equal events are counted as one series.
 
-A series ends with its last entry: once this entry is deleted from the log, the series is deleted, too. Messages are
+A series ends with its last entry: when this entry is deleted from the log, the series is deleted, too. Messages are
 formatted when they are read.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (truncateMessage), framework/preemption.
@@ -20,7 +20,7 @@ SOURCE: Final = "default-scheduler"
 
 _LONGEST: Final = 1024  # bytes of a message
 _CUT: Final = " ..."
-_NUMBER: Final = 3  # index in the fields of a series
+_NUMBER: Final = 3  # index of the number in the fields of a series
 
 
 @attrs.frozen(eq=False)
@@ -35,11 +35,11 @@ class SchedulerEvent:
     message: str
     uid: str = ""  # of the pod
     scheduler: str = ""  # name of the profile that reports the event
-    preemptor: Pod | None = None  # preemptor, for the event of a victim
+    preemptor: Pod | None = None  # the preempting pod, if the event is about a victim
 
 
 def event_of(entry: Happened) -> SchedulerEvent | None:
-    """Return the event that users get for this entry, or None."""
+    """Return the event that users see for this entry; None if they see none."""
     namespace, _, name = entry.pod.partition("/")
     if isinstance(entry, PodBound):
         message = f"Successfully assigned {entry.pod} to {entry.node}"
@@ -54,7 +54,7 @@ def event_of(entry: Happened) -> SchedulerEvent | None:
         return SchedulerEvent(
             entry.at_s, NORMAL, "Preempted", namespace, name, message, entry.uid, by.scheduler_name, by
         )
-    # second case: the pod has a node and only needs a resize
+    # the second case is a pod that has a node and only needs a resize
     if entry.node or (entry.attempted is not None and entry.attempted.node_name):
         return None
     scheduler = "" if entry.attempted is None else entry.attempted.scheduler_name
@@ -70,10 +70,10 @@ def _cut(message: str) -> str:
 
 @attrs.frozen(eq=False)
 class EventSeries:
-    """One series of equal events, as it was when it was read.
+    """One series of equal events, in its state at the time of reading.
 
     `number` is the sequence number of the latest change of the series, and grows with every change of any series.
-    `born` is the number of its first occurrence, and identifies the series.
+    `born` is the number of the first occurrence of the event, and identifies the series.
     """
 
     entry: Happened  # the first one
@@ -89,7 +89,7 @@ class EventSeries:
         return event
 
 
-_Fields = tuple[Happened, float, int, int, int]  # fields of an EventSeries, which takes longer to create
+_Fields = tuple[Happened, float, int, int, int]  # the fields of an EventSeries, which takes longer to create
 
 
 class SeriesByEvent:
@@ -98,14 +98,14 @@ class SeriesByEvent:
     def __init__(self, instance: str) -> None:
         self.instance = instance
         self.number = 0  # of the last event
-        self._forgotten = 0  # highest number of a series that was deleted
+        self._forgotten = 0  # the highest number of a deleted series
         self._series: OrderedDict[tuple[object, ...], _Fields] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._series)
 
     def note(self, entry: Happened) -> None:
-        """Count an entry for which users get an event."""
+        """Count an entry for which users see an event."""
         key: tuple[object, ...]
         if isinstance(entry, PodBound):
             key = entry.pod, entry.node
@@ -122,7 +122,7 @@ class SeriesByEvent:
             self._series[key] = first, entry.at_s, count + 1, number, born
 
     def forget(self, number: int) -> None:
-        """Delete the series whose last entry of the log has at most this number."""
+        """Delete the series whose last log entry has at most this number."""
         series = self._series
         while series and (last := next(iter(series.values()))[_NUMBER]) <= number:
             series.popitem(last=False)

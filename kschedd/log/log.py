@@ -1,11 +1,11 @@
 """Log: the history of a cluster, oldest entry first, up to a maximum length.
 
 Entries are appended and never change. Entries are stored in chunks. When there are more entries than allowed, the
-oldest chunk is deleted, together with its index of pods and the series of Events that ended in it. Only totals of
-deleted entries remain. Appending is as cheap as for a list: entries are counted and moved into chunks in batches, and
-always before a read.
+oldest chunk is deleted, together with its index of pods and the series of Events that ended in it. Only the totals of
+deleted entries remain. Appending an entry is as cheap as for a list: entries are counted and moved into chunks in
+batches, and always before a read.
 
-Owns the entries, and calls no other component. Times are seconds since the epoch, except the times of moves.
+The log contains the entries and calls no other component. Times are seconds since the epoch, except the times of moves.
 """
 
 from collections import deque
@@ -21,10 +21,10 @@ from kschedd.queue.entry import Move
 from kschedd.queue.metrics import MoveMetrics
 from kschedd.scheduling.records import AttemptRecord, Happened
 
-KEPT: Final = 100_000  # maximum number of entries; a pod that is scheduled in its first attempt has five
+KEPT: Final = 100_000  # maximum number of entries; a pod that is scheduled in its first attempt causes five
 _CHUNK: Final = 1_000
 _LEAST_CHUNKS: Final = 16
-_RATE_S: Final = 5  # seconds over which the attempts per second are averaged
+_RATE_S: Final = 5  # number of seconds over which the attempts per second are averaged
 
 Entry = Happened | Move
 
@@ -52,7 +52,7 @@ class _Chunk:
     _by_pod: dict[str, list[Entry]] | None = None
 
     def of(self, pod: str) -> Sequence[Entry]:
-        """Return the entries of this pod in the chunk, which must be complete."""
+        """Return the entries about this pod in the chunk, which must be complete."""
         if self._by_pod is None:
             self._by_pod = {}
             for entry in self.entries:
@@ -61,23 +61,24 @@ class _Chunk:
 
 
 class Log:
-    """The log; see the module. `instance` identifies it, because event numbers are valid only in one log."""
+    """The log; see the module. `instance` identifies the log, because event numbers are valid in one log only."""
 
     def __init__(self, most: int = KEPT, instance: str = "") -> None:
         self._most = most
         self._size = max(min(_CHUNK, most // _LEAST_CHUNKS), 1)
         self._chunks: deque[_Chunk] = deque([_Chunk()])
-        self._fresh: list[Entry] = []  # entries that are appended, but not counted or moved into a chunk yet
+        self._fresh: list[Entry] = []  # entries that were appended but not yet counted and moved into a chunk
         self._series = SeriesByEvent(instance)
         self._failed = 0
         self._moves = MoveMetrics()
-        self._attempts: deque[tuple[float, int]] = deque()  # (second, attempts in it) for the last few seconds
-        self._rung = 0  # number of the last Event when subscribers were notified
-        self.subscribers: set[Subscriber] = set()  # the log's owner notifies these subscribers
+        # pairs of a second and the number of attempts in it, for the last few seconds
+        self._attempts: deque[tuple[float, int]] = deque()
+        self._rung = 0  # number of the last Event at the time when subscribers were notified
+        self.subscribers: set[Subscriber] = set()  # subscribers, which the component that contains the log notifies
         self.append = self._fresh.append
 
     def extend(self, entries: Iterable[Entry]) -> None:
-        """Append these entries, which are in the order in which they happened."""
+        """Append these entries, which are in the order of their times."""
         self._fresh.extend(entries)
         if len(self._fresh) >= self._size:
             self._flush()
@@ -94,7 +95,7 @@ class Log:
         return chain.from_iterable(chunk.entries for chunk in self._chunks)
 
     def of(self, pod: str) -> Iterator[Entry]:
-        """Yield the entries of the pods with this key (`namespace/name`), past pods included, oldest first."""
+        """Yield the entries about the pods with this key (`namespace/name`), including past pods, oldest first."""
         self._flush()
         last = self._chunks[-1]
         for chunk in self._chunks:
@@ -125,7 +126,7 @@ class Log:
 
     @property
     def events(self) -> SeriesByEvent:
-        """The Events made from the entries."""
+        """The Events that were created from the entries."""
         self._flush()
         return self._series
 
@@ -147,7 +148,7 @@ class Log:
         return self._failed
 
     def rate(self, now_s: float) -> float:
-        """Return the attempts per second over the last few seconds that had attempts."""
+        """Return the number of attempts per second, over the last few seconds that had attempts."""
         self._flush()
         recent = [(second, count) for second, count in self._attempts if second > now_s - _RATE_S]
         if not recent:

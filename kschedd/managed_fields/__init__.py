@@ -1,1 +1,1 @@
-"""Field ownership, with sets of fields, the merge of server-side apply, and metadata.managedFields."""
+"""Field ownership: sets of fields, the merge of a server-side apply, and metadata.managedFields."""

@@ -57,7 +57,7 @@ class _Walk:
         if old is new:
             return
         sorts = [sort_of(schema, value) for value in (old, new) if value is not ABSENT and value is not None]
-        if len(set(sorts)) > 1:  # a place of any type, where the type of the value has changed
+        if len(set(sorts)) > 1:  # the place may have values of any type, and the type of its value has changed
             self.modified.insert(path)
             return
         sort = sorts[0] if sorts else "scalar"

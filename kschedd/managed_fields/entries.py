@@ -1,8 +1,8 @@
-"""Conversion between the entries of metadata.managedFields and the sets of managers.
+"""Conversion between the entries of metadata.managedFields and the field sets of the field managers.
 
-A manager's identifier is its entry without fields and time, in JSON. The identifier of an applier also omits the
-apiVersion, so that it is the same for every version. At most ten updaters have their own entries; the entries of the
-updaters that wrote longest ago are merged into `ancient-changes`.
+The identifier of a field manager is its entry without fields and time, in JSON. For an applier, the identifier also
+omits the apiVersion, so that it is the same for every version. At most ten updaters have an entry of their own; the
+entries of the updaters whose last write is oldest are merged into `ancient-changes`.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (managedfields.go, capmanagers.go, conflict.go).
 """
@@ -39,7 +39,10 @@ _ANCIENT: Final = "ancient-changes"
 
 @attrs.frozen
 class Managed:
-    """The managers of an object, and the time of the latest write by each manager. Keys are manager identifiers."""
+    """The field managers of an object, and the time of the latest write by each of them.
+
+    The keys are identifiers of field managers.
+    """
 
     sets: Mapping[str, ManagedSet] = attrs.field(factory=dict)
     times: Mapping[str, str] = attrs.field(factory=dict)
@@ -52,7 +55,7 @@ class Managed:
 
 
 def identifier(manager: str, operation: str, api_version: str, subresource: str) -> str:
-    """Return the identifier of a manager."""
+    """Return the identifier of a field manager."""
     found = {"manager": manager, "operation": operation}
     if operation == UPDATE:
         found["apiVersion"] = api_version
@@ -62,7 +65,7 @@ def identifier(manager: str, operation: str, api_version: str, subresource: str)
 
 
 def read_entries(entries: Any) -> Managed:
-    """Return the managers of these entries. Raises ValueError if the entries are invalid."""
+    """Return the field managers in these entries. Raises ValueError if the entries are invalid."""
     if not isinstance(entries, list | tuple | None):
         raise ValueError("managedFields is a list")
     sets, times = {}, {}
@@ -88,7 +91,7 @@ def _read(entry: Entry) -> tuple[str, ManagedSet]:
 
 
 def write_entries(managed: Managed) -> list[dict[str, Any]]:
-    """Return the entries in upstream's order: appliers first, and then by time and name."""
+    """Return the entries in upstream's order: appliers first, then sorted by time and name."""
     made = []
     for name, theirs in managed.sets.items():
         entry: dict[str, Any] = {**json.loads(name), "apiVersion": theirs.api_version}
@@ -115,7 +118,7 @@ def _seconds(at: str | None) -> int:
 
 
 def capped(managed: Managed) -> Managed:
-    """Limit the updaters to ten: those that wrote longest ago are merged into one."""
+    """Limit the updaters to ten: those whose last write is oldest are merged into one."""
     updaters = [name for name, theirs in managed.sets.items() if not theirs.applied]
     over = len(updaters) - _MOST_UPDATERS
     if over <= 0:
@@ -156,7 +159,7 @@ def without_times(entries: Any) -> list[dict[str, Any]]:
 
 
 def manager_text(name: str) -> str:
-    """Return the name of the manager as printed in messages about conflicts."""
+    """Return the name of the field manager in the form that messages about conflicts contain."""
     entry = json.loads(name)
     text = json.dumps(entry.get("manager", ""), ensure_ascii=False)
     if entry.get("subresource"):
@@ -190,7 +193,7 @@ _STAYS: Final = union(_ANNOTATION, set_of(("f:metadata", "f:annotations")))
 
 
 def migrated(entries: Any, manager: str) -> list[dict[str, Any]] | None:
-    """Return the entries with client-side apply's fields moved to an Apply entry of `manager`; None if there are none.
+    """Return the entries after client-side apply's fields were moved to an Apply entry of `manager`; None without any.
 
     Client-side apply owns the fields of each manager that updated the annotation with the last applied configuration.
     kubectl moves them when the object is applied by server-side apply, so that a field is removed together with its

@@ -1,11 +1,11 @@
 """The field manager: the managedFields of an object after a write, and the result of an apply.
 
-Objects are passed in the form in which they are stored. An object without entries has no managers. An update does not
-change this, and the first apply assigns all existing fields to `before-first-apply`. Fields that a strategy resets (see
-`kept`) are not owned by a manager, because the manager's write of them has no effect.
+Objects are passed in their stored form. An object without entries has no field managers. An update leaves it without
+field managers; the first apply assigns all existing fields to `before-first-apply`. No field manager owns the fields
+that a strategy resets (see `kept`), because a write cannot change them.
 
 Only `kubectl` takes over, without `force`, the fields that its client-side apply wrote according to the annotation.
-Such an apply also keeps the annotation up to date.
+Such an apply also updates the annotation.
 
 Source: Kubernetes v1.34, apimachinery/pkg/util/managedfields/internal (fieldmanager.go, structuredmerge.go,
 stripmeta.go, skipnonapplied.go, lastappliedmanager.go, lastappliedupdater.go, versioncheck.go).
@@ -60,7 +60,7 @@ _SERVER_SET: Final = set_of(
 
 
 class ApplyRefused(Exception):
-    """A configuration that cannot be applied, with upstream's HTTP status code."""
+    """The configuration cannot be applied; the error contains upstream's HTTP status code."""
 
     def __init__(self, code: int, why: str) -> None:
         super().__init__(why)
@@ -70,7 +70,7 @@ class ApplyRefused(Exception):
 
 @attrs.frozen(eq=False)
 class FieldWrite:
-    """A write to an object: manager, kind, schema and version, subresource ("" for the object itself), and time."""
+    """A write to an object: field manager, kind, schema and version, subresource ("" for the object), and time."""
 
     manager: str
     kind: str
@@ -93,7 +93,7 @@ def after_write(live: Raw | None, new: Raw, write: FieldWrite) -> list[dict[str,
 
 
 def _base(live: Raw | None, new: Raw, subresource: str) -> Managed:
-    """Return the managers before a write: those in the new object's entries if valid, otherwise the live object's."""
+    """Return the field managers before a write: from the new object's entries if valid, otherwise the live object's."""
     given = (new.get("metadata") or {}).get("managedFields")
     if not subresource and given:
         if is_reset(given):
@@ -101,7 +101,7 @@ def _base(live: Raw | None, new: Raw, subresource: str) -> Managed:
         try:
             return read_entries(given)
         except (ValueError, AttributeError):
-            pass  # as in Kubernetes, a client that cannot write valid managedFields must not destroy them
+            pass  # a client that cannot write valid managedFields must not destroy them, as in Kubernetes
     return Managed() if live is None else _live_entries(live)
 
 
@@ -206,7 +206,7 @@ def _named(config: Raw) -> str:
 
 
 def _client_side(live: Raw, write: FieldWrite) -> FieldSet:
-    """Return the fields that client-side apply wrote last and that still have the written values."""
+    """Return the fields that client-side apply wrote last and whose values have not changed since."""
     text = _annotations(live).get(LAST_APPLIED)
     try:
         last = json_value(text) if text else None

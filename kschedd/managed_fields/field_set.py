@@ -1,8 +1,8 @@
-"""Sets of fields, as in metadata.managedFields, and operations on them.
+"""Sets of fields in the form of metadata.managedFields, and operations on such sets.
 
 A set is a tree. The steps of a path have the format of FieldsV1: `f:NAME` is a field of a map, `k:{"name":"a"}` is the
-list item with these keys, and `v:"a"` is the list item with this value. A set must not change after it has been
-returned; `insert` is only for building a set.
+list item with these keys, and `v:"a"` is the list item with this value. A set must not change after a function has
+returned it; `insert` is only for building a set.
 
 Source: sigs.k8s.io/structured-merge-diff v6, fieldpath (set.go, element.go, serialize.go).
 """
@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 
 
 class FieldSet:
-    """The fields at and below one place; with `member`, the field at this place belongs to the set itself."""
+    """The fields at and below one place; with `member`, the field at this place itself belongs to the set."""
 
     __slots__ = ("children", "member")
 
@@ -97,7 +97,7 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """Return the members of `one` that are not members of `other`; fields below a member of `other` are kept."""
+    """Return the members of `one` that are not members of `other`; fields below a member of `other` remain."""
     children = {}
     for step, below in one.children.items():
         theirs = other.children.get(step)
@@ -149,7 +149,7 @@ def fields_v1(fields: FieldSet) -> dict[str, Any]:
 
 
 def read_fields_v1(given: Any) -> FieldSet:
-    """Return the set described by a `fieldsV1`. Raises ValueError if the `fieldsV1` is invalid."""
+    """Return the set that a `fieldsV1` describes. Raises ValueError if the `fieldsV1` is invalid."""
     return _read(given, root=True)
 
 
@@ -200,7 +200,7 @@ def _order(step: str) -> tuple[str, Any]:
 
 
 def _rank(value: Any) -> tuple[int, Any]:
-    """Return the sort key for the value of a key: numbers before strings before booleans."""
+    """Return the sort key for the value of a key: numbers, then strings, then booleans."""
     if isinstance(value, bool):
         return 2, value
     if isinstance(value, int | float):

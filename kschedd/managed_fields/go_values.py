@@ -1,6 +1,7 @@
 """JSON values in Go's print formats, for messages about values of the wrong type.
 
-All numbers of a manifest are printed as float64. Source: Go's package fmt.
+All numbers of a manifest are printed as float64.
+Source: Go's package fmt.
 """
 
 import json

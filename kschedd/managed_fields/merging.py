@@ -1,8 +1,9 @@
 """Merging of a configuration into a live value, and removal of fields from a value.
 
-Maps merge field by field, and lists that have owners for their items merge item by item; other values are replaced.
-Items have the order of the configuration. Items that exist only in the live list keep their place relative to the
-common items. Source: sigs.k8s.io/structured-merge-diff v6, typed/merge.go and typed/remove.go.
+Maps are merged field by field, and lists whose items have owners are merged item by item; other values are replaced.
+Items are in the order of the configuration. Items that exist only in the live list keep their positions relative to the
+common items.
+Source: sigs.k8s.io/structured-merge-diff v6, typed/merge.go and typed/remove.go.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from kschedd.managed_fields.typed import ABSENT, atomic, field_schema, item_sche
 
 
 def merge(live: Any, config: Any, schema: Schema) -> Any:
-    """Return `live` merged with `config`, or ABSENT if nothing is left. Both values must match the schema."""
+    """Return `live` merged with `config`; ABSENT if nothing is left. Both values must match the schema."""
     sorts = [sort_of(schema, value) for value in (live, config) if value is not ABSENT and value is not None]
     sort = sorts[-1] if sorts else "scalar"
     filled = [value for value in (live, config) if value is not ABSENT and value]
@@ -38,7 +39,10 @@ def _merge_fields(live: Any, config: Any, schema: Schema) -> dict[str, Any]:
 
 
 def _merge_items(live: Any, config: Any, schema: Schema) -> list[Any]:
-    """Return the items of both lists. A configured item replaces all live items with its key if there are several."""
+    """Return the items of both lists.
+
+    If several live items have the key of a configured item, the configured item replaces all of them.
+    """
     left = [] if live is ABSENT or not live else live
     right = [] if config is ABSENT or not config else config
     left_steps = [item_step(schema, item) for item in left]
@@ -68,7 +72,7 @@ def _merge_items(live: Any, config: Any, schema: Schema) -> list[Any]:
                 next_shared = next(shared, None)
                 continue
             if step in wanted and next_shared is not None and next_shared != step:
-                at_left += 1  # the item is added at its place in the configuration
+                at_left += 1  # the item is added at its position in the configuration
                 continue
         if at_left < len(left):
             step = left_steps[at_left]
@@ -89,7 +93,7 @@ def _merge_items(live: Any, config: Any, schema: Schema) -> list[Any]:
 
 
 def without(value: Any, fields: FieldSet, schema: Schema) -> Any:
-    """Return the value without these fields and items, or None for a map or associative list that is then empty."""
+    """Return the value without these fields and items; None for a map or associative list that becomes empty."""
     if not fields.children and not fields.member:
         return value
     sort = sort_of(schema, value)

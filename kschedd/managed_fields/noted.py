@@ -1,15 +1,16 @@
-"""Entries without fields: frequent writes by the daemon record only the manager, and the fields are computed on demand.
+"""Entries without fields: frequent writes by the daemon record only the field manager; fields are computed on demand.
 
-Computing a set of fields takes some hundred microseconds, which is longer than the time from a pod's creation to its
-binding. Therefore the entry of a new pod, and the entries of statuses written by kubelets and controllers, are stored
-without `fieldsV1`:
+Computing a set of fields takes some hundred microseconds, longer than the time from a pod's creation to its binding.
+The entry of a new pod, and the entries of statuses that kubelets and controllers write, are therefore stored without
+`fieldsV1`:
 
 * The entry of a pod's creation owns the fields of the pod that were not added by admission, by the binding or by later
   writers. The entry also records whether the node's name was set at creation.
-* The entries of statuses own the status fields that no other manager owns: kube-scheduler owns the condition
+* The entries of statuses own the status fields that no other field manager owns: kube-scheduler owns the condition
   PodScheduled and the nominated node, and the last writer owns all other fields.
 
-`resolved` returns all entries with their fields. A client's write needs the fields, so it stores the entries with them.
+`resolved` returns all entries with their fields. The write of a client needs the fields, so the entries are then stored
+with their fields.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +46,7 @@ _OF_SCHEDULER: Final = (
     ("f:status", "f:conditions", 'k:{"type":"PodScheduled"}'),
     ("f:status", "f:nominatedNodeName"),
 )
-# Fields of a pod's spec that are added by admission or the binding.
+# Fields of a pod's spec that admission or the binding adds.
 _ADMITTED: Final = ("priority", "preemptionPolicy", "overhead", "nodeName")
 LIMITED: Final = "kubernetes.io/limit-ranger"
 _OF_DELETION: Final = frozenset(("orphan", "foregroundDeletion"))
@@ -54,7 +55,7 @@ _NOT_READY: Final = frozenset(("node.kubernetes.io/not-ready", "node.kubernetes.
 
 @lru_cache(1 << 10)
 def note(manager: str, api_version: str, at: str, subresource: str = "", *, on_node: bool = False) -> Mapping[str, Any]:
-    """Return an entry without fields, which all objects written by this manager in the same second share.
+    """Return an entry without fields; all objects that this field manager writes in the same second share it.
 
     `on_node` is true if the pod was created with a node's name.
     """
@@ -65,7 +66,7 @@ def note(manager: str, api_version: str, at: str, subresource: str = "", *, on_n
 
 
 def with_note(entries: Entries, manager: str, api_version: str, at: str, subresource: str) -> list[Any]:
-    """Return the entries after another write by this manager, without computing its fields yet."""
+    """Return the entries after another write by this field manager, without computing its fields."""
     kept = [
         entry
         for entry in entries
@@ -107,7 +108,7 @@ def resolved(raw: Raw, schema: Schema) -> list[Any]:
 
 
 def with_resolved(raw: Raw, schema: Schema) -> Raw:
-    """Return the object with all its entries resolved, or the same object if they are resolved already."""
+    """Return the object with the fields of all its entries, or the same object if its entries already have them."""
     meta = raw.get("metadata") or {}
     entries = meta.get("managedFields")
     if not entries or all_resolved(entries):
@@ -153,7 +154,7 @@ def _new_pod_fields(raw: Raw, schema: Schema, on_node: bool) -> FieldSet:
 
 
 def _only_admitted(tolerations: Any) -> bool:
-    """Return whether admission adds all these tolerations to every pod."""
+    """Return whether all these tolerations are those that admission adds to every pod."""
     return bool(tolerations) and all(
         each.get("key") in _NOT_READY
         and each.get("operator") == "Exists"

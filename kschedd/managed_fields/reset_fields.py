@@ -14,7 +14,7 @@ _SPEC: Final = set_of(("f:spec",))
 _NOTHING: Final = set_of()
 _ALL_BUT_STATUS: Final = set_of(("f:spec",), ("f:metadata",))
 
-# Kinds with a status that a write of the object itself cannot change.
+# Kinds whose status a write of the object itself cannot change.
 _WITH_STATUS: Final = frozenset(
     "CronJob CustomResourceDefinition DaemonSet Deployment FlowSchema HorizontalPodAutoscaler Ingress Job Namespace"
     " Node PersistentVolume PersistentVolumeClaim Pod PodDisruptionBudget PriorityLevelConfiguration ReplicaSet"
@@ -50,8 +50,8 @@ def kept_fields(
 ) -> Filter:
     """Return a filter that removes from a set the fields that this write resets.
 
-    For a custom resource, `status` is true if it has a status subresource, and `replicas` is the path of the field that
-    its scale subresource changes.
+    For a custom resource, `status` is true if the kind has a status subresource, and `replicas` is the path of the
+    field that its scale subresource changes.
     """
     if subresource == "scale":
         number = tuple(f"f:{step}" for step in replicas)

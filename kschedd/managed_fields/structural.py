@@ -17,7 +17,7 @@ _UNTYPED: Final = QUANTITY  # a scalar of any type
 def structural_schema(openapi: Raw | None) -> Fields:
     """Return the schema of whole objects.
 
-    Without a structural schema, all fields except the metadata have any type.
+    Without a structural schema, all fields except the metadata may have any type.
     """
     whole = _fields("custom resource", openapi or {"x-kubernetes-preserve-unknown-fields": True})
     whole.update(apiVersion=STR, kind=STR, metadata=type_named("meta.ObjectMeta"))

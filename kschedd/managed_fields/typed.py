@@ -1,8 +1,8 @@
 """Values interpreted by their schema: leaves with owners, their parts, and validation.
 
-A value is absent (`ABSENT`), null (None), or JSON. According to the schema, a place is either a leaf with one owner
-(scalars, atomic maps and lists), or it consists of fields and items with separate owners. At a place of type `ANY`, a
-scalar or a list is a leaf, and a map consists of places of type `ANY`.
+A value is absent (`ABSENT`), null (None), or JSON. According to the schema, a place is either a leaf with one owner (a
+scalar, an atomic map or an atomic list), or it consists of fields or items with separate owners. At a place of type
+`ANY`, a scalar or a list is a leaf, and a map consists of places of type `ANY`.
 
 Source: sigs.k8s.io/structured-merge-diff v6, typed (helpers.go, validate.go, tofieldset.go).
 """
@@ -24,7 +24,7 @@ Sort = Literal["map", "list", "scalar"]
 
 @attrs.frozen
 class TypedError(Exception):
-    """A value that is not allowed by its schema. `path` has the format of messages, and is "" for the whole value."""
+    """The schema does not allow a value. `path` is in the format of messages; "" for the whole value."""
 
     path: str
     why: str
@@ -45,7 +45,7 @@ class TypedErrors(Exception):
 
 
 def sort_of(schema: Schema, value: Any) -> Sort:
-    """Return the sort of value at a place: by the schema, or by the value if the schema allows any or is unknown."""
+    """Return the type of the value at a place: from the schema, or from the value if the schema leaves it open."""
     if schema is ANY or schema is None:
         return "map" if isinstance(value, Mapping) else "list" if isinstance(value, list) else "scalar"
     kind = type(schema)
@@ -54,7 +54,7 @@ def sort_of(schema: Schema, value: Any) -> Sort:
 
 def atomic(schema: Schema, sort: Sort) -> bool:
     """Return whether a map or list at this place has one owner as a whole."""
-    if schema is ANY or schema is None:  # None: an object keeps fields that were stored by a newer version
+    if schema is ANY or schema is None:  # None: an object keeps fields that a newer version stored
         return sort == "list"
     return schema.keys is None if sort == "list" else bool(schema.atomic)
 
@@ -65,7 +65,7 @@ def declares(schema: Schema, name: str) -> bool:
 
 
 def field_schema(schema: Schema, name: str) -> Schema:
-    """Return the schema of a field, or None if there is no such field."""
+    """Return the schema of a field; None if there is no such field."""
     if type(schema) is Fields:
         return schema.get(name, schema.others)
     return schema.item if type(schema) is MapOf else ANY
@@ -173,7 +173,7 @@ def scalar_fault(schema: Schema, value: Any) -> str:
 
 
 def field_set_of(value: Any, schema: Schema) -> FieldSet:
-    """Return all fields of a value, which are the fields that an apply of the value owns."""
+    """Return all fields of a value; an apply of the value owns these fields."""
     sort = sort_of(schema, value)
     if sort == "scalar" or atomic(schema, sort):
         return FieldSet(member=True)

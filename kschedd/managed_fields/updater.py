@@ -1,7 +1,7 @@
-"""Changes of the managers' field sets by an update or an apply, and the object after an apply.
+"""Changes of the field managers' sets by an update or an apply, and the object after an apply.
 
-`Managers` maps a manager's identifier (see `entries`) to its set. All sets have the version of the object; the reader
-of the entries drops sets with other versions.
+`Managers` contains the set of each field manager, by identifier (see `entries`). All sets are for the version of the
+object; sets for other versions are dropped when the entries are read.
 
 Source: sigs.k8s.io/structured-merge-diff v6, merge/update.go and typed/reconcile_schema.go.
 Raises: `Conflicted`.
@@ -23,7 +23,7 @@ Filter = Callable[[FieldSet], FieldSet]
 
 @attrs.frozen
 class ManagedSet:
-    """The fields of one manager; with `applied`, every apply by this manager contains all of them."""
+    """The fields of one field manager; with `applied`, every apply by this manager contains all of them."""
 
     fields: FieldSet
     api_version: str
@@ -34,7 +34,7 @@ Managers = Mapping[str, ManagedSet]
 
 
 class Conflicted(Exception):
-    """An apply that would change fields of other managers; `conflicts` contains these fields by manager."""
+    """An apply would change fields of other field managers; `conflicts` contains these fields by manager."""
 
     def __init__(self, conflicts: Mapping[str, FieldSet]) -> None:
         super().__init__(conflicts)
@@ -44,7 +44,10 @@ class Conflicted(Exception):
 def after_update(
     live: Any, new: Any, schema: Schema, managers: Managers, manager: str, api_version: str, kept: Filter
 ) -> dict[str, ManagedSet]:
-    """Return the managers after an update of `live` to `new`. `kept` removes fields that the write cannot change."""
+    """Return the field managers after an update of `live` to `new`.
+
+    `kept` removes fields that the write cannot change.
+    """
     managers = reconciled(managers, schema)
     changed = compare(live, new, schema)
     removed, taken = kept(changed.removed), kept(changed.taken)
@@ -68,7 +71,7 @@ def after_apply(
     *,
     force: bool,
 ) -> tuple[Any, dict[str, ManagedSet]]:
-    """Return the object with `config` applied (None if it is unchanged) and the new managers."""
+    """Return the object with `config` applied (None if it is unchanged) and the new field managers."""
     managers = reconciled(managers, schema)
     merged = merge(live, config, schema)
     last = managers.get(manager)
@@ -90,7 +93,7 @@ def after_apply(
 
 
 def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) -> dict[str, ManagedSet]:
-    """Return the managers without removed fields and fields taken by `manager`; a manager without fields is dropped."""
+    """Return the field managers without removed fields and fields that `manager` takes over; drop empty managers."""
     left = {}
     for name, theirs in managers.items():
         fields = theirs.fields
@@ -102,7 +105,7 @@ def _lost(managers: Managers, manager: str, removed: FieldSet, taken: FieldSet) 
 
 
 def _pruned(merged: Any, schema: Schema, managers: Managers, last: FieldSet) -> Any:
-    """Remove fields that the applier no longer applies and that no other manager owns; return the merged object."""
+    """Remove fields that the applier no longer applies and no other field manager owns; return the merged object."""
     last = with_named_members(last, schema)
     pruned = _value(without(merged, last, schema))
     owned = union_of([theirs.fields for theirs in managers.values()])
@@ -122,7 +125,7 @@ def _value(value: Any) -> Any:
 
 
 def reconciled(managers: Managers, schema: Schema) -> Managers:
-    """Return the managers after moving ownership below a place that now has a single owner to this place."""
+    """Return the field managers; ownership below a place that now has a single owner has moved to this place."""
     found = {name: attrs.evolve(theirs, fields=_whole(theirs.fields, schema)) for name, theirs in managers.items()}
     return {name: theirs for name, theirs in found.items() if theirs.fields}
 

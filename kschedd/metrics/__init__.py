@@ -1,1 +1,1 @@
-"""Metrics: counts and durations, stored as plain numbers by their owners, and output in Prometheus' text format."""
+"""Metrics: counts and durations, which components store as plain numbers, and their output in Prometheus' format."""

@@ -1,8 +1,8 @@
 """Catalogue: every metric of /metrics and /metrics/resources, with its meaning in this scheduler.
 
 `UPSTREAM` are kube-scheduler's metrics, with its names, labels, buckets and stability; the help text describes the
-meaning in kschedd if it differs. `OWN` are metrics that kube-scheduler does not have. The owners of the counted events
-count them, in other modules. `python -m kschedd.metrics.catalogue` prints the table of docs/OPERATING.md.
+meaning in kschedd if it differs. `OWN` are metrics that kube-scheduler does not have. The components that count are in
+other modules. `python -m kschedd.metrics.catalogue` prints the table of docs/OPERATING.md.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/metrics/metrics.go, scheduler/metrics/resources/resources.go,
 scheduler/framework/plugins/volumebinding/metrics/metrics.go, component-base/metrics/prometheus/feature/metrics.go;
@@ -460,7 +460,7 @@ OWN: Final = (
 
 
 def table() -> str:
-    """Return the metrics as two tables of Markdown."""
+    """Return the metrics as two Markdown tables."""
     head = "| metric | type | labels | meaning |\n|---|---|---|---|\n"
     return (
         "Metrics of kube-scheduler:\n\n"

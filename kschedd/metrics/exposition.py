@@ -21,7 +21,7 @@ _RUN = 2_000  # samples per sort
 
 
 def text_of(families: Iterable[MetricFamily], process: bool = False) -> str:
-    """Return the families in the order of their names, each with its samples in the order of their labels.
+    """Return the families sorted by name, each with its samples sorted by their labels.
 
     With `process`, append the metrics of the process, `process_…`, with the names that all Prometheus clients use.
     """
@@ -61,6 +61,6 @@ def _family(family: MetricFamily) -> PrometheusFamily:
 
 
 def _bound(number: float) -> str:
-    """Return the bound in the format of the text."""
+    """Return the bound in the text format."""
     written: str = floatToGoString(number)  # type: ignore[no-untyped-call]  # prometheus_client has no type for it
     return written

@@ -1,7 +1,7 @@
-"""Instruments: counters and histograms as plain numbers, and the families of samples that they return.
+"""Instruments: counters and histograms as plain numbers, and the metric families that they return.
 
-An instrument belongs to one task and has no lock: its owner writes to it, and returns a copy (`family`) on request. A
-write takes a tenth of a microsecond if the caller keeps the series (`series`). Observations are sorted into their
+An instrument belongs to one task and has no lock: this task writes to it, and returns a copy (`family`) on request. A
+write takes a tenth of a microsecond if the caller stores the series (`series`). Observations are sorted into their
 buckets in batches: when the histogram is read, or when enough observations have accumulated.
 
 A family with labels has a sample for each combination that has occurred; a family without labels always has one sample.
@@ -25,13 +25,13 @@ MOST_SERIES: Final = 1_000
 OTHERS: Final = "others"
 MOST_UNSORTED: Final = 1_024
 """The maximum number of observations that are not in their buckets yet."""
-_FEW: Final = 16  # number of observations below which numpy costs more time than it saves
+_FEW: Final = 16  # number of observations below which numpy takes more time than it saves
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
     """Return `count` upper bounds of buckets, each `factor` times the previous one.
 
-    The bounds are multiplied one after the other, as in kube-scheduler.
+    The bounds are multiplied one after the other, as kube-scheduler does.
     """
     return tuple(accumulate([start] + [factor] * (count - 1), mul))
 
@@ -66,7 +66,7 @@ class Distribution:
 
 @attrs.frozen
 class MetricFamily:
-    """A metric and its samples, by the values of its labels."""
+    """A metric and its samples by label values."""
 
     metric: Metric
     samples: Mapping[Labels, float | Distribution]
@@ -144,7 +144,7 @@ class Histogram:
         self._series: dict[Labels, HistogramSeries] = {}
 
     def series(self, *labels: str) -> HistogramSeries:
-        """Return the series with these labels, which frequent writers should keep."""
+        """Return the series with these labels; frequent writers should store it."""
         found = self._series.get(labels)
         if found is None:
             if len(self._series) >= MOST_SERIES:
