@@ -1,1 +1,1 @@
-"""HTTP extenders, with their calls, messages and results."""
+"""HTTP extenders: their calls, messages and results."""

@@ -1,6 +1,6 @@
 """One POST request to an extender as a value, and the failure of such a request.
 
-A scheduling attempt or binding cycle that needs an extender yields calls of this kind. The result of a call is the
+A scheduling attempt or binding cycle that needs an extender yields such calls. The result of a call is the
 value that `read` returns for the body, or an ExtenderFailure. The code that runs the attempt makes the call: the daemon
 without blocking (`kschedd.actors.scheduler.extenders`), all other code by calling this object.
 
@@ -26,12 +26,12 @@ class ExtenderFailure(KscheddError):
 
 @attrs.frozen(eq=False)
 class ExtenderCall:
-    """One call of an extender; see the module."""
+    """One call of an extender, as a value."""
 
     extender: Extender
     action: str  # name of the verb in the configuration
     pod: str  # "namespace/name"
-    write: Callable[[], Sequence[bytes]]  # returns the parts of the body, which may take long
+    write: Callable[[], Sequence[bytes]]  # returns the parts of the body; this may take long
     _read: Callable[[bytes], Any]
     _send: Callable[["ExtenderCall"], Any]
 
@@ -53,5 +53,5 @@ class ExtenderCall:
         return ExtenderFailure(f'Post "{self.url}": {why}')
 
     def __call__(self) -> Any:
-        """Make the call now, in this thread; return the result, or an ExtenderFailure as a value."""
+        """Call the extender in this thread; return the result, or an ExtenderFailure as a value."""
         return self._send(self)

@@ -1,4 +1,4 @@
-"""An extender of the configuration: the pods for which it is called, its calls, and the meaning of its results.
+"""An extender in the configuration: the pods for which it is called, its calls, and the meaning of its results.
 
 Source: Kubernetes v1.34, scheduler/extender.go, scheduler/scheduler.go (buildExtenders).
 Errors: ExtenderFailure, with kube-scheduler's texts.
@@ -25,7 +25,7 @@ Write = Callable[[], Sequence[bytes]]
 
 
 class _NodeJson:
-    """The cached JSON of nodes that have been sent."""
+    """Cached JSON of nodes that were sent before."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Node, bytes] = WeakKeyDictionary()
@@ -41,13 +41,14 @@ _NODES: Final = _NodeJson()
 
 
 def _send(call: ExtenderCall) -> Any:
-    from kschedd.extenders.http import send  # httpx takes long to import, and most configurations have no extenders
+    # imported on demand, because httpx is slow to import and most configurations have no extenders
+    from kschedd.extenders.http import send
 
     return send(call)
 
 
 class HTTPExtender:
-    """An HTTP extender; see the module."""
+    """An HTTP extender of the configuration."""
 
     def __init__(self, config: Extender) -> None:
         self.config = config
@@ -61,7 +62,7 @@ class HTTPExtender:
         self._managed = frozenset(resource.name for resource in config.managed_resources)
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether it manages all pods, or a resource that a container of this pod requests or limits."""
+        """Return whether the extender manages all pods, or a resource that a container of this pod uses."""
         if not self._managed:
             return True
         spec = pod.pod_spec.raw
@@ -83,11 +84,11 @@ class HTTPExtender:
         )
 
     def prioritize(self, pod: Pod, table: NodeTable, rows: Sequence[int]) -> ExtenderCall:
-        """Return the prioritize call; its result is a list of (node name, score)."""
+        """Return the prioritize call; its result is a list of pairs (node name, score)."""
         return self._call(self.config.prioritize_verb, pod, self._args(pod, table, rows), messages.priorities)
 
     def bind(self, pod: Pod, node_name: str) -> ExtenderCall:
-        """Return the bind call, which has the text of an error as result, or "" for success."""
+        """Return the bind call; its result is the text of an error, or "" for success."""
         args = pod.namespace, pod.name, pod.uid, node_name
         return self._call(self.config.bind_verb, pod, lambda: [messages.binding_args(*args)], messages.binding_error)
 
@@ -114,10 +115,10 @@ class HTTPExtender:
     # -- what answers mean --------------------------------------------------------------------------------------
 
     def passed(self, answer: FilterResult, row_of: Mapping[str, int]) -> list[int]:
-        """Return the rows of the feasible nodes in the order of the response; `row_of` has the rows that were sent.
+        """Return the rows of the feasible nodes in the response's order; `row_of` contains the rows that were sent.
 
-        Raises ExtenderFailure. Kube-scheduler accepts whole node objects that it did not send. In kschedd no pod can be
-        scheduled to an unknown node, so the node is rejected in both formats.
+        Raises ExtenderFailure. Kube-scheduler accepts complete node objects that it did not send. kschedd cannot
+        schedule a pod to an unknown node, so it rejects such a node in both formats.
         """
         if answer.error:
             raise ExtenderFailure(answer.error)
@@ -135,12 +136,12 @@ class HTTPExtender:
         return answer.whole and self.config.nodes_lose_pods
 
     def weighted(self, score: int) -> int:
-        """Return a score multiplied by the extender's weight, with the overflow of Go's int64."""
+        """Return a score multiplied by the extender's weight; the product overflows as Go's int64 does."""
         total = score * self.weight * SCALE
         return (total + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def extenders_of(configured: Iterable[Extender]) -> tuple[HTTPExtender, ...]:
-    """Return the extenders in the order of their calls, with ignorable extenders last."""
+    """Return the extenders in the order of their calls; ignorable extenders are last."""
     found = [HTTPExtender(one) for one in configured]
     return (*[one for one in found if not one.ignorable], *[one for one in found if one.ignorable])

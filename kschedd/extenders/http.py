@@ -1,11 +1,10 @@
 """HTTP calls of extenders: the parts of a request, the limit on the response, and the error texts.
 
-`send` makes one call in this thread. The daemon makes calls in its event loop, from the same parts
+`send` makes one call in the thread of its caller. The daemon makes the calls in its event loop, with the same functions
 (`kschedd.actors.scheduler.extenders`).
 
-As in Go's client, up to ten redirects are followed, cookies are not stored, and the daemon reuses connections.
-`httpTimeout` limits the whole call. A response longer than MAX_ANSWER_BYTES is rejected, whereas kube-scheduler has no
-limit.
+Up to ten redirects are followed, cookies are not stored, and the daemon reuses connections, as Go's client does.
+`httpTimeout` limits the whole call. A response longer than MAX_ANSWER_BYTES is rejected; kube-scheduler has no limit.
 
 Source: Kubernetes v1.34, scheduler/extender.go (makeTransport, send); Go 1.24, net/http.
 """
@@ -31,7 +30,7 @@ from kschedd.extenders.calls import ExtenderCall, ExtenderFailure
 from kschedd.request_body import RequestBody
 
 MAX_ANSWER_BYTES: Final = 64 << 20
-SMALL_BYTES: Final = 1 << 14  # size up to which a body is sent or read in one step
+SMALL_BYTES: Final = 1 << 14  # maximum size of a body that is sent or read in one step
 REDIRECTS: Final = 10
 HEADERS: Final = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "kschedd"}
 LATE: Final = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
@@ -40,7 +39,7 @@ LATE_BODY: Final = "context deadline exceeded (Client.Timeout or context cancell
 
 @attrs.define(eq=False)
 class ExtenderTLSError(KscheddError):
-    """Certificates or keys of an extender that cannot be used."""
+    """Certificates or keys for an extender cannot be used."""
 
     url: str
     why: str
@@ -133,7 +132,7 @@ class AnswerBody:
 
 
 def request(client: httpx.AsyncClient, call: ExtenderCall, parts: Sequence[bytes]) -> httpx.Request:
-    """Return the request of the call with these parts as its body."""
+    """Return the HTTP request of the call; these parts are its body."""
     size = str(sum(map(len, parts)))
     made = client.build_request(
         "POST", call.url, headers={"Content-Length": size}, extensions=extensions(call.extender)
@@ -147,7 +146,7 @@ def too_long(call: ExtenderCall) -> ExtenderFailure:
 
 
 def failure(call: ExtenderCall, fault: Exception, *, reading: bool) -> ExtenderFailure:
-    """Return the failure of the request or of reading its response, with Go's text."""
+    """Return the failure of the request, or of reading its response, with Go's text."""
     if isinstance(fault, ExtenderFailure):
         return fault
     if isinstance(fault, KscheddError):
@@ -205,14 +204,14 @@ def send(call: ExtenderCall) -> Any:
                     if time.monotonic() > until:
                         return ExtenderFailure(LATE_BODY)
         return call.read(response.status_code, body.whole())
-    except Exception as fault:  # an extender's response may make httpx raise any exception
+    except Exception as fault:  # httpx may raise any exception because of an extender's response
         late = time.monotonic() >= until and not isinstance(fault, ExtenderFailure)
         return failure(call, httpx.ReadTimeout("") if late else fault, reading=reading)
 
 
 @contextmanager
 def _closed_after(seconds: float, client: httpx.Client) -> Iterator[None]:
-    """Close the client after this time, because httpx limits only single reads, which a slow sender never exceeds."""
+    """Close the client after this time: httpx limits only single reads, and a slow sender never exceeds that limit."""
     timer = threading.Timer(seconds, client.close)
     timer.daemon = True
     timer.start()

@@ -1,7 +1,7 @@
 """JSON messages of extenders: conversion of objects to request bodies, and of response bodies to plain values.
 
-Keys are written as in kube-scheduler, and read as in kube-scheduler: case-insensitive, ignoring unknown keys, with null
-as unset. Data after the first JSON value of a body is ignored.
+Keys are written and read as in kube-scheduler: reading is case-insensitive and ignores unknown keys, and null means
+unset. Data after the first JSON value of a body is ignored.
 
 Source: Kubernetes v1.34, k8s.io/kube-scheduler/extender/v1/types.go; Go's encoding/json for the accepted syntax.
 Errors: UnreadableAnswer, with Go's text.
@@ -20,12 +20,12 @@ from kschedd.framework.postfilter import Candidate
 
 _INT64: Final = 1 << 63
 _NODES_IN_PART: Final = 64
-_OMITTED: Final = ("apiVersion", "kind")  # objects of an informer have neither field
+_OMITTED: Final = ("apiVersion", "kind")  # objects in an informer's cache have neither field
 
 
 @attrs.define(eq=False)
 class UnreadableAnswer(KscheddError):
-    """A response body of an extender that cannot be parsed."""
+    """A response body of an extender cannot be parsed."""
 
     why: str
 
@@ -45,7 +45,7 @@ def args_with_names(pod: bytes, names: list[str]) -> bytes:
 
 
 def args_with_nodes(pod: bytes, nodes: Sequence[bytes]) -> list[bytes]:
-    """Return the ExtenderArgs in parts: copying several megabytes at once would block all other threads for 10 ms."""
+    """Return the ExtenderArgs in parts: copying several megabytes in one step blocks all other threads for 10 ms."""
     parts = [b'{"Pod":%b,"Nodes":{"metadata":{},"items":[' % pod]
     for first in range(0, len(nodes), _NODES_IN_PART):
         parts.append(b"," * (first > 0) + b",".join(nodes[first : first + _NODES_IN_PART]))
@@ -58,7 +58,7 @@ def binding_args(namespace: str, name: str, uid: str, node_name: str) -> bytes:
 
 
 def preemption_args(pod: bytes, candidates: tuple[Candidate, ...], by_uid: bool) -> bytes:
-    """Return the ExtenderPreemptionArgs; `by_uid` is for an extender that caches pods."""
+    """Return the ExtenderPreemptionArgs; `by_uid`: the extender caches pods."""
     victims = b",".join(
         b'%b:{"Pods":[%b],"NumPDBViolations":%d}'
         % (
@@ -97,7 +97,7 @@ class MetaVictims:
 
 
 def filter_result(body: bytes, *, names: bool) -> FilterResult:
-    """Return the filter result; with `names`, the extender caches nodes and returns only their names."""
+    """Return the filter result; `names`: the extender caches nodes and returns only their names."""
     fields = _Struct(first_value(body), "ExtenderFilterResult")
     given = fields.texts("NodeNames")
     nodes = fields.optional("Nodes", "v1.NodeList")
@@ -119,7 +119,7 @@ def _name_of(node: "_Struct") -> str:
 
 
 def priorities(body: bytes) -> list[tuple[str, int]]:
-    """Return the (node name, score) pairs in the order of the response."""
+    """Return the pairs (node name, score) in the order of the response."""
     value = first_value(body)
     if value is None:
         return []
@@ -149,7 +149,7 @@ def preemption_result(body: bytes) -> dict[str, MetaVictims]:
 
 
 def first_value(body: bytes) -> Any:
-    """Return the first JSON value of the body; the nodes in a list are reduced to their names."""
+    """Return the first JSON value in the body; nodes in a list are reduced to their names."""
     try:
         value, _ = _decoded(without_lone_surrogates(body.decode("utf-8", "replace")), 0, ())
     except (ValueError, RecursionError) as wrong:
@@ -158,9 +158,9 @@ def first_value(body: bytes) -> Any:
 
 
 def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
-    """Return the value at `at`, which is below these keys, and the offset of its end. Raises ValueError.
+    """Return the value at the offset `at`, which is below these keys, and the offset of its end. Raises ValueError.
 
-    The outer levels, and long values within them, are parsed here step by step, because json's decoder blocks all other
+    The outer levels, and long values within them, are parsed here step by step: json's decoder would block all other
     threads until it returns, and a response may contain thousands of nodes. Each decoded node is immediately reduced to
     its name, because several megabytes of live objects would trigger the garbage collector, which stops all threads.
     """
@@ -192,7 +192,7 @@ def _decoded(text: str, at: int, path: tuple[str, ...]) -> tuple[Any, int]:
 
 
 def _short(text: str, at: int) -> tuple[Any, int] | None:
-    """Return the JSON value at `at` and its end, or None if it is invalid or longer than `_SHORT` characters."""
+    """Return the JSON value at `at` and its end; None if the value is invalid or longer than `_SHORT` characters."""
     try:
         value, length = _DECODER.raw_decode(text[at : at + _SHORT])
     except (ValueError, RecursionError):
@@ -227,7 +227,7 @@ def _past(text: str, at: int, expected: str) -> int:
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
 _CLOSING: Final = {"{": "}", "[": "]"}
-_BY_HAND: Final = 3  # number of levels down to the items of a list of nodes
+_BY_HAND: Final = 3  # number of levels above the items of a list of nodes
 _SHORT: Final = 1 << 16  # number of characters; most nodes are shorter
 _NODES: Final = "nodes", "items", ""
 

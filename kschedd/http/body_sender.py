@@ -1,6 +1,6 @@
-"""The body of a response that is sent in pieces, as HTTP/1.1 chunks.
+"""The body of a response that is sent in pieces, in the form of HTTP/1.1 chunks.
 
-Owns nothing, because the connection sends the data. Raises the exceptions of the connection.
+It has no resources of its own: the connection sends the data. It raises the exceptions of the connection.
 """
 
 import os
@@ -15,7 +15,7 @@ class ChunkedConnection(Protocol):
 
     @property
     def descriptor(self) -> int:
-        """The socket's file descriptor, or -1 if raw bytes must not be written to it."""
+        """The file descriptor of the socket; -1 if raw bytes must not be written to it."""
 
     async def send(self, data: bytes | memoryview) -> None: ...
 
@@ -23,7 +23,7 @@ class ChunkedConnection(Protocol):
 class BodySender:
     """A sender of body pieces. The first piece is sent together with the head.
 
-    `midway` is true after a chunk has been sent partly, so that no other chunk can follow.
+    `midway` is true while a chunk is sent only in part, so that no other chunk can follow.
     """
 
     def __init__(self, connection: ChunkedConnection, head: bytes) -> None:
@@ -65,7 +65,7 @@ class BodySender:
             written = os.write(self._descriptor, framed)
             self.midway = 0 < written < len(framed)
             return written
-        except OSError:  # the buffer is full, or the client has disconnected, which the next send detects
+        except OSError:  # the buffer is full, or the client has disconnected; the next send detects the latter
             return 0
 
     async def end(self) -> None:

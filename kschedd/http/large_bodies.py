@@ -1,6 +1,6 @@
-"""Slots for reading large request bodies, which are shared fairly between clients.
+"""Slots for reading large request bodies, which the clients share fairly.
 
-If all slots are in use, a client that has fewer slots than another takes over the oldest slot of the other. A client
+If all slots are in use, a client gets the oldest slot of another client that has more slots. A client
 that sends many unfinished bodies therefore cannot block other clients.
 
 Owns: only references. Ends with its server.
@@ -21,7 +21,7 @@ class LargeBodies:
 
     @contextmanager
     def place(self, owner: Hashable) -> Iterator[trio.CancelScope | None]:
-        """Yield a scope that is cancelled if the slot is taken over, or None if no slot is available."""
+        """Yield a scope that is cancelled if another client gets the slot; None if no slot is available."""
         if len(self._owners) >= self.most and not self._make_room(owner):
             yield None
             return

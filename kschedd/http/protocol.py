@@ -1,13 +1,12 @@
-"""HTTP/1.1 without I/O: conversion between bytes, which may be split at any point, and whole messages.
+"""HTTP/1.1 without I/O: conversion between bytes, which may be split at any position, and complete messages.
 
-The server side is a `RequestReader`: `feed` takes received bytes, and `next_request` returns whole requests in order.
-The client side is a `ResponseReader`, which returns the head, the body in pieces and the end of each response as
-events, since the body of a watch has no end. httptools (llhttp) parses; this module adds the limits that httptools
-lacks.
+The server side is a `RequestReader`: `feed` receives bytes, and `next_request` returns complete requests in order. The
+client side is a `ResponseReader`. It returns the head, the body in pieces and the end of each response as events,
+because the body of a watch has no end. httptools (llhttp) parses; this module adds the limits that httptools lacks.
 
 Owns: the bytes of unfinished messages, at most the limits plus the bytes of one call of `feed`. Raises: HttpFault,
-after which no more bytes can be parsed. The status of the fault is meant for the response that a server sends before it
-closes the connection.
+after which no more bytes can be parsed. The server sends the status of the fault in a response before it closes the
+connection.
 """
 
 import time
@@ -22,7 +21,7 @@ import httptools
 
 from kschedd.errors import KscheddError
 
-MOST_HEAD: Final = 64 << 10  # bytes of a request line and its header fields
+MOST_HEAD: Final = 64 << 10  # maximum number of bytes of a request line and its header fields
 MOST_FIELDS: Final = 100
 MOST_BODY: Final = 3 << 20
 MOST_WAITING: Final = 128
@@ -39,7 +38,7 @@ class HttpFault(KscheddError):
 
 @attrs.frozen(eq=False)
 class HttpRequest:
-    """A whole request. Names of header fields are in lower case, and the values of a repeated field are joined."""
+    """A whole request. Names of header fields are in lower case; the values of a repeated field are joined."""
 
     method: str
     target: bytes  # path and query, as sent
@@ -86,9 +85,9 @@ class _FieldReader:
 
 
 class RequestReader(_FieldReader):
-    """A parser of requests; see the module. `expects_continue` is set while a client waits for `100 Continue`.
+    """A parser of HTTP/1.1 requests. `expects_continue` is set while a client waits for `100 Continue`.
 
-    `head` is a request without its body, from the end of its head until its body is complete.
+    `head` is a request without its body; it is set from the end of the request's head until the body is complete.
     """
 
     def __init__(self, most_body: int = MOST_BODY, most_head: int = MOST_HEAD) -> None:
@@ -109,7 +108,7 @@ class RequestReader(_FieldReader):
 
     @property
     def begun(self) -> bool:
-        """True if a request has been received partly."""
+        """True if a part of a request has been received."""
         return self._begun
 
     @property
@@ -117,7 +116,7 @@ class RequestReader(_FieldReader):
         return len(self._ready)
 
     def next_request(self) -> HttpRequest | None:
-        """Return the next whole request. Raises HttpFault once all requests before the fault have been returned."""
+        """Return the next whole request. Raises HttpFault after all requests before the fault have been returned."""
         if self._ready:
             return self._ready.popleft()
         if self._fault is not None:
@@ -125,7 +124,7 @@ class RequestReader(_FieldReader):
         return None
 
     def feed(self, data: bytes) -> None:
-        """Parse received bytes. A fault is kept until `next_request` has returned all earlier requests."""
+        """Parse received bytes. A fault is stored until `next_request` has returned all earlier requests."""
         if self._fault is not None or self._upgraded or not data:
             return
         if self._in_head:
@@ -178,7 +177,8 @@ class RequestReader(_FieldReader):
         if building.size > self._most_body:
             raise HttpFault(413, _too_large(self._most_body))
         building.body.append(body)
-        if len(building.body) > 1_000:  # many small pieces: each bytes object has more overhead than content
+        # join many small pieces, because the overhead of each bytes object is larger than its content
+        if len(building.body) > 1_000:
             building.body[:] = [b"".join(building.body)]
 
     def on_message_complete(self) -> None:
@@ -284,7 +284,7 @@ LAST_CHUNK: Final = b"0\r\n\r\n"
 def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
     """Return a status line and header fields.
 
-    Line ends in a value become spaces, so that the value cannot begin another field.
+    Line breaks in a value become spaces, so that the value cannot start another field.
     """
     lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}"]
     lines += [f"{name}: {value}" for name, value in headers]
@@ -293,7 +293,7 @@ def encode_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
 
 
 def encode_request(method: str, target: str, headers: Iterable[tuple[str, str]], body: bytes = b"") -> bytes:
-    """Return a request with its body, and the length of the body if there is one."""
+    """Return a request with its body; if there is a body, the request contains its length."""
     lines = [f"{method} {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers)]
     if body or method in ("POST", "PUT", "PATCH"):
         lines.append(f"content-length: {len(body)}")
@@ -310,7 +310,7 @@ _dated: Final[list[Any]] = [0, ""]
 
 
 def http_date() -> str:
-    """Return the time for the header field Date, which is computed once a second."""
+    """Return the time for the header field Date; the text is computed once per second."""
     now = int(time.time())
     if _dated[0] != now:
         _dated[:] = [now, formatdate(now, usegmt=True)]

@@ -1,20 +1,21 @@
-"""An HTTP/1.1 server on Trio, with one task for each connection.
+"""An HTTP/1.1 server on Trio, with one task per connection.
 
-The handler returns an `HttpResponse`, either with a whole body or with a function that sends the body in pieces for an
+The handler returns an `HttpResponse` with a complete body, or with a function that sends the body in pieces for an
 unlimited time. Pipelined requests are answered in order, one after the other. While a body is sent in pieces, the
-server also reads from the connection, so that a client's disconnect ends the response.
+server also reads from the connection, so that the response ends when the client disconnects.
 
-Bounds: a connection holds one request, its limits (protocol.py) and one piece of a response. A client must complete a
-request within `request_s`. The client is disconnected if it reads nothing for `stall_s` or sends no request for
-`idle_s`. At most `LARGE_BODIES` bodies over 64 KiB are read at a time (large_bodies.py), each for at most
+Bounds: a connection contains at most one request (see the limits in protocol.py) and one piece of a response. A client
+must complete a request within `request_s`. The client is disconnected if it reads nothing for `stall_s` or sends no
+request for `idle_s`. At most `LARGE_BODIES` bodies over 64 KiB are read at a time (large_bodies.py), each for at most
 `large_body_s`. If the maximum number of connections is reached, the connection that has been idle longest is closed.
 
 With credentials (`admits`), a request is authenticated from its head, and a rejected request is answered before its
-body is read. The slots for large bodies are shared between users, or without credentials between addresses. Until a
-client has been admitted, its connection counts as unauthenticated: the number of these connections and their time are
-limited (unauthenticated.py).
+body is read. The slots for large bodies are shared between users; without credentials they are shared between
+addresses. Until a client has been admitted, its connection counts as unauthenticated: the number of these connections
+and their time are limited (unauthenticated.py).
 
-Owns: its connections. Ends: after `shut_down`, when all connections have ended, or by cancellation.
+Owns: its connections.
+Ends: after `shut_down`, when all connections have ended, or by cancellation.
 Fails: a client's fault ends only its connection; a bug of the handler is logged and answered with status 500.
 """
 
@@ -38,7 +39,8 @@ _READ: Final = 64 << 10
 _SENT_AT_ONCE: Final = 256 << 10
 _LARGE: Final = 64 << 10
 LARGE_BODIES: Final = 64
-ENDS_AT_ONCE: Final = 32  # number of disconnected clients with connections that end in one iteration of the event loop
+# maximum number of connections of disconnected clients that end in one iteration of the event loop
+ENDS_AT_ONCE: Final = 32
 
 Send = Callable[[bytes], Awaitable[None]]
 
@@ -58,7 +60,7 @@ class HttpResponse:
 
 @attrs.frozen(eq=False)
 class Peer:
-    """The client of a request: a number for the connection, the address, and the client certificate, if any."""
+    """The client of a request: number of the connection, address, and the client certificate if there is one."""
 
     number: int
     address: str
@@ -82,10 +84,10 @@ class HttpLimits:
 
 
 class HttpServer:
-    """The server; see the module. `explain` builds the response to a request that could not be read.
+    """An HTTP/1.1 server. `explain` returns the response to a request that could not be read.
 
-    `admits` returns the user of a request from its head, or None if the handler would reject the request. Without
-    `admits`, every client counts as authenticated.
+    `admits` returns the user of a request from the request's head; None if the handler would reject the request.
+    Without `admits`, every client counts as authenticated.
     """
 
     def __init__(
@@ -141,7 +143,10 @@ class HttpServer:
         self.ended.set()
 
     def shut_down(self, grace_s: float = 2.0) -> None:
-        """Stop accepting connections. Running requests have `grace_s` to end; bodies sent in pieces end immediately."""
+        """Stop accepting connections.
+
+        Running requests may end within `grace_s`; bodies that are sent in pieces end immediately.
+        """
         self._grace_s = grace_s
         self._stop.set()
 
@@ -171,10 +176,10 @@ class HttpServer:
             unauthenticated.discard(connection)
 
     def _has_room(self, newcomer: "_Connection | None" = None) -> bool:
-        """Return whether there is room for one more connection, or for a client that is admitted.
+        """Return whether the limit allows one more connection, or one more admitted client.
 
-        An idle connection is closed if necessary. Unauthenticated clients do not count, because they have a separate
-        limit.
+        An idle connection is closed if necessary. Unauthenticated clients do not count, because they have a limit of
+        their own.
         """
         if newcomer is not None and newcomer not in self._unauthenticated:
             return True
@@ -227,15 +232,15 @@ class _Connection:
     def judge(self, admits: Admits, has_room: Callable[[], bool]) -> None:
         """Authenticate requests from their heads.
 
-        The client is unauthenticated until one of its requests is admitted and there is room for it.
+        The client is unauthenticated until one of its requests is admitted and the limit allows another client.
         """
         self._admits, self._has_room = admits, has_room
         self._everything.deadline = trio.current_time() + self._limits.unauthenticated_s
 
     def _admitted(self, request: HttpRequest, peer: Peer) -> bool:
-        """Return whether the head of the request leads to its admission.
+        """Return whether the head of the request causes its admission.
 
-        Raises HttpFault if there is no room for its client.
+        Raises HttpFault if the limit allows no further client.
         """
         if self._admits is None:
             return True
@@ -248,7 +253,7 @@ class _Connection:
         return True
 
     def _judge_head(self, peer: Peer) -> None:
-        """Raise NotAdmitted if the head of the request that is being read is complete but rejected."""
+        """Raise NotAdmitted if the head of the request that is being read is complete and is rejected."""
         head = self._reader.head
         if head is self._judged:
             return
@@ -258,7 +263,7 @@ class _Connection:
 
     @property
     def descriptor(self) -> int:
-        """The socket's file descriptor, or -1 if raw bytes must not be written to it."""
+        """The file descriptor of the socket; -1 if raw bytes must not be written to it."""
         return self._stream.socket.fileno() if isinstance(self._stream, trio.SocketStream) else -1
 
     async def run(self) -> None:
@@ -291,7 +296,7 @@ class _Connection:
             try:
                 request = await self._next_request(peer)
                 if request is not None:
-                    self._admitted(request, peer)  # the handler's response contains the reason of a rejection
+                    self._admitted(request, peer)  # the handler's response contains the reason for a rejection
             except NotAdmitted as refused:
                 await self._answer(refused.head, peer)
                 await self._linger()
@@ -325,7 +330,7 @@ class _Connection:
         return Peer(self._number, address, certificate)
 
     async def _next_request(self, peer: Peer) -> HttpRequest | None:
-        """Return the next request, or None if the client has closed the connection or has been idle for too long.
+        """Return the next request; None if the client has closed the connection or has been idle for too long.
 
         Raises HttpFault, and NotAdmitted if the head of an unfinished request is rejected.
         """
@@ -371,11 +376,11 @@ class _Connection:
             self.idle_since = None
 
     def _owner(self, peer: Peer) -> tuple[str, Hashable]:
-        """Return the owner of this client's slots for large bodies, which is the user or else the address."""
+        """Return the owner of this client's slots for large bodies: the user, or the address without credentials."""
         return ("address", peer.address) if self._user is None else ("user", self._user)
 
     async def _receive(self) -> bytes | bytearray:
-        """Return the bytes that the client has sent, which are empty if it has disconnected."""
+        """Return the bytes that the client has sent; empty if the client has disconnected."""
         data: bytes | bytearray = b""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             data = await self._stream.receive_some(_READ)
@@ -386,7 +391,7 @@ class _Connection:
     async def _turn_to_end(self) -> None:
         """Wait for a slot to close this connection.
 
-        Thousands of clients may disconnect at the same time, and closing all their connections together would delay all
+        Thousands of clients may disconnect at the same time; closing all their connections together would delay all
         other tasks.
         """
         async with self._ends:
@@ -412,7 +417,7 @@ class _Connection:
         """Answer the request, and return whether the connection continues."""
         try:
             response = await self._handler(request, peer)
-        except Exception as bug:  # a handler's bug must not end the server
+        except Exception as bug:  # a bug in a handler must not end the server
             self._log.error("http.handler_bug", method=request.method, target=_shown(request.target), exc_info=bug)
             response = self._explain(HttpFault(500, "a bug in the daemon; its log has the traceback"))
         keep = request.keep_alive and not self._ending and not request.upgrade
@@ -453,22 +458,22 @@ class _Connection:
                     await stream(sender)
                     whole = True
                 except (trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError):
-                    pass  # a client that does not read gets no error
+                    pass  # a client that does not read receives no error
                 except Exception as bug:
                     self._log.error("http.handler_bug", target=_shown(request.target), exc_info=bug)
             nursery.cancel_scope.cancel()
         self._streaming = None
         told_to_end = streaming.cancelled_caught
-        # This runs outside the nursery: if the client has disconnected, it raises an exception that `run` expects
-        # instead of a group.
+        # Called outside the nursery, so that an exception for a disconnected client is raised by itself and not in a
+        # group, as `run` expects.
         if whole or (told_to_end and not sender.midway):
             await sender.end()
         return keep and whole and not told_to_end
 
     async def _listen(self, scope: trio.CancelScope) -> None:
-        """Read while a body is being sent, so that the sending is canceled when the client disconnects.
+        """Read while a body is sent, so that sending is cancelled when the client disconnects.
 
-        Pipelined bytes are kept, up to one large request.
+        Pipelined bytes are stored, up to the size of one large request.
         """
         ahead = 0
         while ahead <= self._limits.most_body + _LARGE:
@@ -490,7 +495,7 @@ class _Connection:
                 await self._stream.send_all(view[start : start + _SENT_AT_ONCE])
 
     async def _linger(self) -> None:
-        """Let the client read the last response: discard further bytes from the client, for 1 s and up to a limit."""
+        """Let the client read the last response: discard what the client still sends, for 1 s and up to a limit."""
         if isinstance(self._stream, trio.SocketStream):
             await self._stream.send_eof()
         with trio.move_on_after(1):

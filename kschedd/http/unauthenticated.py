@@ -42,19 +42,19 @@ class Unauthenticated(Generic[C]):
         return oldest
 
     def discard(self, connection: C) -> None:
-        """Remove a connection that is admitted or has ended."""
+        """Remove a connection that was admitted or has ended."""
         self._addresses.pop(connection, None)
 
 
 class NotAdmitted(Exception):
-    """A request that is rejected because of its head."""
+    """A request is rejected because of its head."""
 
     def __init__(self, head: HttpRequest) -> None:
         self.head = head
 
 
 def address_of(stream: Any) -> str:
-    """Return the client's address, or "" if there is none or the client has disconnected."""
+    """Return the client's address; "" if it has none or the client has disconnected."""
     if isinstance(stream, trio.SSLStream):
         stream = stream.transport_stream
     if not isinstance(stream, trio.SocketStream):

@@ -4,8 +4,8 @@ Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the sch
 failed evictions.
 
 Owns: the pending writes, and the order of the writes to each object.
-Ends: when its sender has closed and all its tasks have ended; if the local store shuts down, tasks that do not end within
-a few seconds are cancelled.
+Ends: when its sender has closed and all its tasks have ended; if the local store shuts down, tasks that do not end
+within a few seconds are cancelled.
 
 Fails: if the server rejects a write or does not respond, the result is a Status with the server's message, and the pod
 is tried again. Writes that the server forbids are logged once for each kind of write.

@@ -15,7 +15,7 @@ def as_json(value: Any) -> str:
 
 
 def as_yaml(value: Any) -> str:
-    """Return YAML with keys in alphabetical order, so that two outputs can be compared."""
+    """Return YAML with its keys in alphabetical order, so that two outputs can be compared."""
     import yaml
 
     class Dumper(yaml.CSafeDumper):

@@ -3,8 +3,8 @@
 `get` returns the assumed object, or else the object in the scheduler cache. An assumption ends when it is restored,
 when the object is deleted, or when a newer version arrives, because the API server's version always wins. Volumes are
 also indexed by StorageClass. All instances of VolumeBinding share the caches, so that each instance uses the
-assumptions of all instances. The caches read the scheduler cache and never change it. Source: Kubernetes v1.34,
-scheduler/util/assumecache/assume_cache.go, volumebinding/assume_cache.go.
+assumptions of all instances. The caches read the scheduler cache and never change it.
+Source: Kubernetes v1.34, scheduler/util/assumecache/assume_cache.go, volumebinding/assume_cache.go.
 """
 
 from collections.abc import Callable, Mapping

@@ -2,9 +2,9 @@
 
 An in-tree volume counts for the CSI driver to which it migrates, on nodes that have a CSINode. A Portworx volume counts
 only if an annotation of the node shows the migration, unless the feature portworx_volumes_counted is enabled. A claim
-without a volume counts as a separate volume for the driver of its StorageClass. Source: Kubernetes v1.34 and v1.36,
-nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go. Errors: no exception is raised; a
-Fault is returned if upstream returns an error.
+without a volume counts as a separate volume for the driver of its StorageClass.
+Source: Kubernetes v1.34 and v1.36, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
+Errors: no exception is raised; a Fault is returned if upstream returns an error.
 """
 
 from collections.abc import Callable, Mapping

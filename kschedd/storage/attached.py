@@ -4,8 +4,9 @@ Attached volumes are the volumes of the node's pods and of its VolumeAttachments
 are cached by row of the cluster's table, and are recomputed if objects that they depend on have changed. The attached
 volumes depend on the node's CSINode, its pods, the pods' claims, the claims' volumes and classes, and the
 VolumeAttachments. A change of a claim, a volume, a CSINode or a VolumeAttachment affects the rows that use it; a change
-of a class affects all rows. Shapes: one value for each row of the cluster's table. Errors: no exception is raised; a
-Fault is returned if upstream returns an error.
+of a class affects all rows.
+Shapes: one value for each row of the cluster's table. Errors: no exception is raised; a Fault is returned if upstream
+returns an error.
 """
 
 from collections import Counter

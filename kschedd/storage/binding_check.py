@@ -1,8 +1,8 @@
 """The binding check of PreBind: all claims of a pod must be bound to volumes that are usable from its node.
 
 The check is repeated while the volume controller and the provisioners work. The check reads only observed objects,
-never assumed ones. An object counts only after the scheduler's own write to this object has been observed. Source:
-Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
+never assumed ones. An object counts only after the scheduler's own write to this object has been observed.
+Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,9 @@
 """Selection of the existing volume for a claim: the volume pre-bound to the claim, or the smallest that matches.
 
 Checks that do not depend on the node are made once for all nodes (`candidates`). For each node, only the volumes that
-the node may be able to use are checked, smallest first. Volumes of equal size keep the order of the list. Source:
-Kubernetes v1.34, component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume). Errors: StorageError if
-the claim's selector or volumeAttributesClassName cannot be used.
+the node may be able to use are checked, smallest first. Volumes of equal size keep the order of the list.
+Source: Kubernetes v1.34, component-helpers/storage/volume/pv_helpers.go (FindMatchingVolume).
+Errors: StorageError if the claim's selector or volumeAttributesClassName cannot be used.
 """
 
 from collections.abc import Collection, Iterable, Mapping

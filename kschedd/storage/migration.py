@@ -1,8 +1,9 @@
 """CSI migration: in-tree volumes translated to CSI (driver, volume handle, topology keys).
 
-An annotation on the CSINode of a node lists the in-tree plugins that are migrated on the node. Source: Kubernetes
-v1.34, csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go (tryTranslatePVToCSI),
-nodevolumelimits/utils.go (isCSIMigrationOn). Errors: StorageError for a source that cannot be translated.
+An annotation on the CSINode of a node lists the in-tree plugins that are migrated on the node.
+Source: Kubernetes v1.34, csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go
+(tryTranslatePVToCSI), nodevolumelimits/utils.go (isCSIMigrationOn).
+Errors: StorageError for a source that cannot be translated.
 """
 
 import re

@@ -2,9 +2,9 @@
 
 `pod_claims` classifies the claims once for all nodes, and `PodClaims.on` evaluates one node. The volume of a bound
 claim must be usable from the node. For a WaitForFirstConsumer claim, an existing volume is bound (smallest request
-first) or a new volume is provisioned. A claim with the selected-node annotation can be used only on that node. Source:
-Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes). Errors: StorageError if upstream
-returns an error.
+first) or a new volume is provisioned. A claim with the selected-node annotation can be used only on that node.
+Source: Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes).
+Errors: StorageError if upstream returns an error.
 """
 
 from collections.abc import Mapping

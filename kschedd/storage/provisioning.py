@@ -1,8 +1,9 @@
 """Provisioning of a volume for a claim on a node: StorageClass, allowed topologies, storage capacity.
 
 Source: Kubernetes v1.34, volumebinding/binder.go (checkVolumeProvisions, hasEnoughCapacity), apis/core/v1/helper
-(MatchTopologySelectorTerms). Units: bytes. Errors: `provisioning` raises none; it stores a message in
-`Provisioning.fault`, which `Provisioning.on` raises when a node is evaluated, as upstream does.
+(MatchTopologySelectorTerms).
+Units: bytes. Errors: `provisioning` raises none; it stores a message in `Provisioning.fault`, which `Provisioning.on`
+raises when a node is evaluated, as upstream does.
 """
 
 from collections.abc import Iterable, Mapping

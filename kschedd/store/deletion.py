@@ -1,9 +1,9 @@
 """Deletion of objects: immediately, or in two steps (a deletionTimestamp is set, and the object is removed later).
 
 A bound, non-terminal pod gets its grace period, and remains until its kubelet deletes it with grace period 0. An object
-with finalizers remains until the last finalizer is removed. A namespace remains until it is empty. Source: Kubernetes
-v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go (CheckGracefulDelete),
-pkg/registry/core/namespace.
+with finalizers remains until the last finalizer is removed. A namespace remains until it is empty.
+Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go
+(CheckGracefulDelete), pkg/registry/core/namespace.
 """
 
 from collections.abc import Mapping

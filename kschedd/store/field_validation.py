@@ -1,9 +1,9 @@
 """Decoding and validation of objects in requests: wrong types, unknown fields (fieldValidation), defaults.
 
 The fields are defined by the API types, or for a custom resource by the schema of its definition. The parameter
-`definition` is the definition of a custom resource; it is None for built-in kinds. Source: Kubernetes v1.34,
-apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder). Raises: StrictDecodingError and
-BadRequest, with the messages of kube-apiserver's decoder.
+`definition` is the definition of a custom resource; it is None for built-in kinds.
+Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder).
+Raises: StrictDecodingError and BadRequest, with the messages of kube-apiserver's decoder.
 """
 
 from collections.abc import Callable

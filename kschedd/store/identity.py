@@ -2,8 +2,8 @@
 
 An update or a patch may repeat an object's kind, apiVersion, name, namespace and UID, and may omit most of these
 values, but may not change them. The result has the old values. There is one exception: an object of a kind with several
-versions gets the version of its last write. Source: Kubernetes v1.34,
-apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
+versions gets the version of its last write.
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
 (EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
 """
 

@@ -4,7 +4,8 @@ A run that fails also gives a row: `failed` with the error, `timeout` and `memor
 checked at every attempt and every moment. The memory limit restricts the growth of the process (RLIMIT_AS).
 
 `row_hash` covers the inputs, the decisions and all measures, but not times, memory, host and engine. The hash is equal
-on every machine and engine. Units: seconds; MiB.
+on every machine and engine.
+Units: seconds; MiB.
 """
 
 import hashlib

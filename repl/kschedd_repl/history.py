@@ -1,7 +1,8 @@
 """Command history of this session and of earlier ones.
 
 A line is added once its command has succeeded. The line of a failed command can be recalled once, immediately after, to
-be corrected. It is neither saved nor suggested. Owns: the history file, which only the user may read.
+be corrected. It is neither saved nor suggested.
+Owns: the history file, which only the user may read.
 """
 
 import os

@@ -1,6 +1,7 @@
 """The connection to the daemon: reconnects when it is lost, and serves verbs that run in worker threads.
 
-Talks to: the daemon. Owns: the client. Calls `notice` when the connection is lost or restored. Ends: by cancellation.
+Talks to: the daemon.
+Owns: the client. Calls `notice` when the connection is lost or restored. Ends: by cancellation.
 
 Verbs are blocking functions; they run in a worker thread concurrently with this program's tasks. Their requests are
 forwarded to the Trio thread and the results returned. If the command is cancelled, its next blocking call raises

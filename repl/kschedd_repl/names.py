@@ -6,7 +6,8 @@ objects, in batches. Kinds with too many objects to be completed are not watched
 thousands of pod changes per second; their number and the pending pods are polled instead. Data that no watch provides
 (the configuration, pods at Permit, breakpoints, forks) is requested at the beginning and after each command.
 
-Talks to: the daemon. Owns: the book. Ends: with the connection, or by cancellation.
+Talks to: the daemon.
+Owns: the book. Ends: with the connection, or by cancellation.
 """
 
 from collections.abc import Callable, Mapping

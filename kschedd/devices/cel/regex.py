@@ -4,7 +4,8 @@ Patterns are untrusted input from claims, so a backtracking engine (Python's `re
 memory of a compiled pattern. RE2 has the syntax of Go's `regexp`, which the real kube-apiserver and kube-scheduler use;
 error messages are those of Go.
 
-Errors: PatternError. Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
+Errors: PatternError.
+Source: Go 1.24, regexp/syntax (ErrorCode); re2 wiki, Syntax.
 """
 
 from functools import lru_cache

@@ -7,10 +7,11 @@ defines the consumption of requests that contain no amount (without a policy: th
 missing in the request are consumed as well. The same check applies to devices that are allocated as whole devices.
 
 Source: Kubernetes v1.36 and v1.37, dynamic-resource-allocation/structured/internal/incubating/consumable_capacity.go;
-structured/internal/types.go (ConsumedCapacityCollection). amounts are exact; a step is counted in whole units (int64),
-or in thousandths if the range is given in thousandths and the feature fractional_capacity is enabled. Errors:
-CapacityError for an amount that upstream's arithmetic cannot represent; without the feature capacity_representable, the
-amount overflows as in upstream.
+structured/internal/types.go (ConsumedCapacityCollection).
+Units: amounts are exact; a step is counted in whole units (int64), or in thousandths if the range is given in
+thousandths and the feature fractional_capacity is enabled.
+Errors: CapacityError for an amount that upstream's arithmetic cannot represent; without the feature
+capacity_representable, the amount overflows as in upstream.
 """
 
 from collections.abc import Mapping

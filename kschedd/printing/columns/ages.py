@@ -15,7 +15,7 @@ _YEAR = 365 * _DAY
 
 
 def span(seconds: float) -> str:
-    """Return a duration with at most two units; longer durations have larger units."""
+    """Return a duration with at most two units; the longer the duration, the larger the units."""
     if seconds < -1:
         return "<invalid>"
     whole = max(0, int(seconds))
@@ -44,7 +44,7 @@ def _two(whole: int, large: int, large_unit: str, small: int, small_unit: str) -
 
 
 def seconds_of(time: Any) -> float | None:
-    """Return the seconds since the epoch for RFC 3339 text or a number of seconds, or None for other values."""
+    """Return the seconds since the epoch for RFC 3339 text or a number of seconds; None for other values."""
     if isinstance(time, int | float) and not isinstance(time, bool):
         return float(time)
     if not isinstance(time, str) or not time:

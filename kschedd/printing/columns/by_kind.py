@@ -27,7 +27,7 @@ class RowContext:
     """Data for a row, in addition to the object itself."""
 
     now: float
-    # node -> total requests of its pods: cpu in millicores, other resources in whole units (required for `-o wide` of
+    # total requests of each node's pods: cpu in millicores, other resources in whole units (required for `-o wide` of
     # nodes)
     requested: Mapping[str, Mapping[str, int]] = attrs.field(factory=dict)
 
@@ -71,7 +71,7 @@ def age_cell(raw: Raw, around: RowContext) -> str:
 
 
 def joined(values: Iterable[Any], most: int = 0, absent: str = NONE) -> str:
-    """Return at most `most` of the values (0: all), separated by commas."""
+    """Return at most `most` of the values (0: all of them), separated by commas."""
     found = [str(value) for value in values]
     more = f" + {len(found) - most} more..." if most and len(found) > most else ""
     return ",".join(found[: most or None]) + more if found else absent
@@ -139,7 +139,7 @@ def _exit_words(ended: Raw) -> str:
 
 
 def _initializing(pod: Raw) -> str:
-    """Return `Init:0/2` or another `Init:` status until the init containers have completed, and then ""."""
+    """Return `Init:0/2` or another `Init:` status until the init containers have completed; "" after that."""
     sidecars = _restartable(pod)
     total = len(spec(pod).get("initContainers") or ())
     for place, container in enumerate(status(pod).get("initContainerStatuses") or ()):

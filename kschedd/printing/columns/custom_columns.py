@@ -1,4 +1,4 @@
-"""A table with columns that the user defines (`-o custom-columns`), each by a header and a path into the object.
+"""A table with columns that the user defines (`-o custom-columns`): each has a header and a path into the object.
 
 Cells have the same text as in kubectl: `<none>` if the path matches nothing, several values separated by commas, maps
 and lists in Go's notation.
@@ -19,7 +19,7 @@ from kschedd.printing.terminal.tables import NONE, Table
 
 @attrs.define(eq=False)
 class CustomColumnsError(KscheddError):
-    """A column specification that cannot be parsed."""
+    """The specification of the columns cannot be parsed."""
 
     why: str
 
@@ -31,7 +31,10 @@ class CustomColumn:
 
 
 def columns_of_text(text: str) -> tuple[CustomColumn, ...]:
-    """Return the columns of `NAME:.metadata.name,NODE:.spec.nodeName`. Raises CustomColumnsError, JsonPathError."""
+    """Return the columns in a text such as `NAME:.metadata.name,NODE:.spec.nodeName`.
+
+    Raises CustomColumnsError, JsonPathError.
+    """
     if not text:
         raise CustomColumnsError("custom-columns format specified but no custom columns given")
     columns = []
@@ -44,7 +47,10 @@ def columns_of_text(text: str) -> tuple[CustomColumn, ...]:
 
 
 def columns_of_file(text: str) -> tuple[CustomColumn, ...]:
-    """Return the columns of a file: a line of headers, a line of paths. Raises CustomColumnsError, JsonPathError."""
+    """Return the columns in a file with a line of headers and a line of paths.
+
+    Raises CustomColumnsError, JsonPathError.
+    """
     lines = [line.split() for line in text.splitlines()]
     if len(lines) < 2:
         raise CustomColumnsError("custom-columns-file: must contain a line of headers and a line of paths")

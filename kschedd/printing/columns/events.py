@@ -1,4 +1,4 @@
-"""Cells of the table of Events, of the core group and of events.k8s.io.
+"""Cells of the table of Events, both of the core group and of events.k8s.io.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """

@@ -1,8 +1,9 @@
-"""The columns of each kind, which are the same as kube-apiserver's, and the table that `get` prints for objects.
+"""The columns of each kind, which equal those of kube-apiserver, and the table that `get` prints.
 
 `columns.json` beside this module contains the columns by kind (name, type, format, description, priority), and under ""
-the columns of kinds without their own. For kinds without their own columns, kube-apiserver shows the creation time, and
-`get` the age. Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
+the columns of kinds without own columns. For kinds without own columns, kube-apiserver shows the creation time, and
+`get` shows the age.
+Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
 
 import json
@@ -55,7 +56,7 @@ _CELLS: Final[Mapping[str, Cells]] = {
 
 @attrs.frozen
 class Definition:
-    """A column as kube-apiserver describes it; columns with a priority above 0 are for `-o wide`."""
+    """A column as kube-apiserver describes it; columns with a priority above 0 are shown only with `-o wide`."""
 
     name: str
     type: str
@@ -83,7 +84,7 @@ def _definitions() -> Mapping[str, Sequence[Definition]]:
 
 
 def definitions_of(kind: str) -> Sequence[Definition]:
-    """Return the columns of a kind; "" represents every kind without its own columns."""
+    """Return the columns of a kind; "" represents every kind without own columns."""
     return _definitions().get(kind) or _definitions()[""]
 
 
@@ -123,8 +124,8 @@ def table_of(
 ) -> Table:
     """Return the table that `get` prints.
 
-    With `namespaces`, the first column is NAMESPACE. `prefix` is put before each name (`pod/`). Each label in
-    `label_columns` has a column with the key, without its prefix, as header.
+    With `namespaces`, the first column is NAMESPACE. `prefix` is printed before each name (`pod/`). Each label in
+    `label_columns` has a column; its header is the key without prefix.
     """
     columns = [column for column in columns_of(kind) if wide or not column.wide]
     headers = [column.header for column in columns]

@@ -21,8 +21,8 @@ Key = tuple[int, Any]
 
 def natural(text: str) -> tuple[tuple[int, int, str, int], ...]:
     """Return a natural sort key: `web-9` sorts before `web-10`."""
-    # A run of digits sorts like a digit among other characters, then by its value, then by its leading zeros. Values
-    # are compared by length first, because a run may be longer than `int` accepts.
+    # A run of digits sorts like a digit among other characters, then by its value, then by the number of leading zeros.
+    # Values are compared by their length first, because a run may be longer than `int` accepts.
     return tuple(
         (ord("0"), len(value := piece.lstrip("0")), value, len(piece))
         if piece.isascii() and piece.isdigit()
@@ -32,7 +32,7 @@ def natural(text: str) -> tuple[tuple[int, int, str, int], ...]:
 
 
 def keys(values: Sequence[Any]) -> list[Key]:
-    """Return a sort key for each value; None represents an absent value."""
+    """Return a sort key for each value; None represents a missing value."""
     present = [value for value in values if value is not None]
     for reading in (_number, _quantity, _time):
         try:

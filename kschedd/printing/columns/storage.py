@@ -1,4 +1,4 @@
-"""Cells of the tables of PersistentVolumes and claims, StorageClasses, CSI objects and dynamic resources.
+"""Cells of the tables of PersistentVolumes, their claims, StorageClasses, CSI objects and dynamic resources.
 
 Source: Kubernetes v1.34, pkg/printers/internalversion/printers.go.
 """
@@ -83,7 +83,7 @@ def _of(raw: Raw) -> Raw:
 
 
 def _volume_nodes(volume: Raw, around: RowContext) -> str:
-    """Return the required node affinity of a PersistentVolume: `zone=a|b`, terms joined by " or "."""
+    """Return the required node affinity of a PersistentVolume as text: `zone=a|b`, terms joined by " or "."""
     required = (spec(volume).get("nodeAffinity") or {}).get("required") or {}
     terms = []
     for term in required.get("nodeSelectorTerms") or ():

@@ -1,6 +1,6 @@
 """Output of `top`: resource requests per node and per pod.
 
-No containers run, so `top` prints requests instead of usage.
+Containers do not run, so `top` prints requests instead of usage.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ def percentage(amount: int, has: int) -> str:
 
 
 def nodes_table(nodes: Sequence[Raw], requested: Mapping[str, Mapping[str, int]]) -> Table:
-    """Return one row per node. `requested` maps node names to the total requests of their pods."""
+    """Return one row per node. `requested` contains the total requests of each node's pods, by the name of the node."""
     rows = []
     for node in nodes:
         has, takes = allocatable(node), requested.get(str(meta(node).get("name")), {})
@@ -51,7 +51,7 @@ def nodes_table(nodes: Sequence[Raw], requested: Mapping[str, Mapping[str, int]]
 
 
 def pods_table(pods: Sequence[Raw], requests: Mapping[str, Mapping[str, int]], *, namespaces: bool) -> Table:
-    """Return one row per pod. `requests`: `namespace/name` -> requests of the pod."""
+    """Return one row per pod. `requests`: the requests of each pod, by `namespace/name`."""
     rows = []
     for pod in pods:
         asks = requests[pod_name(pod)]

@@ -202,7 +202,7 @@ def _reference(autoscaler: Raw, around: RowContext) -> str:
 
 
 def _targets(autoscaler: Raw, around: RowContext) -> str:
-    """Return the value and the target of each metric, for at most two metrics: `cpu: <unknown>/80%`."""
+    """Return the value and the target of the first two metrics: `cpu: <unknown>/80%`."""
     percent = spec(autoscaler).get("targetCPUUtilizationPercentage")
     if percent is not None:
         now = status(autoscaler).get("currentCPUUtilizationPercentage")

@@ -1,6 +1,6 @@
-"""Output of `describe` for any kind, an indented tree and the events, and the functions shared by all descriptions.
+"""Output of `describe` for any kind (an indented tree, and the events), and functions that all descriptions share.
 
-This module makes no requests: related data (events, claims, queue state, pods of a node) is passed in as
+This module makes no requests: related data (events, claims, queue state, pods of a node) is passed as
 `DescribeContext`.
 """
 
@@ -19,13 +19,13 @@ _INDENT = "  "
 
 @attrs.frozen
 class DescribeContext:
-    """Data that is printed together with an object. None means not requested or not available."""
+    """Data that is printed together with an object. None means that the data was not requested or is not available."""
 
     now: float
     style: TerminalStyle
     events: Sequence[Raw] | None = None
     queue: Raw | None = None  # state of the pod in the queue
-    waiting: Raw | None = None  # node and plugins, if Permit plugins let the pod wait
+    waiting: Raw | None = None  # node and plugins, if the pod waits for Permit plugins
     claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # PersistentVolumeClaims by name
     resource_claims: Mapping[str, Raw | None] = attrs.field(factory=dict)  # ResourceClaims by name
     pods: Sequence[Raw] = ()  # the node's pods
@@ -51,7 +51,7 @@ def pairs(values: Mapping[str, Any] | None, join: str) -> list[str]:
 
 
 def heading(raw: Raw, related: DescribeContext) -> str:
-    """Return the metadata lines common to all objects: name, namespace, labels, annotations, creation."""
+    """Return the metadata lines that all objects have: name, namespace, labels, annotations, creation."""
     text = line("Name", str(meta(raw).get("name", "")))
     if meta(raw).get("namespace"):
         text += line("Namespace", meta(raw)["namespace"])
@@ -87,7 +87,7 @@ def conditions(raw: Raw) -> str:
 
 
 def events_text(events: Sequence[Raw] | None, related: DescribeContext) -> str:
-    """Return the events of an object, given in the format of the daemon's `events.list`."""
+    """Return the events of an object; the argument has the format of the daemon's `events.list`."""
     if events is None:
         return ""
     if not events:
@@ -170,7 +170,7 @@ def _item(item: Any, indent: str) -> str:
     return indent + _INDENT + "- " + body.removeprefix(indent + 2 * _INDENT)
 
 
-# field names of a selector; all other keys below a selector are labels
+# field names in a selector; all other keys in a selector are labels
 _OF_SELECTORS: Final = frozenset({"matchLabels", "matchExpressions", "matchFields", "nodeSelectorTerms"})
 
 

@@ -43,7 +43,7 @@ def describe_node(node: Raw, related: DescribeContext) -> str:
 
 
 def requests_of(pod: Raw) -> Mapping[str, int]:
-    """Return a pod's resource requests, or nothing if its manifest is invalid."""
+    """Return a pod's resource requests; empty if its manifest is invalid."""
     try:
         return pod_requests(spec(pod), status(pod))
     except (QuantityError, KeyError, TypeError, AttributeError):
@@ -51,7 +51,7 @@ def requests_of(pod: Raw) -> Mapping[str, int]:
 
 
 def limits_of(pod: Raw) -> Mapping[str, int]:
-    """Return a pod's resource limits, added up like requests; overhead is added if a container has a limit.
+    """Return a pod's resource limits, added up like requests; the overhead is included if a container has a limit.
 
     Source: Kubernetes v1.34, component-helpers/resource/helpers.go, PodLimits.
     """
@@ -73,7 +73,7 @@ def limits_of(pod: Raw) -> Mapping[str, int]:
 
 
 def requested_by_node(pods: Sequence[Raw]) -> dict[str, dict[str, int]]:
-    """Return node -> total requests of its pods that are not terminated; the resource `pods` is the number of pods."""
+    """Return the total requests of each node's non-terminated pods; the resource `pods` is the number of these pods."""
     totals: dict[str, dict[str, int]] = {}
     for pod in pods:
         node = spec(pod).get("nodeName")

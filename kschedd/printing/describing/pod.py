@@ -1,4 +1,4 @@
-"""Output of `describe pod`: node or reason for being pending, requests, volumes, claims and devices, and events."""
+"""Output of `describe pod`: node or reason for pending, requests, volumes, claims and devices, and events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +65,7 @@ def describe_pod(pod: Raw, related: DescribeContext) -> str:
 
 
 def _why_pending(pod: Raw, related: DescribeContext) -> str:
-    """Return the PodScheduled condition, scheduling gates, Permit wait and queue state, or "" for an assigned pod."""
+    """Return the PodScheduled condition, scheduling gates, Permit wait and queue state; "" for a pod with a node."""
     if spec(pod).get("nodeName"):
         return ""
     text = ""
@@ -153,7 +153,7 @@ def _claim(claim: Raw, pod: Raw, related: DescribeContext) -> str:
     name = str(claim.get("name", ""))
     made = {
         s.get("name"): s.get("resourceClaimName") for s in status(pod).get("resourceClaimStatuses") or ()
-    }  # claims from templates have generated names
+    }  # claims created from templates have generated names
     object_name = claim.get("resourceClaimName") or made.get(name)
     if not object_name:
         return f"  {name}: from template {claim.get('resourceClaimTemplateName', '')}, not made yet\n"

@@ -21,7 +21,7 @@ CHANGE_CAUSE: Final = "kubernetes.io/change-cause"
 
 @attrs.define(eq=False)
 class RolloutError(KscheddError):
-    """A rollout that has no status or that failed."""
+    """A rollout has no status or failed."""
 
     why: str
 
@@ -35,7 +35,7 @@ class RolloutProgress:
 def rollout_progress(raw: Raw, revision: int = 0) -> RolloutProgress:
     """Return the progress of a rollout of a Deployment, DaemonSet or StatefulSet. Raises RolloutError.
 
-    `revision` is the revision that is expected to be rolled out (only for Deployments), or 0 for the newest.
+    `revision` is the revision that should be rolled out (only for Deployments); 0 for the newest.
     """
     kind = str(raw.get("kind"))
     viewers = {"Deployment": _deployment, "DaemonSet": _daemon_set, "StatefulSet": _stateful_set}
@@ -118,7 +118,7 @@ def _stateful_set(raw: Raw) -> RolloutProgress:
 
 
 def revisions_table(revisions: Mapping[int, Raw], style: TerminalStyle) -> str:
-    """Return a table of the revisions and their causes, lowest first.
+    """Return a table of the revisions with their causes, lowest revision first.
 
     `revisions` contains the object of each revision.
     """

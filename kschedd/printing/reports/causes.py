@@ -11,11 +11,11 @@ from kschedd.printing.terminal.tables import Table, clean, flowing, render
 _NOTHING_WRONG: Final = "NothingIsWrong"
 _SHOWN: Final = 4
 _DIFF_LINES: Final = 80
-_LONGEST_LINE: Final = 4_000  # of a command or a difference
+_LONGEST_LINE: Final = 4_000  # maximum number of characters of a command or a difference
 
 
 def diagnosis(answer: Raw, style: TerminalStyle) -> str:
-    """Return the diagnosis as text, or "" if there is none or the pod is on its node without a problem."""
+    """Return the diagnosis as text; "" if there is none, or if the pod is on its node without a problem."""
     cause = answer.get("cause")
     if not cause or (cause["code"] == _NOTHING_WRONG and answer.get("node")):
         return ""
@@ -36,7 +36,7 @@ def diagnosis(answer: Raw, style: TerminalStyle) -> str:
 
 
 def label(workload: Raw) -> str:
-    """Return `deployment/web in namespace shop`, without the namespace if it is `default`."""
+    """Return a text such as `deployment/web in namespace shop`, without the namespace `default`."""
     named = f"{lookup(str(workload['kind'])).singular}/{clean(str(workload['name']))}"
     space = workload.get("namespace") or "default"
     return named if space == "default" else f"{named} in namespace {clean(str(space))}"
@@ -81,13 +81,13 @@ def _remedy(remedy: Raw, style: TerminalStyle) -> str:
 
 
 def _cut(line: str) -> str:
-    """Return the line, or the beginning of one that is longer than a terminal shows."""
+    """Return the line, or only its beginning if it is longer than a terminal shows."""
     rest = len(line) - _LONGEST_LINE
     return line if rest <= 0 else f"{line[:_LONGEST_LINE]}... ({rest:,} more characters, which -o json has)"
 
 
 def pending(groups: Sequence[Raw], namespace: str | None, style: TerminalStyle, *, searched: int = 0) -> str:
-    """Return the groups as a table, the total number of pods, and the remedies found for `searched` groups.
+    """Return the groups as a table, the total number of pods, and the remedies found for the `searched` groups.
 
     Without a search, the text names the command that lists remedies.
     """

@@ -17,12 +17,12 @@ Raw = Mapping[str, Any]
 class UnplacedPod:
     """A pod that is not scheduled to any node.
 
-    `why` is the scheduler's message, and `cause` is the reason why the pod's workload cannot be placed. `remedy` is a
-    change that was verified for the whole workload, or "" if none was found.
+    `why` is the scheduler's message, and `cause` is the reason why the workload of the pod cannot be scheduled.
+    `remedy` is a change that was verified for the whole workload; "" if none was found.
     """
 
-    pod: str  # for a workload without created pods: its kind and name
-    new: bool  # True for a pod of the manifests; otherwise the pod was placed or would have been placed
+    pod: str  # for a workload without pods: its kind and name
+    new: bool  # True for a pod in the manifests; otherwise the pod was scheduled or would have been scheduled
     why: str
     code: str = ""
     cause: str = ""
@@ -39,7 +39,7 @@ class UnplacedPod:
 
 @attrs.frozen
 class CauseOfSome:
-    """Pods with a common cause, or workloads for which no pods could be created. The first one has the remedy."""
+    """Pods with a common cause, or workloads for which no pods could be created. The first of them has the remedy."""
 
     those: Sequence[UnplacedPod]
 
@@ -59,7 +59,7 @@ class CheckReport:
 
     unplaced: list[UnplacedPod] = attrs.field(factory=list)
     refused: list[UnplacedPod] = attrs.field(factory=list)  # workloads for which no pods could be created
-    # Objects in the manifests that admission rejected, and the reasons.
+    # Objects in the manifests that admission rejected, with the reasons.
     forbidden: list[str] = attrs.field(factory=list)
     errors: list[str] = attrs.field(factory=list)  # unusable input
     warnings: list[str] = attrs.field(factory=list)
@@ -196,7 +196,7 @@ def as_json(report: CheckReport) -> str:
 
 
 def as_junit(report: CheckReport) -> str:
-    """Return a test case for each pod that is created or loses its place, and a test case for the input."""
+    """Return a test case for each pod that is created or loses its node, and a test case for the input."""
     failures = {
         pod.pod: "\n".join(text for text in (pod.cause, pod.why, pod.remedy) if text)
         for pod in (*report.unplaced, *report.refused)

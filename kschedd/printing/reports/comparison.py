@@ -24,7 +24,7 @@ _STYLE: Final = (
 
 
 def headline(found: Raw) -> str:
-    """Return a sentence with the number of pods that are scheduled differently, by kind of difference."""
+    """Return a sentence with the number of pods that are scheduled differently, for each kind of difference."""
     a, b = found["versions"] or found["configs"]
     counts = {change: sum(pod["change"] == change for pod in found["different"]) for change in _CHANGES}
     changes = ", ".join(f"{count:,} {_CHANGES[change]}" for change, count in counts.items() if count)
@@ -87,7 +87,7 @@ def as_html(found: Raw, most: int) -> str:
 
 
 def _summaries(found: Raw) -> Iterator[tuple[Sequence[str], Sequence[Sequence[str]]]]:
-    """Yield the tables before the pods: the deciding reasons, and the summary of a long comparison."""
+    """Yield the tables that precede the pods: the deciding reasons, and the summary of a long comparison."""
     if found["rules"]:
         rows = [(_named(rule), f"{rule['pods']:,}", _what(rule)) for rule in found["rules"]]
         yield ("rule", "pods", "what it changes"), rows

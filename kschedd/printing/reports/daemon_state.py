@@ -1,4 +1,4 @@
-"""Tables of the daemon's state: connected clients, and usage of its limits."""
+"""Tables of the daemon's state: connected clients, and limits with their present usage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def _amount(value: int | None, unit: str) -> str:
 
 
 def clients_table(clients: Sequence[Raw]) -> Table:
-    """Return the connected clients. The operating system identifies the process of a client on the Unix socket."""
+    """Return the connected clients. For a client on the Unix socket, the operating system identifies the process."""
     rows = [
         (
             str(client["number"]),

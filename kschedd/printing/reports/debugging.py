@@ -39,7 +39,7 @@ def place_text(stopped: Raw) -> str:
 
 
 def brief_text(state: Raw) -> str:
-    """Return the stop, and the number of nodes that remain in the attempt."""
+    """Return where scheduling is stopped, and the number of nodes that remain in the attempt."""
     text = stop_text(state) + "\n"
     attempt = state.get("attempt")
     return text if not attempt or attempt["left"] is None else f"{text}Nodes: {_nodes(attempt)}\n"
@@ -53,7 +53,7 @@ def _tried(member: Raw) -> str:
 
 
 def where_text(state: Raw, style: TerminalStyle) -> str:
-    """Return the stop and all data of the current attempt."""
+    """Return where scheduling is stopped, and all data of the present attempt."""
     text = stop_text(state) + "\n"
     if state.get("holder"):
         keeps = " and keeps scheduling stopped" if state.get("keep") and state.get("stopped") else ""

@@ -13,7 +13,8 @@ _PASSED = ("", "Success", "Skip")
 def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node: bool = False, most: int = 12) -> str:
     """Return the result as text.
 
-    `node` restricts the result to one node. Without `node`, at most `most` nodes are listed, or all with `every_node`.
+    `node` restricts the result to one node. Without `node`, at most `most` nodes are listed; with `every_node`, all
+    nodes.
     """
     verdicts = [v for v in answer.get("verdicts") or () if node in ("", v.get("node") or "")]
     limit = 10**9 if every_node or node else most
@@ -29,7 +30,7 @@ def explanation(answer: Raw, style: TerminalStyle, *, node: str = "", every_node
 
 
 def _attempt(answer: Raw) -> str:
-    """Return the recorded outcome of a past attempt, or "" if no past attempt is explained."""
+    """Return the recorded outcome of a past attempt; "" if the explained attempt is not a past one."""
     attempt, decision = answer.get("attempt"), answer.get("decision") or {}
     if not attempt:
         return ""
@@ -45,7 +46,7 @@ def _attempt(answer: Raw) -> str:
 
 
 def _dumped(answer: Raw, style: TerminalStyle) -> str:
-    """Return the message of the scheduler in the cluster from which the dump was taken."""
+    """Return the message of the scheduler in the dumped cluster."""
     recorded = answer.get("dumped")
     if not recorded:
         return ""
@@ -138,7 +139,7 @@ def _where(answer: Raw, style: TerminalStyle) -> str:
 
 
 def _candidates(preemption: Raw, style: TerminalStyle) -> str:
-    """Return the other candidates for preemption, and the criterion that decided."""
+    """Return the other candidates for preemption, and the criterion by which they were not chosen."""
     count, candidates = preemption.get("candidate_count") or 0, preemption.get("candidates") or ()
     if count < 2:
         return ""
@@ -242,7 +243,7 @@ def _scores(answer: Raw, style: TerminalStyle, node: str, limit: int) -> str:
     shown = [name for name in ranked if name == node] if node else ranked[:limit]
     if not shown:
         return f"\n{node} has no score: it did not pass the filters.\n"
-    # A plugin with score 0 for every node would add a column without information.
+    # If a plugin's score is 0 for every node, its column would contain no information.
     plugins = [name for name, of in scores.items() if node or any(_weighted(of.get(n)) for n in shown)]
     rows = [
         (

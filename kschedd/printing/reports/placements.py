@@ -1,4 +1,4 @@
-"""Output of a summary of pods by namespace, workload and zone, which precedes a long list of pods."""
+"""Output of a summary of pods by namespace, workload and zone, which is printed before a long list of pods."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -6,14 +6,14 @@ from typing import Any, Final
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import Table, render
 
-LONG: Final = 20  # number of pods; a shorter list needs no summary
+LONG: Final = 20  # number of pods; shorter lists have no summary
 _MOST_ROWS: Final = 10
 
 Raw = Mapping[str, Any]
 
 
 def summary_tables(summary: Raw, *, compared: bool) -> Iterator[tuple[Table, int]]:
-    """Yield the tables that have several rows, each with the number of omitted rows.
+    """Yield the tables with more than one row, each with the number of omitted rows.
 
     With `compared`, two states are compared. Without `compared`, only the second state counts.
     """
@@ -48,7 +48,7 @@ def summary_tables(summary: Raw, *, compared: bool) -> Iterator[tuple[Table, int
 
 
 def summary_text(summary: Raw, *, compared: bool) -> str:
-    """Return the tables as text, each followed by an empty line, or "" if there are none."""
+    """Return the tables as text, each followed by an empty line; "" without tables."""
     parts = []
     for table, left_out in summary_tables(summary, compared=compared):
         more = f"... and {left_out:,} more (-o json lists all)\n" if left_out else ""

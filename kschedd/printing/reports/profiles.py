@@ -15,7 +15,7 @@ _SHOWN: Final = 25
 
 
 def profile_tables(profile: Raw) -> list[Table]:
-    """Return two tables, by task or thread and by function, with the share of all samples."""
+    """Return two tables, one by task or thread and one by function, with the share of all samples."""
     looks = max(1, profile["looks"])
     owners: Counter[str] = Counter()
     own: Counter[str] = Counter()
@@ -28,7 +28,7 @@ def profile_tables(profile: Raw) -> list[Table]:
         own[frames[-1]] += count
         for frame in set(frames):
             total[frame] += count
-    # Ties are sorted by name, so that equal profiles have equal order.
+    # Equal counts are sorted by name, so that equal profiles are printed in the same order.
     by_owner = sorted(owners.items(), key=lambda each: (-each[1], each[0]))[:_SHOWN]
     functions = sorted(total, key=lambda name: (-own[name], -total[name], name))[:_SHOWN]
     return [
@@ -41,7 +41,7 @@ def profile_tables(profile: Raw) -> list[Table]:
 
 
 def _owner_of(stack: Raw) -> str:
-    """Return the task if the thread is that of the event loop, and otherwise the name of the thread."""
+    """Return the task if the thread runs the event loop, otherwise the name of the thread."""
     frames = stack["frames"]
     if frames[:1] == [_IDLE]:
         return f"{stack['thread']} {_IDLE}"

@@ -51,7 +51,7 @@ def queue_table(pods: Sequence[Raw]) -> Table:
 
 
 def history_table(history: Sequence[Raw]) -> Table:
-    """Return the moves of one pod between sub-queues, with times in seconds since the pod was first added."""
+    """Return a pod's moves between sub-queues; times are in seconds since the pod was first added."""
     start = next((h["time_s"] for h in history if isinstance(h.get("time_s"), int | float)), 0.0)
     rows = []
     for move in history:
@@ -69,7 +69,7 @@ def history_table(history: Sequence[Raw]) -> Table:
 
 
 def stays_text(pod: Raw) -> str:
-    """Return the time of a pod's first attempt and its time in each sub-queue, or "" if unknown."""
+    """Return the time of a pod's first attempt and its time in each sub-queue; "" if they are unknown."""
     held = pod.get("held_s")
     if not isinstance(held, Mapping) or not held:
         return ""
@@ -130,7 +130,7 @@ def events_table(events: Sequence[Raw], now: float, *, namespaces: bool) -> Tabl
 
 
 def _object(about: Any, namespace: Any) -> tuple[str, str]:
-    """Return the namespace and `kind/name` of the object of an event, which is given as a map or text."""
+    """Return the namespace and `kind/name` of the object of an event; the argument is a map or a text."""
     if isinstance(about, Mapping):
         where = str(about.get("namespace") or namespace or "")
         return where, f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"

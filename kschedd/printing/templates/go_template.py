@@ -5,7 +5,8 @@ r"""Go templates for kubectl's `-o go-template=`, with the common features of te
     {{$n := len .items}}{{printf "%-20s %v" .kind $n}}   {{index .metadata.labels "app"}}   {{- .x | printf "%q" -}}
 
 The functions are in `go_functions.py`. Named templates (`define`, `template`, `block`) are not supported and are
-rejected. Source: Go's text/template; Kubernetes v1.34, cli-runtime/pkg/printers/template.go. Errors: GoTemplateError.
+rejected.
+Source: Go's text/template; Kubernetes v1.34, cli-runtime/pkg/printers/template.go. Errors: GoTemplateError.
 """
 
 import json

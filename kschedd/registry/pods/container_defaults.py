@@ -1,7 +1,8 @@
 """Server-side defaults of a container besides resources and ports: probes, lifecycle hooks, environment variables.
 
 The scheduler does not read these fields. However, writing an object back with all its server-side defaults must not
-count as a change. Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe, SetDefaults_HTTPGetAction,
+count as a change.
+Source: Kubernetes v1.34, pkg/apis/core/v1/defaults.go (SetDefaults_Probe, SetDefaults_HTTPGetAction,
 SetDefaults_ObjectFieldSelector); the encoding of core/v1 types omits a variable's empty value.
 """
 

@@ -1,9 +1,9 @@
 """Validation of CertificateSigningRequests: usages, signer name, expiration, and the encoded request.
 
 The request must have the form of a PKCS #10 request (`certification_requests`). Keys and signatures are not checked,
-because this would require cryptography. An update may leave errors of the old object in place. Source: Kubernetes
-v1.34, pkg/apis/certificates/validation/validation.go, pkg/apis/certificates/helpers.go. The functions require objects
-that match the schema and have their defaults, and append errors to `faults`.
+because this would require cryptography. An update may leave errors of the old object in place.
+Source: Kubernetes v1.34, pkg/apis/certificates/validation/validation.go, pkg/apis/certificates/helpers.go. The
+functions require objects that match the schema and have their defaults, and append errors to `faults`.
 """
 
 import base64

@@ -1,8 +1,8 @@
 """Validation of the kinds added in 1.36 and 1.37: mutating policies, trust bundles, certificates, migrations.
 
 Expressions are required, but not compiled; certificates are not parsed. The functions receive the new spec and the old
-spec (None for a new object), and return the errors. Source: Kubernetes v1.37, pkg/apis/admissionregistration,
-certificates and storagemigration (validation.go).
+spec (None for a new object), and return the errors.
+Source: Kubernetes v1.37, pkg/apis/admissionregistration, certificates and storagemigration (validation.go).
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,9 @@
 """Warnings that kube-apiserver returns for an accepted object.
 
 `creation_warnings` and `update_warnings` examine the stored form of the object. Warnings about the decoding, such as
-unknown fields, come from `kschedd.store.field_validation`. Source: Kubernetes v1.34, WarningsOnCreate and
-WarningsOnUpdate of pkg/registry/*/strategy.go, pkg/api/*/warnings.go, apimachinery/pkg/util/validation/ip.go.
+unknown fields, come from `kschedd.store.field_validation`.
+Source: Kubernetes v1.34, WarningsOnCreate and WarningsOnUpdate of pkg/registry/*/strategy.go, pkg/api/*/warnings.go,
+apimachinery/pkg/util/validation/ip.go.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,9 @@
 """Validation of HorizontalPodAutoscalers: replicas, the scaled object, metrics and behavior.
 
 An object of autoscaling/v1 is validated as the autoscaling/v2 object to which it is converted, so the paths in messages
-are v2 paths. Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. The functions require objects
-that match the schema and have their defaults, and append errors to `faults`.
+are v2 paths.
+Source: Kubernetes v1.34, pkg/apis/autoscaling/validation/validation.go. The functions require objects that match the
+schema and have their defaults, and append errors to `faults`.
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,8 @@ answered. The whole admission is limited to a few seconds and a few kilobytes. C
 have a separate limit, as with HTTP. Connections that are not admitted take no client slots, and their requests are not
 processed.
 
-Owns: the connections that are not admitted yet.  Ends: never by itself.  Fails: a fault of a peer ends its connection.
+Owns: the connections that are not admitted yet. Ends: never by itself.
+Fails: a fault of a peer ends its connection.
 """
 
 import contextlib

@@ -1,8 +1,9 @@
 """The daemon's end of the socket: accepts clients from listeners and runs a session for each.
 
 Uses: the sessions (session.py), in which calls run the handlers of the method table. The server is independent of the
-purpose of the methods and of the kind of listener. Owns: the set of sessions. Ends: after `shut_down` when every
-session has ended, or by cancellation, which disconnects all clients.
+purpose of the methods and of the kind of listener.
+Owns: the set of sessions. Ends: after `shut_down` when every session has ended, or by cancellation, which disconnects
+all clients.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The operations that read objects: get and list, at the latest or an earlier version, and in pages.
 
 An earlier version is computed from the current objects and the log of writes, which contains each object before its
-change. Lists are sorted and selected in slices. Source: Source: Kubernetes v1.34,
-apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher. Raises: ApiError, FieldLabelError.
+change. Lists are sorted and selected in slices.
+Source: Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher.
+Raises: ApiError, FieldLabelError.
 """
 
 from bisect import bisect_right

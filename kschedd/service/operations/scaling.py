@@ -1,7 +1,8 @@
 """The scale subresource: the desired and current number of pods of a workload or a custom resource.
 
 Source: Source: Kubernetes v1.34, pkg/registry/apps/*/storage;
-apiextensions-apiserver/pkg/registry/customresource/etcd.go. Raises: ApiError.
+apiextensions-apiserver/pkg/registry/customresource/etcd.go.
+Raises: ApiError.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,9 @@
 """The operation that watches objects: first the existing objects, if requested, then each change.
 
 An object that no longer matches the selectors is sent as DELETED with its last state, at the current version. An object
-that starts to match the selectors is sent as ADDED. Source: Kubernetes v1.34, apiserver/pkg/storage/cacher. Raises:
-ApiError, FieldLabelError; Gone if the log does not contain all events since the version.
+that starts to match the selectors is sent as ADDED.
+Source: Kubernetes v1.34, apiserver/pkg/storage/cacher.
+Raises: ApiError, FieldLabelError; Gone if the log does not contain all events since the version.
 """
 
 from collections.abc import Sequence

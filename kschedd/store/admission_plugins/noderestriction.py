@@ -2,9 +2,9 @@
 
 A kubelet may create only mirror pods, which represent static pods. The kubelet's Node must own each mirror pod, and the
 pod must not refer to other objects. Of the labels reserved for the system, a kubelet may set only those that are
-reserved for kubelets on its Node. A kubelet may not change the taints of an existing Node. Source: Kubernetes v1.34,
-plugin/pkg/admission/noderestriction/admission.go; k8s.io/kubelet/pkg/apis/well_known_labels.go. Raises: Forbidden,
-NotFound.
+reserved for kubelets on its Node. A kubelet may not change the taints of an existing Node.
+Source: Kubernetes v1.34, plugin/pkg/admission/noderestriction/admission.go;
+k8s.io/kubelet/pkg/apis/well_known_labels.go. Raises: Forbidden, NotFound.
 """
 
 from collections.abc import Callable, Iterator, Mapping

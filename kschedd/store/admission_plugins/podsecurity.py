@@ -2,9 +2,9 @@
 
 `pod-security.kubernetes.io/enforce` rejects pods that violate the level. `warn` returns warnings for pods that violate
 the level, and for workloads whose pod template violates it. In a namespace without these labels the level is
-privileged, which allows everything. `audit` has no effect, because kschedd has no audit log. Source: Kubernetes v1.34,
-staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go. Raises: Forbidden; Invalid
-if a namespace's label contains an unknown level.
+privileged, which allows everything. `audit` has no effect, because kschedd has no audit log.
+Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/admission/admission.go, api/helpers.go. Raises:
+Forbidden; Invalid if a namespace's label contains an unknown level.
 """
 
 import re

@@ -2,7 +2,8 @@
 
 Each check applies from a minor version of Kubernetes on, and returns a reason with a detail. A stricter check of
 `restricted` replaces the check of `baseline` that it covers. AppArmor profiles are read from fields only, not from
-annotations. Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/policy.
+annotations.
+Source: Kubernetes v1.34, staging/src/k8s.io/pod-security-admission/policy.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

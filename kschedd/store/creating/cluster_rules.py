@@ -2,8 +2,8 @@
 
 Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and the rules for custom
 resources (`custom`), also read other objects: the namespace of a resource claim, the addresses of other Services, the
-schema of a field manager's fields. The rules apply to new objects and to replaced objects. Raises: Invalid, RangeFull,
-TooLarge.
+schema of a field manager's fields. The rules apply to new objects and to replaced objects.
+Raises: Invalid, RangeFull, TooLarge.
 """
 
 from collections.abc import Mapping

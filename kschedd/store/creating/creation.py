@@ -5,7 +5,8 @@ fields that only the server sets (UID, creation time, resourceVersion, generatio
 takes the fast path of `pod_strategy`. The store itself checks that the namespace accepts new objects and that the name
 is not in use.
 
-Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/create.go (BeforeCreate), registry/generic/registry
+Owns nothing.
+Source: Kubernetes v1.34, apiserver/pkg/registry/rest/create.go (BeforeCreate), registry/generic/registry
 (Store.Create).
 Raises: ApiError.
 """

@@ -6,7 +6,8 @@ that only the server may set keep their old values. Finally, the changed fields 
 write to the status checks only the status, because updates of pod statuses are by far the most frequent writes and do
 not affect the other parts of the pod.
 
-Owns nothing. Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
+Owns nothing.
+Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
 (Store.Update).
 Raises: ApiError.
 """

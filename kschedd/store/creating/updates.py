@@ -2,7 +2,8 @@
 
 A plain update does not change the status. A status update changes nothing else. A client cannot change the metadata
 that the server sets (UID, creation time, deletion time). `kschedd.registry.validation_update` defines which other
-fields are immutable. Source: Kubernetes v1.34, the strategies in pkg/registry.
+fields are immutable.
+Source: Kubernetes v1.34, the strategies in pkg/registry.
 """
 
 from collections.abc import Mapping

@@ -7,9 +7,9 @@ CustomResourceDefinition is written. A rule that does not compile is rejected th
 effect.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go);
-apiserver/pkg/cel/escaping.go. Unsupported: `optionalOldSelf`, `messageExpression`, and libraries other
-than those of device selectors. The compiler supports only the types of scalars, lists and maps. Errors: none;
-violations are returned.
+apiserver/pkg/cel/escaping.go. Unsupported: `optionalOldSelf`, `messageExpression`, and libraries other than those of
+device selectors. The compiler supports only the types of scalars, lists and maps.
+Errors: none; violations are returned.
 """
 
 import re

@@ -10,7 +10,8 @@ a map to keep.
 Patched items are in the order of the patch, or of `$setElementOrder`. Items that exist only in the live list keep their
 order. A live item stays before a patched item if it preceded that item in the live list.
 
-The inputs are not modified. Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
+The inputs are not modified.
+Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
 Raises: BadPatch and PatchFailed, with kube-apiserver's messages.
 """
 

@@ -4,7 +4,8 @@ The values are random, but the same for the same seed, store version and sequenc
 repeated. Events and Leases use a second random sequence, and dry runs a third, so that they do not change the names of
 other objects.
 
-Owns the sequences. Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
+Owns the sequences.
+Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
 """
 
 import random
