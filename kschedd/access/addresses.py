@@ -37,7 +37,7 @@ def is_loopback(host: str) -> bool:
 
 
 def read_address(text: str, flag: str = "--http", example: str = "127.0.0.1:8001") -> Address:
-    """Parse `127.0.0.1:8001`, `[::1]:8001`, `:8001` and `8001` (loopback), and `0` for a free port.
+    """Parse `127.0.0.1:8001`, `[::1]:8001`, `:8001` and `8001` (loopback); 0 means a free port.
 
     Raises AccessError.
     """

@@ -1,7 +1,7 @@
-"""Audit events of writes: events of audit.k8s.io/v1 at level Metadata, in the format of kube-apiserver.
+"""Audit events of writes, as audit.k8s.io/v1 events of level Metadata in the format of kube-apiserver.
 
-An event contains the user (and on a Unix socket the peer's process), the verb, the object, the small parameters, the
-time, the address, and the result. For a method of the socket, the verb is the method name, and the requestURI is
+An event contains the user (on a Unix socket also the peer's process), the verb, the object, the small parameters, the
+time, the address and the result. For a method of the socket, the verb is the method name, and the requestURI is
 `/rpc/METHOD`. Bodies are not included. All functions are pure: times and ids are parameters.
 """
 
@@ -18,7 +18,7 @@ _PREFIX: Final = "kschedd.io/"
 _LONGEST: Final = 1024
 # Parameters that contain objects, which may be large or secret.
 _BODIES: Final = frozenset(("manifest", "manifests", "patch", "text", "configs", "params", "token"))
-# HTTP status for error codes of the socket; all others are 400.
+# HTTP status for error codes of the socket; all other codes mean 400.
 _STATUS: Final = {
     "already_exists": 409,
     "cancelled": 499,
@@ -40,7 +40,7 @@ _STATUS: Final = {
 
 @attrs.frozen
 class AuditOutcome:
-    """The outcome of a call; `reason` and `message` belong to an error, and are "" for a success."""
+    """The outcome of a call; `reason` and `message` describe an error, and are "" after success."""
 
     code: int = 200
     reason: str = ""
@@ -48,13 +48,13 @@ class AuditOutcome:
 
     @classmethod
     def of_error(cls, code: str, message: str) -> "AuditOutcome":
-        """Return the outcome for an error code of the socket."""
+        """Return the outcome that an error code of the socket represents."""
         return cls(_STATUS.get(code, 400), code, message)
 
 
 @attrs.frozen(eq=False)
 class AuditedCall:
-    """A write, recorded before it is performed. `received_s` is in seconds since the epoch."""
+    """A write, described before it is performed. `received_s` is the time of receipt in seconds since the epoch."""
 
     caller: Caller
     verb: str
@@ -84,7 +84,7 @@ def _ref_of(method: str, args: Mapping[str, Any]) -> dict[str, str]:
 
 
 def ref_of_path(path: str) -> dict[str, str]:
-    """Return the object named by a path of the Kubernetes REST API."""
+    """Return the object that a path of the Kubernetes REST API names."""
     parts = [part for part in path.split("/") if part]
     if parts[:1] == ["api"]:
         group, version, rest = "", parts[1:2], parts[2:]

@@ -1,8 +1,8 @@
 """The audit log's file: JSON lines, appended in a thread while the event loop continues, rotated by size.
 
 Events wait in a bounded queue. If the file cannot be written (a full disk), or events arrive faster than they can be
-written, events are dropped and counted. Log messages report when dropping begins and ends; the daemon continues in any
-case. A line is written either completely or not at all. If the file was moved away, a new file is created.
+written, events are dropped and counted. Log messages report when dropping begins and ends. The daemon continues in
+either case. A line is written either completely or not at all. If the file was moved, a new file is created.
 
 Owns: the file. `run` ends after `close`, once all waiting events are written.
 """
@@ -51,7 +51,7 @@ class AuditFile:
             self._descriptor = -1
 
     def write(self, lines: Sequence[bytes]) -> None:
-        """Append either all lines or none. Raises OSError."""
+        """Append either all lines or no line. Raises OSError."""
         if self._moved():
             self.open()
         size, data = os.fstat(self._descriptor).st_size, b"".join(lines)
@@ -94,7 +94,7 @@ class AuditFile:
 class AuditLog:
     """The queue and writer of audit events.
 
-    `written` and `dropped` count since the start; `failing` is the reason why nothing can currently be written.
+    `written` and `dropped` count events since the start; `failing` is the reason why no event can currently be written.
     """
 
     file: AuditFile
@@ -128,7 +128,7 @@ class AuditLog:
         self._wake.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Write events until `close`. Reports started once the file exists.
+        """Write events until `close`. Report "started" once the file exists.
 
         Raises AccessError if the file cannot be created.
         """
@@ -154,7 +154,7 @@ class AuditLog:
             self.file.close()
 
     def _write(self, taken: Sequence[tuple[AuditedCall, AuditOutcome, float]]) -> None:
-        """Write events to the file; this method is called in a thread. Raises OSError."""
+        """Write events to the file. Called in a thread. Raises OSError."""
         events = (audit_event(call, outcome, ended_s, self.new_id()) for call, outcome, ended_s in taken)
         self.file.write([json.dumps(event, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for event in events])
 

@@ -1,7 +1,7 @@
 """Credentials of a network listener: tokens and certificates in files, which are read again after a change.
 
-`ListenSettings` contains the settings of the command line, and `Credentials` the contents of the files. Reading the
-files again either succeeds completely or changes nothing; existing connections are kept. Raises: AccessError.
+`ListenSettings` contains the settings of the command line, and `Credentials` the content of the files. Reading the
+files again either succeeds completely or changes nothing. Existing connections continue. Raises: AccessError.
 """
 
 import ssl
@@ -20,7 +20,7 @@ from kschedd.input_files import open_input
 
 @attrs.frozen
 class ListenFlags:
-    """Names of the flags for these settings."""
+    """The names of the flags for these settings."""
 
     listen: str
     certificate: str
@@ -51,11 +51,11 @@ class ListenSettings:
 
     @property
     def local(self) -> bool:
-        """True for plaintext on loopback."""
+        """True for plaintext connections on loopback."""
         return self.address.loopback and self.certificate is None
 
     def check(self) -> None:
-        """Raise AccessError if remote clients could connect without credentials or if traffic could be read."""
+        """Raise AccessError if remote clients could connect without credentials, or others could read the traffic."""
         flags, tls = self.flags, self.certificate is not None
         if tls != (self.key is not None):
             raise self._error(f"{flags.certificate} and {flags.key} must be given together")
@@ -98,7 +98,7 @@ class Credentials:
     tls: ssl.SSLContext | None
 
     def reload(self) -> None:
-        """Read the files again; a file that has become a FIFO does not block.
+        """Read the files again. A file that has been replaced by a FIFO does not block.
 
         Raises AccessError, in which case nothing has changed.
         """
@@ -112,7 +112,7 @@ class Credentials:
 
 
 def certified(certificate: Any) -> User | None:
-    """Return the user named by a verified client certificate: CN is the name, and each O is a group."""
+    """Return the user named by a verified client certificate: CN is the name of the user, and each O is a group."""
     if not certificate:
         return None
     name, groups = "", []

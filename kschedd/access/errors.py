@@ -1,4 +1,4 @@
-"""The error for invalid settings of a listener."""
+"""The error about invalid settings of a listener."""
 
 import attrs
 

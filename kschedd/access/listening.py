@@ -14,7 +14,7 @@ from kschedd.access.credentials import Credentials, ListenSettings
 from kschedd.access.errors import AccessError
 
 _BACKLOG: Final = 1024
-_FILES: Final = 4096  # number of file descriptors, of which each client needs one
+_FILES: Final = 4096  # number of file descriptors reserved for clients; each client needs one
 
 
 async def open_listeners(settings: ListenSettings) -> list[trio.SocketListener]:
@@ -29,7 +29,7 @@ async def open_listeners(settings: ListenSettings) -> list[trio.SocketListener]:
 
 @attrs.frozen(eq=False)
 class TlsListener(trio.abc.Listener[trio.SSLStream[trio.SocketStream]]):
-    """A listener for TLS connections, which do the handshake later."""
+    """A listener for TLS connections, which perform the handshake later."""
 
     _listener: trio.SocketListener
     _credentials: Credentials

@@ -1,4 +1,4 @@
-"""TLS contexts for server and client: version 1.2 or newer, no renegotiation, verified names.
+"""TLS contexts for server and client: TLS 1.2 or newer, no renegotiation, verified names.
 
 Raises: AccessError for a server, and OSError for a client.
 """
@@ -30,7 +30,7 @@ def server_context(
 
 
 def client_context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
-    """Return a client's context that trusts this CA, or by default the CAs of the system. Raises OSError."""
+    """Return a client's context that trusts this CA; the default is the CAs of the system. Raises OSError."""
     context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if certificate is not None:
@@ -39,5 +39,5 @@ def client_context(ca: Path | None, certificate: Path | None, key: Path | None) 
 
 
 def _no_password() -> str:
-    """Return no pass phrase, so that an encrypted key does not prompt on the terminal, which a daemon does not have."""
+    """Return no pass phrase, so that an encrypted key does not prompt on a terminal, because a daemon has none."""
     return ""

@@ -1,4 +1,4 @@
-"""Static tokens: users by token, read from a token file of kube-apiserver with lines `TOKEN,USER,UID,"GROUP1,GROUP2"`.
+"""Static tokens: users by token, read from kube-apiserver's token file: lines `TOKEN,USER,UID,"GROUP1,GROUP2"`.
 
 Only digests of the tokens are stored. A token is compared with every stored digest in constant time, so that the
 duration reveals nothing. A file that other users may read or write is rejected. Raises: AccessError.
@@ -24,13 +24,13 @@ _MOST_BYTES: Final = 1 << 20
 
 @attrs.frozen(eq=False)
 class StaticTokens:
-    """Users by the SHA-256 of their tokens."""
+    """Users by the SHA-256 digest of their tokens."""
 
     _users: Mapping[bytes, User] = attrs.field(factory=dict, repr=False)
 
     @classmethod
     def of(cls, users: Mapping[str, User]) -> Self:
-        """Return the tokens of users; the tokens are given in the form in which clients send them."""
+        """Return the tokens of these users; the tokens are given in the form in which clients send them."""
         return cls({_digest(token): user for token, user in users.items()})
 
     def __len__(self) -> int:
@@ -42,7 +42,7 @@ class StaticTokens:
 
     def user_of(self, token: str) -> User | None:
         digest, found = _digest(token), None
-        for known, user in self._users.items():  # the comparison always includes all of them
+        for known, user in self._users.items():  # compare with all tokens, so that the duration is constant
             if hmac.compare_digest(known, digest):
                 found = user
         return found
@@ -53,7 +53,7 @@ def _digest(token: str) -> bytes:
 
 
 def read_tokens(file: Path, flag: str = "--http") -> StaticTokens:
-    """Return the tokens of a file. Raises AccessError with the number of the line."""
+    """Return the tokens of a file. Raises AccessError with the line number."""
     found: dict[str, User] = {}
     reader = csv.reader(io.StringIO(read_secret(file, flag), newline=""))
     try:
@@ -82,7 +82,7 @@ def is_token(text: str) -> bool:
 
 
 def read_secret(file: Path, flag: str) -> str:
-    """Return the text of a file that only its owner can read, if the owner is this user or root.
+    """Return the text of a file that no other user can read; it must belong to this user or to root.
 
     Raises AccessError.
     """

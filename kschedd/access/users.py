@@ -1,4 +1,4 @@
-"""Users, with name and groups as in Kubernetes' authentication, and the origin of their requests.
+"""Users, with name and groups as in Kubernetes' authentication, and the callers that represent them.
 
 There is no RBAC. Every authenticated client has full access, with two exceptions: users of the group READ_ONLY may only
 read, and impersonated users may do what their groups allow.
@@ -20,9 +20,9 @@ _TRUSTED: Final = frozenset(("system:masters", "system:nodes"))
 class User:
     name: str = "system:admin"
     groups: tuple[str, ...] = ("system:masters", AUTHENTICATED)
-    impersonated: bool = False  # True if another user makes the request on behalf of this user
+    impersonated: bool = False  # true if another user makes the request in this user's name
     uid: str = ""
-    by: str = ""  # user who impersonates this user
+    by: str = ""  # the user who impersonates this user
     by_groups: tuple[str, ...] = ()
 
     @property
@@ -43,10 +43,10 @@ ANYBODY: Final = User("system:admin")
 
 @attrs.frozen
 class Caller:
-    """A user at one end of a connection.
+    """A user at the other end of a connection.
 
-    `process` and `uid` are those of the peer of a Unix socket, as reported by the system (0 and None if it does not
-    report them); `address` is that of a network peer.
+    `process` and `uid` are those of a Unix socket's peer, as the system reports them (0 and None if it does not);
+    `address` is that of a network peer.
     """
 
     user: User = ANYBODY

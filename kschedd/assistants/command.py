@@ -1,6 +1,6 @@
-"""Command lines given by an assistant: the check whether a verb is allowed, and its execution.
+"""Command lines from an assistant: the check whether a verb is allowed, and its execution.
 
-Assistants can neither read nor write files of this machine. A flag that names a file accepts only `-`, which is the
+Assistants can neither read nor write files on this machine. A flag that names a file accepts only `-`, which is the
 input given with the command.
 """
 
@@ -36,7 +36,7 @@ WRITING: Final = (
         "config undo",
     ),
 )
-#: the parser destinations of the flags that name files
+#: the parser's attributes for flags that name files
 FILE_FLAGS: Final = ("filename", "patch_file", "from_file", "from_env_file")
 _OUTPUTS: Final = ("go-template-file", "custom-columns-file", "templatefile")
 _INPUT_FLAGS: Final = {
@@ -47,12 +47,12 @@ _INPUT_FLAGS: Final = {
 
 @attrs.define(eq=False)
 class CommandFailed(ToolError):
-    """An error for a verb that failed; `why` is its output."""
+    """The error for a verb that failed; `why` is its output."""
 
 
 @attrs.define(eq=False)
 class Reconnecting:
-    """A client of the daemon that connects on first use, and reconnects after the connection was lost."""
+    """A client of the daemon that connects on first use, and again after the connection was lost."""
 
     _connect: Callable[[], DaemonClient]
     _client: DaemonClient | None = attrs.field(default=None, init=False)
@@ -74,8 +74,8 @@ class Reconnecting:
 class ServedCluster:
     """The cluster that the tools read and change.
 
-    `now`: returns the time in seconds since the epoch; `sleep`: waits for time to pass, at most `patience_s` in one
-    call of a tool. `run_to_rest`: runs all work that a change causes, for a cluster whose time advances only on
+    `now` returns the time in seconds since the epoch; `sleep` lets time pass, at most `patience_s` seconds in one call
+    of a tool. `run_to_rest` runs all work that a change causes; it is given for a cluster whose time advances only on
     request.
     """
 
@@ -103,7 +103,7 @@ def words_in(command: str) -> list[str]:
 
 
 def checked_words(words: Sequence[str], given: str, allowed: Sequence[str]) -> list[str]:
-    """Return the words if they are allowed, with the flag that reads the input if there is an input.
+    """Return the words if they are allowed. If there is an input, add the flag that reads it.
 
     Raises ToolError.
     """
@@ -133,7 +133,7 @@ def _check_files(options: argparse.Namespace) -> None:
 
 
 def session_on(target: ServedCluster, printed: list[str], complaints: list[str], given: str = "") -> VerbSession:
-    """Return a session whose output goes into the lists."""
+    """Return a session that appends its output to these lists."""
     return VerbSession(
         lambda: target.daemon,
         printed.append,
@@ -146,7 +146,7 @@ def session_on(target: ServedCluster, printed: list[str], complaints: list[str],
 
 
 def run(target: ServedCluster, words: Sequence[str], given: str = "", *, fork: str = "") -> str:
-    """Return the output of a verb, in a fork or the cluster itself.
+    """Return the output of a verb that runs in a fork or in the cluster itself.
 
     Raises CommandFailed with the output if the verb fails.
     """

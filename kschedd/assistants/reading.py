@@ -1,4 +1,4 @@
-"""Tools that only read: an overview, lists, single objects, events, the queue, attempts."""
+"""Tools that only read: an overview, lists, single objects, events, the queue and attempts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -148,7 +148,7 @@ def tools(target: ServedCluster) -> list[Tool]:
 
 
 def _rows(table: Table, rows: str) -> Answer:
-    """Return the table with its headers on every page, preceded by the value counts of some columns."""
+    """Return the table with its headers on every page, preceded by counts of the values in some columns."""
     head = "".join(
         f"by {header.lower()}: {_summed(counts)}\n"
         for place, header in enumerate(table.headers)
@@ -170,7 +170,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _requested(usage: Raw) -> dict[str, dict[str, int]]:
-    """Return the requests on each node, by node."""
+    """Return the sum of the requests on each node, by node name."""
     return {
         node: {"pods": usage["pods"][place], **{name: amounts[place] for name, amounts in usage["requested"].items()}}
         for place, node in enumerate(usage["nodes"])
@@ -178,7 +178,7 @@ def _requested(usage: Raw) -> dict[str, dict[str, int]]:
 
 
 def _zones(usage: Raw) -> Iterable[str]:
-    """Yield the requested share of each resource, for all nodes and for each zone."""
+    """Yield the requested share of each resource, for all nodes together and for each zone."""
     zones: Sequence[str] = usage["zones"]
     for zone in ("", *sorted(set(zones))) if len(set(zones)) > 1 else ("",):
         at = [place for place, here in enumerate(zones) if not zone or here == zone]

@@ -96,14 +96,14 @@ def _blocked_node(target: ServedCluster, found: Raw, node: str, *, writes: bool)
         helps = [_TESTED.rstrip(), *helps, f"  ({how})"]
     data |= {"suggestions": suggestions, **{key: diagnosis[key] for key in ("workload", "cause", "also", "confidence")}}
     causes = [f"cause: {each['message']} ({each['code']})" for each in (diagnosis["cause"], *diagnosis["also"])]
-    # First the cause, then the suggestions, then the rejections by plugin.
+    # First come the causes, then the suggestions, then the rejections by plugin.
     return Answer(lines=[*causes, *helps, *lines], data=data)
 
 
 def _remedy(each: Raw) -> dict[str, Any]:
     """Return a remedy as a suggestion.
 
-    The suggestion's shell commands have their input as a here-document, which is separated from them.
+    The suggestion contains its shell commands and, separate from them, their input (a here-document in the original).
     """
     steps = []
     for command in each["commands"]:

@@ -1,6 +1,6 @@
-"""The tools served with the Model Context Protocol, by the official `mcp` package (an extra).
+"""The server of the tools for the Model Context Protocol, with the official `mcp` package (an extra).
 
-Calls run in a thread, one after the other, since a client of the daemon handles one request at a time. An error of a
+Calls run in a thread, one after the other, because a client of the daemon handles one request at a time. An error of a
 tool is returned as a result that the model reads, not as a protocol error.
 """
 

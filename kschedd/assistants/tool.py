@@ -1,7 +1,7 @@
 """The definition of a tool, and the division of its result into pages that a model can read.
 
-A result is a text: some lines are shown on every page, and each call shows one page of the other lines. A page ends
-with the `cursor` of the next page. `data` contains the values that a program needs for its next step: commands, places,
+A result is a text. Some lines are shown on every page; each call shows one page of the other lines. A page ends with
+the `cursor` of the next page. `data` contains the values that a program needs for its next step: commands, positions,
 numbers.
 """
 
@@ -13,7 +13,7 @@ import attrs
 from kschedd.errors import KscheddError
 from kschedd.service.params import Param, bind
 
-MAX_CHARS: Final = 8_000  # maximum per page: about 2,000 tokens
+MAX_CHARS: Final = 8_000  # maximum number of characters per page: about 2,000 tokens
 _LONGEST_LINE: Final = 2_000
 _JSON_TYPES: Final = {
     "string": "string",
@@ -31,16 +31,16 @@ CURSOR: Final = Param(
 
 @attrs.define(eq=False)
 class ToolError(KscheddError):
-    """An error for a call that a tool rejects: it gives the error and the allowed values."""
+    """The error for a call that a tool rejects; it names the fault and the allowed values."""
 
     why: str
 
 
 @attrs.frozen
 class Answer:
-    """The result of a tool. `rows`: a name for the lines, or "" for plain text."""
+    """The result of a tool. `rows` is the name of the lines, such as "pods"; "" for plain text."""
 
-    head: str = ""  # header lines, including their line ends; shown on every page
+    head: str = ""  # header lines with their line ends, shown on every page
     lines: Sequence[str] = ()
     rows: str = ""
     data: Mapping[str, Any] = {}
@@ -55,7 +55,7 @@ Run = Callable[[dict[str, Any]], Answer]
 
 @attrs.frozen
 class Tool:
-    """A tool. `run` gets a value for each parameter. `limit`: the default number of lines per page."""
+    """A tool. `run` is called with a value for each parameter. `limit` is the default number of lines per page."""
 
     name: str
     doc: str
@@ -102,7 +102,7 @@ class Tool:
 
 
 def _page(lines: Sequence[str], start: int, limit: int) -> tuple[list[str], int]:
-    """Return the lines of a page, and the start of the next page."""
+    """Return the lines of a page, with the index at which the next page begins."""
     shown: list[str] = []
     room = MAX_CHARS
     for line in lines[start : start + limit]:

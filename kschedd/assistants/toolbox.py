@@ -1,4 +1,4 @@
-"""All tools for one cluster, by name, and the execution of a call, including its errors."""
+"""All tools for one cluster by name, and the execution of a call with its errors."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -26,7 +26,7 @@ class ToolResult:
 
 
 class Toolbox:
-    """The tools. `writes`: include the tools that change the cluster."""
+    """The tools. `writes` adds the tools that change the cluster."""
 
     def __init__(self, target: ServedCluster, *, writes: bool) -> None:
         everything = (

@@ -1,4 +1,4 @@
-"""Tools that test changes on a copy of the cluster and report the effects; the cluster is not changed."""
+"""Tools that try changes on a copy of the cluster and report the effects; the cluster itself does not change."""
 
 import json
 import shlex

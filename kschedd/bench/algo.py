@@ -2,10 +2,10 @@
 
 Nodes and init pods are loaded into the scheduler cache. Then a single loop schedules the measured pods one after the
 other: it selects the node, copies the pod, sets its nodeName and assumes it. Loading is not measured, but the
-evaluation of the first pod is.
+evaluation of the first pod is measured.
 
-In PreemptionBasic, an iteration is the failing attempt, the preemption, the removal of its victims, and the second
-attempt, which uses the nominated node. In Unschedulable, an iteration is one complete failing attempt.
+In PreemptionBasic, an iteration consists of the failing attempt, the preemption, the removal of its victims, and the
+second attempt, which uses the nominated node. In Unschedulable, an iteration is one whole failing attempt.
 """
 
 import time
@@ -28,7 +28,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 class Timed:
     """The measurements of one run.
 
-    They are the latency of each iteration in seconds, the wall time of the loop, the number of scheduled and failed
+    These are the latency of each iteration in seconds, the wall time of the loop, the numbers of scheduled and failed
     pods, the CPU time of the process during the loop (seconds, user and system), and the response times of any socket
     requests sent during the run.
     """
@@ -42,7 +42,7 @@ class Timed:
 
 
 def load(machine: SchedulingMachine, workload: Workload) -> Iterator[None]:
-    """Load the workload's objects into the machine's scheduler cache; yield after each object."""
+    """Load the workload's objects into the machine's scheduler cache. Yield after each object."""
     for series in (workload.namespaces, workload.nodes, workload.init_pods):
         for raw in series:
             machine.cluster.put(parse(raw))

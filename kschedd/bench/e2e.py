@@ -1,10 +1,10 @@
 """Mode `e2e`: the whole scheduler (store, watch, queue, scheduling and binding cycle), each part in its actor.
 
-A journal and a socket are used only if the options request a journal or socket requests during the run.
+A journal and a socket are used only if the options request them.
 
 Init pods are created, and enter the scheduler cache before the measurement starts. A feeder creates the measured pods
 in order, as fast as it can or at a given rate; a watcher records when each pod is bound. The latency is the time from
-creation to binding. With a given rate, a pod counts as created at its due time even if the feeder is late, and all pods
+creation to binding. With a given rate, a pod counts as created at its due time even if the feeder is late; all pods
 that are due are created in one request.
 
 In Unschedulable, the pods that fit no node are created first. The measurement starts once each of them has been
@@ -41,22 +41,22 @@ from kschedd.store.admission.chain import Admission
 from kschedd.store.cluster_api import ClusterWriter, PendingAnswer
 from kschedd.store.errors import AlreadyExists, ApiError
 
-_BATCH = 64  # pods per request to the store
+_BATCH = 64  # number of pods per request to the store
 _LOAD = 2000
-_SHORTEST_SLEEP_S = 0.0005  # for shorter waits, the feeder only yields to other tasks and checks the time again
-_PATIENCE_S = 600.0  # maximum time without any pod bound
+_SHORTEST_SLEEP_S = 0.0005  # for shorter waits, the feeder yields to other tasks instead of sleeping
+_PATIENCE_S = 600.0  # longest time in seconds without any bound pod
 
 Report = Callable[[str, int, int], None]
 
 
 @attrs.frozen(kw_only=True)
 class ArrivalOptions:
-    """Options of a run: how the measured pods arrive, and other activity during the measurement."""
+    """Options of a run: the arrival of the measured pods, and other activity during the measurement."""
 
-    rate: float = 0.0  # pods per second; 0: as fast as possible
-    journal: bool = False  # objects are written to disk, in a temporary folder
-    questions: bool = False  # socket requests are sent during the measurement
-    own_time: bool = False  # exclude the time in which other programs used the processor, where the system counts it
+    rate: float = 0.0  # pods per second; 0 means as fast as possible
+    journal: bool = False  # true if objects are written to disk, in a temporary folder
+    questions: bool = False  # true if socket requests are sent during the measurement
+    own_time: bool = False  # exclude the time in which other programs used the processor, if the system counts it
 
 
 def run(
@@ -68,7 +68,7 @@ def run(
 
 
 async def _run(workload: Workload, config: Config, seed: int, load: ArrivalOptions, report: Report) -> Timed:
-    # The workloads set spec.priority without a PriorityClass, as in kube-scheduler's recorded runs.
+    # The workloads set spec.priority without a PriorityClass, as in the recorded runs of kube-scheduler.
     admission = Admission({"Priority": False})
     async with AsyncExitStack() as opened:
         clock = opened.enter_context(own_time()) if load.own_time else time.perf_counter
@@ -159,7 +159,7 @@ class _Measure:
             for first in range(0, len(self.pods), _BATCH):
                 await self._create(self.pods[first : first + _BATCH])
             return
-        pending: list[PendingAnswer[list[Object | ApiError]]] = []  # requests do not wait for each other's results
+        pending: list[PendingAnswer[list[Object | ApiError]]] = []  # no request waits for another's result
         done = 0
         while done < len(self.pods):
             wait_s = start + done / self.rate - self.clock()

@@ -22,9 +22,9 @@ class BenchEnvironment:
     machine: str = ""
     python: str = ""
     numpy: str = ""
-    commit: str = ""  # "-dirty" if there are uncommitted changes; "" outside a checkout
+    commit: str = ""  # commit id, with "-dirty" if there are uncommitted changes; "" outside a checkout
     date: str = ""
-    load: str = ""  # load averages at the start
+    load: str = ""  # load averages at the start of the measurement
 
 
 def bench_environment() -> BenchEnvironment:

@@ -1,7 +1,7 @@
 """kube-scheduler's recorded figures for the workloads, read from the shared folder.
 
-The figures were measured on one machine; a ratio to these figures is meaningful only on a machine of the same kind
-without other load.
+The figures were measured on one machine. Ratios to them are meaningful only on a machine of the same kind without other
+load.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ FILE = Path("bench") / "kube-scheduler-1.34.1.json"
 
 @attrs.frozen
 class Speed:
-    """Pods per second over the runs of one measurement."""
+    """Pods per second in the runs of one measurement."""
 
     median: float
     min: float
@@ -26,14 +26,14 @@ class Speed:
 
 @attrs.frozen
 class Figure:
-    """One recorded measurement; latencies, memory and counts are medians over its runs."""
+    """One recorded measurement. Latencies, memory and counts are medians over its runs."""
 
     workload: str
     nodes: int
     init_pods: int
     pods: int
     mode: str
-    percentage: int  # percentageOfNodesToScore; 0 is the adaptive default
+    percentage: int  # percentageOfNodesToScore; 0 means the adaptive default
     threads: int
     pods_per_second: Speed
     p50_ms: float
@@ -42,7 +42,7 @@ class Figure:
     rss_mb: float
     scheduled: int
     failed: int
-    offered_rate: float = 0.0  # pods created per second; 0: as fast as possible
+    offered_rate: float = 0.0  # pods created per second; 0 means as fast as possible
 
 
 def recorded(
@@ -55,9 +55,9 @@ def recorded(
     threads: int = 2,
     shared: Path | None = None,
 ) -> Figure | None:
-    """Return the figure recorded for exactly these parameters; None if there is no such figure or no shared folder.
+    """Return the figure recorded for exactly these parameters; None if there is none, or no shared folder.
 
-    Raises ResultFileError if the file exists and is invalid, SharedError if a named folder does not exist.
+    Raises ResultFileError if the file exists but is invalid, SharedError if a named folder does not exist.
     """
     wanted = (workload, nodes, mode, percentage, offered_rate, threads)
     return next((figure for figure in recorded_figures(shared) if _run(figure) == wanted), None)

@@ -1,7 +1,7 @@
-"""The page of figures: results of the benchmark as Markdown with plots, next to kube-scheduler's figures.
+"""The page of figures: benchmark results as Markdown with plots, beside kube-scheduler's figures.
 
-A plot has a line for each workload, on a logarithmic scale: points for the runs, a bar that ends at their median, and
-the recorded figure of kube-scheduler with its slowest and fastest run. Nothing is measured here.
+A plot has a line for each workload on a logarithmic scale: points for the runs, a bar that ends at their median, and
+the recorded figure of kube-scheduler with its slowest and fastest runs. This module measures nothing.
 """
 
 import math

@@ -50,7 +50,7 @@ _TOLERATE_SPOT: list[Raw] = [{"key": "spot", "operator": "Equal", "value": "true
 
 
 class Generator:
-    """One stream of draws, starting after `skip` draws."""
+    """One stream of draws, which begins after `skip` draws."""
 
     def __init__(self, seed: int, skip: int = 0) -> None:
         self._state = _after(seed, skip) if skip else seed
@@ -208,7 +208,7 @@ def _pod_affinity(draw: PodDraw) -> Raw:
     return {}
 
 
-# These functions have few distinct values: each value is built once and shared by all pods that use it.
+# These functions have few distinct results: each is built once and shared by all pods that use it.
 @cache
 def _app(k: int) -> Raw:
     return {"app": f"app-{k}"}

@@ -3,12 +3,12 @@
 Two samples of runs are compared by the exact Mann-Whitney test, which counts arrangements of their ranks. The test
 computes how often a split at least as uneven would occur if both samples had the same distribution, and assumes nothing
 about that distribution. This choice of test matters because load on the machine makes single runs much slower, but none
-much faster. If many rows are compared together, some look uneven by chance: Holm's correction keeps the probability
-that any row is wrongly called different below `ALPHA`. The size of a difference is the ratio of medians, with a 95 %
-bootstrap interval.
+much faster. If many rows are compared together, some of them look uneven by chance: Holm's correction keeps the
+probability that any row is wrongly called different below `ALPHA`. The size of a difference is the ratio of medians,
+with a 95 % bootstrap interval.
 
-The runs cannot show influences that change between two days (temperature, other load, kernels): only interleaved runs
-compensate for these influences.
+The runs cannot show influences that differ between two days (temperature, other load, kernels). Only interleaved runs
+compensate for these.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ FASTER, SLOWER, NOISE, UNKNOWN = "faster", "slower", "noise", "unknown"
 
 @attrs.frozen
 class RunsDifference:
-    """The difference between the later and the earlier runs.
+    """The difference between the later runs and the earlier runs.
 
-    `ratio`: median of the later runs divided by the median of the earlier runs; `low` and `high`: the 95 % interval of
-    the ratio; `p`: the probability of such a difference by chance alone, corrected for the number of rows.
+    `ratio` is the median of the later runs divided by that of the earlier runs; `low` and `high` are the 95 % interval
+    of the ratio; `p` is the probability of such a difference by chance alone, corrected for the number of rows.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class RunsDifference:
 
 
 def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[RunsDifference]:
-    """Return a verdict on each pair of (later, earlier) runs, for figures of which higher values are better.
+    """Return a verdict for each pair of (later, earlier) runs; higher figures are better.
 
     The verdicts are corrected for the number of pairs.
     """
@@ -70,7 +70,10 @@ def verdicts(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> list[R
 
 
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the two-sided p-value of the exact test. Equal values count half to each side, which favours `noise`."""
+    """Return the two-sided p-value of the exact test.
+
+    Equal values count half for each side, which favors the verdict `noise`.
+    """
     n, m = len(first), len(second)
     if not n or not m:
         return 1.0
@@ -87,13 +90,13 @@ def least_p(n: int, m: int) -> float:
 
 
 def _enough() -> int:
-    """Return the smallest number of runs per side with which a difference can be significant."""
+    """Return the smallest number of runs per side for which a difference can be significant."""
     return next(size for size in range(2, 100) if least_p(size, size) <= ALPHA)
 
 
 @cache
 def _arrangements(n: int, m: int) -> tuple[int, ...]:
-    """Return, for each u, how many arrangements of n and m values have exactly u pairs won by the first sample."""
+    """Return, for each u, the number of arrangements of n and m values with u pairs won by the first sample."""
     if not n or not m:
         return (1,)
     # The largest value is either in the first sample, where it exceeds all m values of the second, or in the second

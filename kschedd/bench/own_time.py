@@ -1,8 +1,8 @@
 """A clock that stops while other programs use the processor: latencies as on an otherwise idle machine.
 
 Linux counts how long each thread was ready to run but waited for a processor (`/proc/PID/task/TID/schedstat`, second
-number, in nanoseconds). A clock belongs to the thread that created it; reading the clock takes about 5 us. The waiting
-times of other threads (such as the journal's) are not subtracted, so measured times are too long rather than too short.
+number, in nanoseconds). A clock belongs to the thread that created it. Reading the clock takes about 5 µs. Waiting
+times of other threads (such as the journal's) are not subtracted, so measured times may be too long but not too short.
 """
 
 import time
@@ -17,7 +17,7 @@ _SCHEDSTAT = Path("/proc/thread-self/schedstat")
 
 @contextmanager
 def own_time(schedstat: Path = _SCHEDSTAT, wall: Clock = time.perf_counter) -> Iterator[Clock]:
-    """Yield a clock of the seconds in which this thread ran or slept.
+    """Yield a clock that counts the seconds in which this thread ran or slept.
 
     If the system does not count waiting times, yield the wall clock.
     """

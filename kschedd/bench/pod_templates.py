@@ -1,7 +1,7 @@
 """Manifests of the nodes and pods of the benchmark workloads.
 
-A `PodTemplate` is a pod template: labels and a spec. Pods of one template share the same spec dict object (bound pods
-share its parts, since their nodeName differs). Source: the benchmark's description, sections 1 and 2.
+A `PodTemplate` consists of labels and a spec. Pods of one template share the spec dict object. Bound pods share only
+its parts, because their nodeName differs. Source: the benchmark's description, sections 1 and 2.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class PodTemplate:
 
 
 def capacity(cpu: str, memory: str) -> Raw:
-    """Return a node status: Ready, allocatable equal to capacity, 110 pods."""
+    """Return the status of a ready node: allocatable equals capacity, and at most 110 pods."""
     resources = {"cpu": cpu, "memory": memory, "pods": "110"}
     return {"capacity": resources, "allocatable": resources, **READY}
 
@@ -50,7 +50,7 @@ def node(name: str, labels: Mapping[str, str], status: Raw, taints: Sequence[Raw
 
 
 def namespace(name: str) -> Raw:
-    """Return a namespace without labels."""
+    """Return a namespace object without labels."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
@@ -61,7 +61,7 @@ def resources(cpu: str, memory: str) -> Raw:
 
 
 def spec(amounts: Raw, **more: object) -> Raw:
-    """Return the standard pod spec with these resources (see `resources`) and these additional fields."""
+    """Return the standard pod spec with these resources (from `resources`) and these additional fields."""
     container = {
         "name": "pause",
         "image": "registry.k8s.io/pause:3.10",
@@ -88,7 +88,7 @@ def pod(name: str, namespace: str, template: PodTemplate) -> Raw:
 
 
 def bound(name: str, namespace: str, template: PodTemplate, node: str, status: Raw = RUNNING) -> Raw:
-    """Return a pod bound to `node`, by default Running."""
+    """Return a pod bound to `node`; its phase is Running by default."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -110,7 +110,7 @@ def taint(key: str, value: str, effect: str) -> Raw:
 
 
 def spread(max_skew: int, key: str, when: str, labels: Raw) -> Raw:
-    """Return a topology spread constraint for the pods with these labels."""
+    """Return a topology spread constraint that selects the pods with these labels."""
     return {
         "maxSkew": max_skew,
         "topologyKey": key,
@@ -120,7 +120,7 @@ def spread(max_skew: int, key: str, when: str, labels: Raw) -> Raw:
 
 
 def affinity_term(labels: Raw, key: str, namespaces: list[str] | None = None) -> Raw:
-    """Return a pod (anti-)affinity term; without namespaces it selects the pod's own namespace."""
+    """Return a term of pod affinity or anti-affinity. Without namespaces it selects the pod's own namespace."""
     term: Raw = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
     if namespaces is not None:
         term["namespaces"] = namespaces
@@ -128,18 +128,18 @@ def affinity_term(labels: Raw, key: str, namespaces: list[str] | None = None) ->
 
 
 def required(kind: str, term: Raw) -> Raw:
-    """Return the affinity stanza with one required term; kind is podAffinity or podAntiAffinity."""
+    """Return the affinity field with one required term; kind is podAffinity or podAntiAffinity."""
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def preferred(kind: str, weight: int, term: Raw) -> Raw:
-    """Return the affinity stanza with one preferred term; kind is podAffinity or podAntiAffinity."""
+    """Return the affinity field with one preferred term; kind is podAffinity or podAntiAffinity."""
     weighted = {"weight": weight, "podAffinityTerm": term}
     return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
 
 
 def required_nodes(term: Raw) -> Raw:
-    """Return the affinity stanza with one required node selector term."""
+    """Return the affinity field with one required node selector term."""
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
@@ -185,7 +185,7 @@ _DAEMON_TOLERATIONS = [
 
 
 def daemon(node: str) -> PodTemplate:
-    """Return a template of a DaemonSet pod on this node: affinity by metadata.name, and DaemonSet tolerations."""
+    """Return the template of a DaemonSet's pod for this node: affinity by metadata.name, and tolerations."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = required_nodes({"matchFields": [field]})
     return PodTemplate({}, {**DEFAULT.spec, "affinity": affinity, "tolerations": _DAEMON_TOLERATIONS})

@@ -1,7 +1,7 @@
-"""Socket requests during a benchmark, which measure the response times of a loaded daemon.
+"""Socket requests during a benchmark, which measure the response times of a busy daemon.
 
 One client, on a Unix socket in a temporary folder, sends one request after the other at a fixed rate, like a user who
-watches the scheduler. Server and client run in the measured process, and their processor time counts.
+watches the scheduler. Server and client run in the measured process, so their processor time is included.
 """
 
 import itertools
@@ -36,7 +36,7 @@ ASKED: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 @attrs.define(eq=False)
 class Questions:
-    """A client that sends requests. `latencies_s`: the response time of each request."""
+    """A client that sends requests. `latencies_s` contains the response time of each request in seconds."""
 
     _client: Client
     _clock: Clock
@@ -44,7 +44,7 @@ class Questions:
     any_answered: trio.Event = attrs.field(factory=trio.Event)
 
     async def ask(self) -> None:
-        """Send requests forever, one after the other, with a pause after each response."""
+        """Send requests forever, one after the other, with a pause after each answer."""
         for method, params in itertools.cycle(ASKED):
             began = self._clock()
             await self._client.call(method, **params)

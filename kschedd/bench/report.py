@@ -1,7 +1,7 @@
-"""The report of benchmark runs: rows of figures, compared with kube-scheduler's figures and with an earlier result.
+"""The report of benchmark runs: rows of figures, compared with those of kube-scheduler and of an earlier result.
 
-Nothing is measured or printed here. Latencies are seconds on input and milliseconds on output. Percentiles are
-nearest-rank (the smallest value such that at least the given share of the values is not greater), like the recorded
+This module measures and prints nothing. Latencies are seconds on input and milliseconds on output. Percentiles are
+nearest-rank (the smallest value that at least the given share of the values does not exceed), like the recorded
 figures.
 """
 
@@ -22,7 +22,7 @@ from kschedd.bench.resultfile import read_object, read_rows
 class ReportRow:
     """The figures of one run.
 
-    A ratio is this run's pods per second divided by the other run's (above 1: this run is faster).
+    A ratio is this run's pods per second divided by the other run's (above 1, this run is faster).
     """
 
     workload: str
@@ -32,7 +32,7 @@ class ReportRow:
     p50_ms: float
     p90_ms: float
     p99_ms: float
-    rss_mb: float  # peak resident memory of the whole process, MiB
+    rss_mb: float  # peak resident memory of the whole process in MiB
     cpu_us_per_pod: float | None = None  # user and system time of the process; None in results of earlier versions
     percentage: int = 0
     offered_rate: float = 0.0
@@ -44,12 +44,12 @@ class ReportRow:
     ratio: float | None = None  # ratio to kube-scheduler's recorded figure
     earlier_pods_per_second: float | None = None
     earlier_ratio: float | None = None
-    kube_version: str = ""  # the version whose rules were used; "": the default version
-    version_ratio: float | None = None  # ratio to the matching run with the first version
-    runs_pods_per_second: tuple[float, ...] = ()  # pods per second of each run, in order; empty: there was only one run
+    kube_version: str = ""  # Kubernetes version whose rules were used; "" for the default version
+    version_ratio: float | None = None  # ratio to the matching run of the first version
+    runs_pods_per_second: tuple[float, ...] = ()  # pods per second of each run, in order; empty for one run
     runs_p99_ms: tuple[float, ...] = ()
-    other_cpu: float | None = None  # cores that other programs used during a run; the maximum of all runs
-    verdict: str | None = None  # verdict on the difference from the earlier result
+    other_cpu: float | None = None  # cores used by other programs during a run; the maximum over all runs
+    verdict: str | None = None  # verdict about the difference from the earlier result
     journal: bool = False  # all objects were written to disk
     own_time: bool = False  # excludes the time in which other programs used the processor
     answers: int = 0  # number of responses to socket requests during the run
@@ -100,10 +100,10 @@ def measured(
     answers_s: Sequence[float] = (),
     figure: Figure | None = None,
 ) -> ReportRow:
-    """Return the row of a run that took `elapsed_s` for all pods and `latencies_s` for the individual pods.
+    """Return the row of a run that took `elapsed_s` for all pods, and `latencies_s` for the single pods.
 
-    Pods per second is the number of latencies divided by the elapsed time. Mode algo has a latency for every iteration,
-    including failed ones; mode e2e has a latency for every bound pod.
+    Its pods per second are the number of latencies divided by the elapsed time. Mode algo has a latency for every
+    iteration, including failed ones; mode e2e has a latency for every bound pod.
     """
     spread, answers = percentiles(latencies_s), percentiles(answers_s)
     speed = len(latencies_s) / elapsed_s if elapsed_s > 0 else 0.0
@@ -139,7 +139,7 @@ def _ratio(ours: float, theirs: float) -> float | None:
 
 
 def merged(runs: Sequence[ReportRow]) -> ReportRow:
-    """Return one row for several runs with the same parameters: medians, but maximum memory and other load."""
+    """Return one row for several runs with the same parameters: medians, except for memory and other load (maxima)."""
     first = runs[0]
     if len(runs) == 1:
         return first
@@ -170,9 +170,9 @@ def _median_of(values: Iterable[float | None], digits: int = 3) -> float | None:
 
 
 def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[ReportRow]:
-    """Return the rows, each with the earlier result's pods per second for the same parameters, if it has them.
+    """Return the rows, each with the pods per second that the earlier result has for the same parameters.
 
-    Each row with an earlier result also gets a verdict on whether the two figures differ by more than noise.
+    Such a row also gets a verdict whether the two figures differ by more than noise.
     """
     before = {_same_run(row): row for row in earlier}
     out = list(rows)
@@ -191,7 +191,7 @@ def compared(rows: Iterable[ReportRow], earlier: Iterable[ReportRow]) -> list[Re
 
 
 def beside_first_version(rows: Iterable[ReportRow]) -> list[ReportRow]:
-    """Return the rows; rows of later versions get their ratio to the matching run of the first version."""
+    """Return the rows. Rows of later versions get their ratio to the matching run of the first version."""
     first: dict[tuple[str, int, str, int, float], float] = {}
     out: list[ReportRow] = []
     for row in rows:
@@ -210,7 +210,7 @@ def _same_run(row: ReportRow) -> tuple[object, ...]:
 
 
 def as_json(rows: Iterable[ReportRow], about: BenchEnvironment | None = None) -> str:
-    """Return `{"about": {...}, "results": [{...}, ...]}`: the environment, and an object per row."""
+    """Return `{"about": {...}, "results": [{...}, ...]}`: the environment, and one object per row."""
     head = {} if about is None else {"about": attrs.asdict(about)}
     return json.dumps({**head, "results": [attrs.asdict(row) for row in rows]}, indent=2)
 
@@ -221,12 +221,12 @@ def read_earlier(path: Path) -> list[ReportRow]:
 
 
 def read_about(path: Path) -> BenchEnvironment:
-    """Return the environment of a result; it is empty in older files. Raises ResultFileError."""
+    """Return the environment recorded in a result; empty for older files. Raises ResultFileError."""
     return read_object(path, "about", BenchEnvironment)
 
 
 def table(rows: Sequence[ReportRow]) -> str:
-    """Return the rows as a text table, without optional columns that are empty in every row."""
+    """Return the rows as a text table. Optional columns that are empty in every row are left out."""
     heading = ["WORKLOAD", "NODES", "MODE", "VERSION", "SCORED", "PODS", "PODS/S", "KUBE", "RATIO"]
     heading += [
         "CPU US",

@@ -1,7 +1,7 @@
 """`kschedd bench`: runs workloads and prints their figures next to kube-scheduler's.
 
-Each run is a separate process, so that the memory figure contains only one run, and no run warms up caches for another
-run. The child process reports progress on standard error and prints its row as JSON; this process collects the rows.
+Each run is a separate process, so that the memory figure covers only one run, and no run uses caches of another run.
+The child process reports progress on standard error and prints its row as JSON; this process collects the rows.
 """
 
 import argparse
@@ -65,46 +65,66 @@ def add_parser(subparsers: Any) -> None:
         "bench",
         help="measure this scheduler on the benchmark workloads",
         description="Run benchmark workloads and print pods per second, latencies and memory, beside the figures "
-        "recorded of kube-scheduler where the shared folder has them.",
+        "recorded for kube-scheduler if the shared folder contains them.",
     )
     names = ", ".join(WORKLOADS)
     parser.add_argument(
         "--workload", action="append", metavar="NAME", help=f"one of {names}; may be repeated; default: all"
     )
     parser.add_argument("--nodes", action="append", type=int, metavar="N", help="size of the cluster; default: 5000")
-    parser.add_argument("--mode", choices=(*MODES, "both"), default="algo", help="the decision alone, or all around it")
-    parser.add_argument("--percentage", type=int, default=0, help="percentageOfNodesToScore; 0 is adaptive")
-    parser.add_argument("--offered-rate", type=float, default=0.0, help="pods created a second (e2e); 0: all at once")
-    parser.add_argument("--journal", action="store_true", help="keep everything on disk, in a temporary folder (e2e)")
     parser.add_argument(
-        "--questions", action="store_true", help="send requests over a socket meanwhile, and print their latency (e2e)"
+        "--mode",
+        choices=(*MODES, "both"),
+        default="algo",
+        help="only scheduling decisions, or the whole scheduler",
+    )
+    parser.add_argument("--percentage", type=int, default=0, help="percentageOfNodesToScore; 0 means adaptive")
+    parser.add_argument("--offered-rate", type=float, default=0.0, help="pods created per second (e2e); 0: all at once")
+    parser.add_argument("--journal", action="store_true", help="write all objects to disk, in a temporary folder (e2e)")
+    parser.add_argument(
+        "--questions", action="store_true", help="send socket requests during the run, and print their latency (e2e)"
     )
     parser.add_argument(
         "--own-time",
         action="store_true",
-        help="leave out the time for which the scheduler was ready to run and others had the processor (Linux)",
+        help="exclude the time in which the scheduler was ready to run but other programs used the processor (Linux)",
     )
-    parser.add_argument("--pods", type=int, help="measured pods; default: as the workload has them")
-    parser.add_argument("--init-pods", type=int, help="pods already running; default: as the workload has them")
-    parser.add_argument("--seed", type=int, default=1, help="decides ties (default 1)")
+    parser.add_argument("--pods", type=int, help="number of measured pods; default: defined by the workload")
+    parser.add_argument(
+        "--init-pods",
+        type=int,
+        help="number of pods already running; default: defined by the workload",
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed for breaking ties (default 1)")
     parser.add_argument(
         "--kube-version",
         default="",
         metavar="VERSION[,VERSION...]",
-        help="whose decisions to make (with --config: one version); of several, each workload is run by one after the "
-        "other, and the later ones' pods per second are set beside the first one's",
+        help="Kubernetes version whose rules apply (with --config: one version); with several versions, each workload "
+        "is run with each version, and its pods per second are compared with those of the first version",
     )
-    parser.add_argument("--runs", type=int, default=1, metavar="N", help="how often each is run, in turns (default 1)")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of runs of each workload, in turns (default 1)",
+    )
     parser.add_argument(
         "--against",
         type=path_value,
         metavar="PYTHON",
-        help="the interpreter of another installation of kschedd, run in turns with this one and compared with it",
+        help="Python interpreter of another installation of kschedd; the two run in turns and are compared",
     )
-    parser.add_argument("--compare", type=path_value, metavar="FILE", help="an earlier result written with -o json")
+    parser.add_argument(
+        "--compare",
+        type=path_value,
+        metavar="FILE",
+        help="compare with this earlier result, written with -o json",
+    )
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
     parser.add_argument(
-        "--page", type=Path, metavar="FILE.md", help="write a page of figures, with plots; runs nothing"
+        "--page", type=Path, metavar="FILE.md", help="write a page of figures with plots; run no benchmark"
     )
     parser.add_argument(
         "--from",
@@ -112,7 +132,7 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         type=path_value,
         metavar="FILE",
-        help="with --page: a result written with -o json; repeatable",
+        help="with --page: a result written with -o json; may be repeated",
     )
     scheduler_perf.add_arguments(parser)
     parser.set_defaults(run=main)
@@ -127,7 +147,7 @@ def main(options: argparse.Namespace) -> int:
         if options.runs < 1:
             raise BenchError("--runs: at least 1")
         if options.against and options.compare:
-            raise BenchError("--against measures what to compare with, --compare reads it: give one of them")
+            raise BenchError("--against and --compare exclude each other: give one of them")
         runs = list(_runs(options))
         earlier = read_earlier(options.compare) if options.compare else []
         about = bench_environment()
@@ -146,7 +166,7 @@ def _page(page: Path, results: Sequence[Path]) -> int:
 
     try:
         if not results:
-            raise BenchError("--page: of which results? --from FILE")
+            raise BenchError("--page requires at least one result: --from FILE")
         written = write_page(page, [(read_about(path), read_earlier(path)) for path in results])
     except KscheddError as fault:
         print(f"kschedd bench: {fault}", file=sys.stderr)
@@ -165,7 +185,7 @@ def measured_in_turns(
     *,
     until: Callable[[], bool] = lambda: False,
 ) -> list[list[ReportRow]]:
-    """Return, for each interpreter, a row per run, measured `rounds` times.
+    """Return, for each interpreter, one row per run; each run is measured `rounds` times.
 
     Each round measures every run once with each interpreter, so that changes of the machine's load affect all of them
     equally. The measurement ends early if `until` returns true after a round. Raises BenchError.
@@ -175,7 +195,7 @@ def measured_in_turns(
         if number and until():
             break
         for place, run in enumerate(runs):
-            # The first interpreter starts in the state in which the other interpreter left the machine, so the order
+            # A run may be affected by the state in which the other interpreter left the machine, so the order
             # alternates between rounds.
             sides = list(enumerate(pythons))
             for side, python in sides if number % 2 == 0 else reversed(sides):
@@ -215,7 +235,7 @@ def _runs(options: argparse.Namespace) -> Iterator[BenchRun]:
                         options.questions and mode == "e2e",
                         options.own_time,
                     )
-                    _workload(run)  # rejects sizes that the workload does not allow before any run starts
+                    _workload(run)  # rejects sizes that the workload does not allow, before any run starts
                     yield run
 
 

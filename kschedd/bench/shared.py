@@ -1,8 +1,8 @@
-"""The shared folder: recorded figures, golden cases and real-world input that are not part of the project.
+"""The shared folder: recorded figures, golden cases and real-world input, which are not part of the project.
 
-It contains `bench/`, `conformance/` and `realworld/`. The folder is given by the caller. Otherwise it is named by the
-environment variable KSCHEDD_SHARED, or is `shared` next to a source checkout. Tests that need the folder are skipped
-without it.
+It contains `bench/`, `conformance/` and `realworld/`. The caller may name the folder. Otherwise the environment
+variable KSCHEDD_SHARED names it, or it is `shared` beside a source checkout. Tests that need the folder are skipped if
+it does not exist.
 """
 
 import os
@@ -17,7 +17,7 @@ VARIABLE = "KSCHEDD_SHARED"
 
 @attrs.define(eq=False)
 class SharedError(KscheddError):
-    """An error for a named shared folder that does not exist."""
+    """The error if the named shared folder does not exist."""
 
     named_by: str
     path: Path
@@ -27,14 +27,14 @@ class SharedError(KscheddError):
 
 
 def shared_folder(given: Path | None = None) -> Path | None:
-    """Return the folder; None if no folder was named and there is none next to the checkout. Raises SharedError."""
+    """Return the folder; None if no folder was named and there is none beside the checkout. Raises SharedError."""
     if given is not None:
         return _existing("shared folder", given)
     if named := os.environ.get(VARIABLE):
         return _existing(VARIABLE, Path(named))
     checkout = Path(__file__).resolve().parents[2]
     beside = checkout.parent / "shared"
-    # Only a source checkout has pyproject.toml; for an installed package this path would be next to site-packages.
+    # Only a source checkout has pyproject.toml; for an installed package, this path would be beside site-packages.
     if (checkout / "pyproject.toml").is_file() and beside.is_dir():
         return beside
     return None

@@ -1,9 +1,9 @@
-"""The benchmark workloads: the same clusters and pods as in the recordings of kube-scheduler's figures.
+"""The benchmark workloads: the same clusters and pods as in the recordings of kube-scheduler.
 
-`workload(name, nodes)` returns the objects of one run; it measures nothing. Manifests are built on access (see
-Series), so a hundred thousand nodes and a million pods take only the memory of those the caller keeps.
+`workload(name, nodes)` returns the objects of one run, and measures nothing. Manifests are built on access (`Series`),
+so 100,000 nodes and a million pods take only the memory of those that the caller stores.
 
-Default sizes are those of the benchmark's description at 500, 5,000 and 15,000 nodes. In between and beyond:
+The default sizes at 500, 5,000 and 15,000 nodes are those of the benchmark's description. In between and beyond:
 
     init pods   N; SchedulingPodAntiAffinity N/5; MixedSchedulingBasePod 2 N, made a multiple of five;
                 PreemptionBasic 4 N; SchedulingDaemonset none from 15,000 nodes on
@@ -27,13 +27,13 @@ from kschedd.errors import KscheddError
 Mode = Literal["algo", "e2e"]
 MODES: tuple[Mode, ...] = ("algo", "e2e")
 
-_FIRST_START = 1704067200  # PreemptionBasic: start time of init-0, Unix time
+_FIRST_START = 1704067200  # PreemptionBasic: start time of init-0, in seconds since the epoch
 _MANY_NODES = 15_000
 
 
 @attrs.define(eq=False)
 class WorkloadError(KscheddError):
-    """An error for parameters of a run that the workload does not allow."""
+    """The error for parameters of a run that the workload does not allow."""
 
     workload: str
     field: str  # the name of the parameter
@@ -46,10 +46,10 @@ class WorkloadError(KscheddError):
 
 @attrs.frozen
 class Workload:
-    """The objects of one run: load namespaces, nodes and init_pods; then measure pods, in order.
+    """The objects of one run: namespaces, nodes and init_pods are loaded, and then pods are measured in order.
 
-    `pending` are pods that fit no node and must be attempted and found unschedulable before the measurement starts.
-    Only Unschedulable has pending pods, and only in mode e2e (see `measured_in`).
+    `pending` contains pods that fit on no node; they must be attempted and found unschedulable before the measurement
+    starts. Only the workload Unschedulable has such pods, and only in mode e2e (`measured_in`).
     """
 
     name: str
@@ -68,13 +68,13 @@ class Workload:
 
 @attrs.frozen
 class _Recipe:
-    """The differences of a workload from SchedulingBasic."""
+    """The differences of a workload from the workload SchedulingBasic."""
 
-    zones: tuple[str, ...] = ()  # assigned to the nodes round-robin
-    taints: tuple[tuple[Raw, ...], ...] = ((),)  # assigned to the nodes round-robin
+    zones: tuple[str, ...] = ()  # zones, assigned to the nodes in turn
+    taints: tuple[tuple[Raw, ...], ...] = ((),)  # lists of taints, assigned to the nodes in turn
     init: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # in blocks of equal size, one after the other
     init_namespace: str = SETUP_NAMESPACE
-    measured: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # assigned to the measured pods round-robin
+    measured: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # templates of the measured pods, assigned in turn
 
 
 _ONE_ZONE = ("zone1",)
@@ -125,7 +125,7 @@ WORKLOADS: tuple[str, ...] = tuple(_RECIPES)
 
 @attrs.frozen
 class Sizes:
-    """The number of pods of each role in a run."""
+    """The number of pods in each role of a run."""
 
     init_pods: int
     pods: int
@@ -133,7 +133,10 @@ class Sizes:
 
 
 def default_sizes(name: str, nodes: int, percentage: int = 0, offered_rate: float = 0) -> Sizes:
-    """Return the sizes of kube-scheduler's recordings; for other node counts, the sizes in the module docstring."""
+    """Return the sizes of kube-scheduler's recordings.
+
+    For other numbers of nodes, return those that the module defines.
+    """
     many = nodes >= _MANY_NODES
     init_pods, pods = nodes, min(2 * nodes, 2000)
     if name == "SchedulingPodAntiAffinity":
@@ -156,7 +159,7 @@ def workload(
     pods: int | None = None,
     pending: int | None = None,
 ) -> Workload:
-    """Return the objects of one run; sizes that are None default to `default_sizes`. Raises WorkloadError."""
+    """Return the objects of one run. Sizes that are None are taken from `default_sizes`. Raises WorkloadError."""
     if name not in _RECIPES:
         raise WorkloadError(name, "name", name, f"one of {', '.join(WORKLOADS)}")
     if nodes < 1:

@@ -9,7 +9,7 @@ import attrs
 @attrs.frozen
 class ForkAnswer:
     name: str
-    of: Annotated[str, "the fork it was created from, empty for the cluster itself"]
+    of: Annotated[str, "the fork from which it was created; empty for the cluster itself"]
     age_s: Annotated[float, "seconds since its creation, by the machine's clock"]
     idle_s: Annotated[float, "seconds since its last use, by the machine's clock"]
     elapsed_s: Annotated[float, "the virtual time that has passed in the fork"]
@@ -19,8 +19,8 @@ class ForkAnswer:
     writes: Annotated[int, "number of writes in the fork"]
     begins_again: Annotated[
         str,
-        "the pod whose attempt the debugger had stopped (empty: none), which in the fork begins again, as if nothing "
-        "of it had been changed by hand, while nothing is stopped there",
+        "the pod whose attempt the debugger had stopped (empty: none); in the fork this attempt begins again, without "
+        "manual changes, and scheduling is not stopped",
     ]
 
 
@@ -47,11 +47,11 @@ class ExportAnswer:
 
 @attrs.frozen
 class ShapeAnswer:
-    """The number of pods that fit on one more node of a shape."""
+    """The number of pods that fit if one more node of a shape is added."""
 
     name: str
     price: float
-    more: Annotated[int | None, "how many more pods fit with one more node of that shape, null at the limit"]
+    more: Annotated[int | None, "additional pods that fit with one more node of that shape; null at the limit"]
 
 
 @attrs.frozen
@@ -65,7 +65,7 @@ class AlternativeAnswer:
 
 @attrs.frozen
 class FitsAnswer:
-    """The number of pods of a spec that fit in addition, or of sets with one pod of each spec: `fits`."""
+    """The number of additional pods of a spec that fit, or of sets with one pod of each spec: `fits`."""
 
     specs: Sequence[ObjectName]
     fits: int
@@ -81,7 +81,7 @@ class FitsAnswer:
 
 @attrs.frozen
 class NeededShape:
-    """The number of nodes of one shape, and the price of one of them."""
+    """The number of nodes of one shape that are needed, and the price of each."""
 
     name: str
     count: int
@@ -90,7 +90,7 @@ class NeededShape:
 
 @attrs.frozen
 class UnplacedAnswer:
-    """A pod (namespace/name) that stays pending with any number of nodes, and kube-scheduler's message."""
+    """A pod (namespace/name) that remains pending with any number of nodes, and kube-scheduler's message."""
 
     pod: str
     why: str
@@ -98,7 +98,10 @@ class UnplacedAnswer:
 
 @attrs.frozen
 class NeededAnswer:
-    """The additional nodes that are needed: `nodes`, with their total `price`. `trials`: forks that were tried."""
+    """The additional nodes that are needed.
+
+    `nodes` lists them with their total `price`. `trials` is the number of forks that were tried.
+    """
 
     nodes: Sequence[NeededShape]
     price: float

@@ -1,4 +1,4 @@
-"""Methods that compute how many pods fit, or compare configurations. Each method works on its own forks."""
+"""Methods that compute the number of pods that fit, or compare configurations. Each method works on its own forks."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -66,7 +66,7 @@ _MANIFESTS: Final = "YAML or JSON text, an object, or an array of objects"
 
 @attrs.frozen(eq=False)
 class CapacityMethods(Methods):
-    """Methods for capacity questions. `methods`: the methods that a fork serves."""
+    """Methods for capacity questions. `methods` are the methods that a fork serves."""
 
     _cluster: ClusterBackend
     _methods: MethodsOf
@@ -226,7 +226,7 @@ class CapacityMethods(Methods):
 
 
 def _by_version(decide: Decide[Config], base: Engine) -> Judge:
-    """Return a function that schedules by the present configuration and the rules of a version."""
+    """Return a function that schedules with the present configuration and the rules of a version."""
     config = base.machine.config
 
     def judge(version: KubernetesVersion, keys: Collection[str] | None) -> PodOutcomes:
@@ -240,7 +240,7 @@ def _by_version(decide: Decide[Config], base: Engine) -> Judge:
 
 @attrs.frozen(eq=False)
 class _OfWorkload:
-    """Decisions about the pods of a workload, which is created on a fork of the cluster."""
+    """Decisions about the pods of a workload that is created on a fork of the cluster."""
 
     _base: Engine
     _apply: Callable[[VirtualCluster, Any], None]
@@ -257,7 +257,7 @@ class _OfWorkload:
         cluster = VirtualCluster(resumed=self._base.snapshot(), on_result=note)
         try:
             cluster.engine.driver.step(Reconfigure(side))
-            cluster.engine.store.stand_for(side.rules)  # the store then keeps the fields of that version
+            cluster.engine.store.stand_for(side.rules)  # the store then accepts the fields of that version
             self._apply(cluster, self._manifests)
         finally:
             cluster.engine.close()
@@ -265,7 +265,7 @@ class _OfWorkload:
 
 
 class _OfCluster:
-    """Decisions about the pods of the cluster, each pod separately."""
+    """Decisions about the pods of the cluster, one pod at a time."""
 
     def __init__(self, engine: Engine, given_up: GivenUp) -> None:
         engine.machine.choose = by_name
@@ -291,12 +291,12 @@ def _wanted(manifests: Any) -> list[dict[str, Any]]:
 
 
 def _fits(engine: Engine, raws: Sequence[dict[str, Any]], limit: int, given_up: GivenUp) -> FitCount:
-    """Return how many more sets of these pods fit."""
+    """Return the number of additional sets of these pods that fit."""
     return fit_count(engine.machine, [_pod(engine, raw) for raw in raws], limit, engine.now, given_up.check)
 
 
 def _pod(engine: Engine, raw: dict[str, Any]) -> Pod:
-    """Return the pod that a manifest is or creates, as the API server would store it."""
+    """Return the pod that a manifest contains or creates, as the API server would store it."""
     template = dict(pod_of(raw))
     own = dict(as_map(template.get("metadata")))
     own["generateName"] = own.pop("generateName", "") or f"{own.pop('name', 'pod')}-"
@@ -319,7 +319,7 @@ def _fits_answer(raws: Sequence[dict[str, Any]], found: FitCount, shapes: Sequen
 
 
 def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove a workload's pods from their nodes and return its manifest. Raises RpcError and NotFound."""
+    """Remove a workload's pods from their nodes; return the workload's manifest. Raises RpcError and NotFound."""
     kind, name = find_kind(engine.store, str(named.get("kind"))), str(named.get("name"))
     obj = engine.store.get(kind.name, str(named.get("namespace") or "default"), name)
     cluster = engine.machine.cluster
@@ -335,7 +335,7 @@ def _without_pods(engine: Engine, named: Mapping[str, Any]) -> dict[str, Any]:
 def _with_alternatives(
     engine: Engine, raws: Sequence[dict[str, Any]], answers: FitsAnswer, limit: int, given_up: GivenUp
 ) -> FitsAnswer:
-    """Return the answer with counts of pods of other sizes; sets of several pods have no other sizes."""
+    """Return the answer with the numbers of pods of other sizes. Sets of several pods have no other sizes."""
     pod = _pod(engine, raws[0])
     resource = sized_by(pod) if len(raws) == 1 else ""
     if not resource:
@@ -352,7 +352,10 @@ def _with_alternatives(
 
 
 def _with_one(engine: Engine, shape: NodeShape) -> Engine:
-    """Return a fork with one more node of that shape, run until idle: DaemonSets and pending pods already use it."""
+    """Return a fork with one more node of that shape, after running it until idle.
+
+    DaemonSets and pending pods may then already use the node.
+    """
     larger = Engine(resumed=engine.snapshot())
     for raw in shape.nodes(1):
         larger.store.create(raw)

@@ -2,7 +2,7 @@
 
 A fork serves all methods of the daemon, through `fork.call`.
 
-The loop takes a fork's snapshot, a few milliseconds at a time; all other work for forks runs in worker threads.
+The event loop takes a fork's snapshot, a few milliseconds at a time. All other work for forks runs in worker threads.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _REST_S: Final = 3_600
 
 @attrs.frozen(eq=False)
 class ForkMethods(Methods):
-    """Methods for forks. `methods`: the methods that a fork serves."""
+    """Methods for forks. `methods` are the methods that a fork serves."""
 
     _cluster: ClusterBackend
     _daemon: DaemonState
@@ -160,7 +160,7 @@ class ForkMethods(Methods):
         )
 
     def _own(self, call: Call) -> NamedFork:
-        """Return the fork that a call will change.
+        """Return the fork that a call is about to change.
 
         Raises RpcError if a read-only user calls it for a fork of another user.
         """
@@ -208,6 +208,6 @@ class ForkMethods(Methods):
 
 
 def _reader(call: Call) -> str:
-    """Return the user's name if the user is read-only, else ""."""
+    """Return the user's name if the user is read-only; "" otherwise."""
     user = call.services.caller.user
     return user.name if user.read_only else ""

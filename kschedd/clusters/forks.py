@@ -1,10 +1,10 @@
 """The forks of a cluster, by name: each is a cluster in virtual time that serves the same methods.
 
-A fork exists until it is discarded, or the daemon stops. Their number is limited. When the limit is reached, no more
-forks are created until one is discarded. The error names the fork that has not been used for the longest time.
+A fork exists until it is discarded or the daemon stops. Their number is limited. When the limit is reached, a fork must
+be discarded before another can be created. The error names the fork that has been unused for the longest time.
 
 Work in a fork runs in a thread of the worker pool, one call at a time: the thread that holds `busy` owns the fork. Long
-work (advancing time) ends when the fork is discarded, or when its caller gives up.
+work (advancing time) ends when the fork is discarded, or when the caller stops waiting.
 """
 
 import re
@@ -31,7 +31,7 @@ from kschedd.simulation.engine import Engine
 T = TypeVar("T")
 
 MOST_FORKS: Final = 8
-_LOOK_S: Final = 0.1  # seconds between two checks whether a caller that waits for the fork has given up
+_LOOK_S: Final = 0.1  # seconds between two checks whether the waiting caller has given up
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
@@ -43,7 +43,7 @@ def _not_found(name: str, names: Iterable[str]) -> RpcError:
 
 @attrs.define(eq=False)
 class NamedFork:
-    """A fork with its metadata. `of`: the fork from which this fork was created, "" for the cluster itself."""
+    """A fork with its metadata. `of` is the fork from which this fork was created; "" for the cluster itself."""
 
     name: str
     of: str
@@ -52,13 +52,16 @@ class NamedFork:
     cluster: VirtualCluster
     daemon: VirtualDaemon
     start: ForkStart
-    owner: str  # the user who created it, if access is read-only; else ""
-    begins_again: str  # the pod whose attempt was stopped in the original; "" if none was
+    owner: str  # the read-only user who created the fork; "" if another user did
+    begins_again: str  # the pod whose attempt was stopped in the original cluster; "" if there was none
     busy: threading.Lock = attrs.field(factory=threading.Lock)
     discarded: bool = False
 
     def use(self, work: Callable[["NamedFork"], T], given_up: GivenUp) -> T:
-        """Run `work` as the fork's owner, in a thread that may block. Raises RpcError if the fork was discarded."""
+        """Run `work` as the owner of the fork, in a thread that may block.
+
+        Raises RpcError if the fork was discarded.
+        """
         while not self.busy.acquire(timeout=_LOOK_S):
             self.check(given_up)
         try:
@@ -68,19 +71,19 @@ class NamedFork:
             self.busy.release()
 
     def check(self, given_up: GivenUp) -> None:
-        """Raise RpcError if the fork was discarded, GivenUpError if no client waits for the work any more."""
+        """Raise RpcError if the fork was discarded, GivenUpError if no client waits for the work any longer."""
         given_up.check()
         if self.discarded:
             raise _not_found(self.name, ())
 
     def close(self) -> None:
-        """Delete the cluster, once the running work has ended. This takes long for a large cluster."""
+        """Delete the fork's cluster when the running work has ended. This takes long for a large cluster."""
         self.discarded = True
         with self.busy:
             self.cluster.engine.close()
 
     def changes(self) -> DiffAnswer:
-        """Return all differences to the state when the fork was created."""
+        """Return all differences from the fork's state at its creation."""
         return changes(self.cluster.engine, self.start, self.cluster.log.owned)
 
     def describe(self, now: float) -> ForkAnswer:
@@ -101,7 +104,7 @@ class NamedFork:
 
 
 def _too_many_of_readers(most: int, whose: str) -> RpcError:
-    """Return the error for too many forks. `whose`: the user; "": all read-only users together."""
+    """Return the error for too many forks. `whose` is the user; "" means all read-only users together."""
     has = f"{whose} has" if whose else "read-only users have"
     why = f"{has} {most} forks, which is the limit: discard one, or wait until one is discarded"
     return RpcError("too_many", why, {"most": most, "whose": whose})
@@ -117,9 +120,9 @@ def fork_of(
     feature_gates: Sequence[str] = (),
     owner: str = "",
 ) -> NamedFork:
-    """Create a fork, with the decisions of `version` if one is given; to be called in a thread.
+    """Create a fork, with the rules of `version` if one is given. Call this function in a thread.
 
-    `feature_gates`: states of gates for that version, as in the flag. Raises PluginLoadError, ConfigErrors.
+    `feature_gates` contains the states of gates for that version, as in the flag. Raises PluginLoadError, ConfigErrors.
     """
     cluster = VirtualCluster(resumed=snapshot)
     start = ForkStart(cluster.engine)
@@ -137,21 +140,21 @@ def fork_of(
 
 
 class Forks:
-    """All forks, and the names of those being created."""
+    """All forks, and the names of forks that are being created."""
 
     def __init__(self, most: int = MOST_FORKS, most_of_readers: int = 4, most_of_one_reader: int = 2) -> None:
         self._most = most
         self._most_of_readers, self._most_of_one_reader = most_of_readers, most_of_one_reader
-        self._most_made = self._most_made_by_readers = self._most_made_by_one_reader = 0  # highest numbers at one time
+        self._most_made = self._most_made_by_readers = self._most_made_by_one_reader = 0  # highest numbers so far
         self._forks: dict[str, NamedFork] = {}
-        self._making: dict[str, str] = {}  # owner by name of the forks being created
+        self._making: dict[str, str] = {}  # name -> owner of the forks being created
         self._count = 0
 
     def __iter__(self) -> Iterator[NamedFork]:
         return iter(self._forks.values())
 
     def find(self, name: str, now: float) -> NamedFork:
-        """Return the fork of that name and note its use. Raises RpcError."""
+        """Return the fork with that name, and record that it was used. Raises RpcError."""
         fork = self._forks.get(name)
         if fork is None:
             raise _not_found(name, self._forks)
@@ -159,11 +162,14 @@ class Forks:
         return fork
 
     def _by_readers(self) -> Counter[str]:
-        """Return the number of forks of each read-only user."""
+        """Return the number of forks of each read-only user, by user name."""
         return Counter(fork.owner for fork in self._forks.values() if fork.owner)
 
     def reserve(self, name: str | None, now: float, owner: str = "") -> str:
-        """Reserve and return the name of a fork to be created; None chooses one. `owner`: a read-only user."""
+        """Reserve and return the name of a fork to be created; None chooses a name.
+
+        `owner` is the name of a read-only user, or "".
+        """
         if name is None:
             while not name or name in self._forks or name in self._making:
                 self._count += 1
@@ -204,11 +210,11 @@ class Forks:
         return self._by_readers().total(), self._most_made_by_readers
 
     def used_by_one_reader(self) -> tuple[int, int]:
-        """Return the same counts for the read-only user with the most forks."""
+        """Return the current and the highest number of forks of one read-only user, the user with the most forks."""
         return max(self._by_readers().values(), default=0), self._most_made_by_one_reader
 
     def release(self, name: str) -> None:
-        """Release the name of a fork, after its creation has succeeded or failed."""
+        """Release the reserved name of a fork, after its creation has succeeded or failed."""
         self._making.pop(name, None)
 
     def discard(self, name: str) -> NamedFork:
@@ -220,10 +226,10 @@ class Forks:
 
 
 class ObservedFork:
-    """A client of a cluster in virtual time whose only fork can be observed, even after it was discarded.
+    """A client of a cluster in virtual time whose only fork remains readable, even after it was discarded.
 
-    `begin` is called with the fork's engine when it is created; every fork name refers to that fork. `methods`: the
-    methods of the cluster; `of_fork`: the methods that a fork serves.
+    `begin` is called with the fork's engine when the fork is created. Every fork name refers to this fork. `methods`
+    are the methods of the cluster, `of_fork` those that a fork serves.
     """
 
     def __init__(
@@ -236,7 +242,7 @@ class ObservedFork:
         self._fork: NamedFork | None = None
 
     def call(self, method: str, /, **params: Any) -> Any:
-        """Call a method like a daemon's client."""
+        """Call a method as a client of a daemon does."""
         if not method.startswith("fork."):
             return self._daemon.call(method, **params)
         if method == "fork.create":

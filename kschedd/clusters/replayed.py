@@ -1,8 +1,9 @@
-"""A replay as a cluster that serves the daemon's methods: it can be read, stopped, stepped and forked, not changed.
+"""A replay as a cluster that serves the daemon's methods: clients can read, stop, step and fork it, but not change it.
 
-`ReplayCluster` is the cluster that the methods work on. The recording is played only by a call: `advance`, `until`,
-`step`, `next` and `wait` play it up to a time or to a stop of the debugger. All other methods read the state between
-two notes. A method that would change the past is rejected; a fork can continue from any point of it.
+`ReplayCluster` is the cluster on which the methods work. The recording is played only by these calls: `advance`,
+`until`, `step`, `next` and `wait` play it up to a time, or to a stop of the debugger. All other methods read the state
+between two notes of the recording. A method that would change the past is rejected. A fork can continue from any point
+of the recording.
 
 Owns: the player, and the records of its attempts.
 """
@@ -38,14 +39,14 @@ from kschedd.values import run_steps
 
 T = TypeVar("T")
 
-_SLICE_S: Final = 0.005  # seconds of playing between two pauses for other tasks
+_SLICE_S: Final = 0.005  # seconds of playing before other tasks run
 _MOVING: Final = ("debug.", "time.", "fork.", "daemon.", "rpc.")  # prefixes of methods that do not change the past
 _CHANGING: Final = frozenset(("debug.force", "debug.veto", "debug.score", "debug.drop", "time.set_speed"))
 
 
 @attrs.define(eq=False)
 class PastError(KscheddError, rpc_code="conflict"):
-    """An error for a request that would change the past."""
+    """The error for a request that would change the past."""
 
     what: str
 
@@ -95,7 +96,7 @@ class _ReplayStore:
 
 @attrs.frozen(eq=False)
 class _ReplayTime:
-    """The time of a replay, which plays the recording, one call at a time."""
+    """The time of a replay. It advances only by playing the recording, one call at a time."""
 
     _player: Player
     _stops: Bulletin
@@ -131,7 +132,7 @@ class _ReplayTime:
 
 
 class ReplayCluster(OwnersAtHand):
-    """A replay; see the module. The replay is stopped before the first attempt."""
+    """A replay, as the cluster of the daemon's methods. It is stopped before the first attempt."""
 
     def __init__(self, recording: RecordingFile) -> None:
         log = Log()
@@ -152,7 +153,7 @@ class ReplayCluster(OwnersAtHand):
         self.epoch = "replay"
 
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        return []  # there is no actor that writes
+        return []  # no actor makes writes here
 
     def recording(self) -> RecordingState | None:
         return None
@@ -165,7 +166,7 @@ class ReplayCluster(OwnersAtHand):
 
     @property
     def engine(self) -> None:
-        """None: a player owns the state."""
+        """None, because the player owns the state."""
 
     async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         found = self._objects.snapshot(() if reading else embedded_controllers(options=self._options))

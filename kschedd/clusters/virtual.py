@@ -1,10 +1,10 @@
 """A cluster in virtual time that serves the daemon's methods.
 
-`VirtualCluster` is the cluster that the methods work on: the store, driver, queue and records of a simulation, called
-directly instead of through actors. `VirtualDaemon` is the client that verbs call. It looks up the method in the table
-that the socket serves, checks the parameters like the socket, and processes all pending work before it returns.
+`VirtualCluster` is the cluster on which the methods work: the store, driver, queue and records of a simulation, called
+directly instead of through actors. `VirtualDaemon` is the client that verbs call. It finds the method in the table of
+the socket's methods, checks the parameters as the socket does, and processes all pending work before it returns.
 
-Owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
+The cluster owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -65,7 +65,7 @@ TableOf = Callable[[ClusterBackend, DaemonState], Mapping[str, Method]]
 
 @attrs.frozen(eq=False)
 class AtHand(Generic[S]):
-    """State that is read by a direct call; the counterpart of an actor's state."""
+    """State that is read by a direct call, used in place of a reference to an actor."""
 
     owned: S
 
@@ -107,7 +107,7 @@ class StoreAtHand:
 
 @attrs.frozen(eq=False)
 class ClockAtHand:
-    """Virtual time, provided by its owner: the current time in seconds, and the next deadline."""
+    """Virtual time, provided by the owner of the time: the current time in seconds, and the next deadline."""
 
     now: Callable[[], float]
     next_deadline: Callable[[], float | None]
@@ -128,18 +128,18 @@ class TimeAtHand:
         raise _no_streams()
 
     async def until_idle(self) -> None:
-        """Return immediately: the cluster is idle whenever a call has returned."""
+        """Return immediately, because the cluster is idle after every call."""
 
 
 class StopsAtHand(Bulletin):
-    """The stop bulletin of a cluster that is always idle between two calls, so that no call waits."""
+    """The debugger's bulletin of a cluster that is idle between any two calls, so that no call waits."""
 
     async def wait_stopped_or_idle(self, after: int, until_idle: Callable[[], Awaitable[None]], limit_s: float) -> None:
-        """Return immediately: the cluster is always idle between two calls."""
+        """Return immediately, because the cluster is idle between two calls."""
 
 
 class OwnersAtHand:
-    """A cluster without actors, whose state can be queried directly at any time."""
+    """A cluster without actors, whose state can be read directly at any time."""
 
     queue: AtHand[QueueAtHand]
     scheduler: AtHand[SchedulingDriver]
@@ -155,11 +155,11 @@ class OwnersAtHand:
 
 
 class VirtualCluster(OwnersAtHand):
-    """A cluster; see the module.
+    """A cluster in virtual time.
 
-    `on_decision` is called with every attempt; `on_result` is called with the attempt's result before the result is
+    `on_decision` is called with every attempt. `on_result` is called with the attempt's result before the result is
     applied. The cluster begins at `start_s` (seconds since the epoch). Without `controlled` it has no controllers. With
-    `resumed`, the cluster continues from that snapshot, and the other parameters must not be given.
+    `resumed`, the cluster continues from that snapshot; the other parameters must then be absent.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class VirtualCluster(OwnersAtHand):
         self.scheduler = AtHand(self.engine.driver)
         self.queue = AtHand(QueueAtHand(self.engine.loop.operations))
         self.log = AtHand(log)
-        engine = self.engine  # not a reference to the cluster, which holds the clock
+        engine = self.engine  # a reference to the engine only, because the cluster refers to the clock
         self.clock = ClockAtHand(lambda: engine.now, engine.next_moment)
         self.time, self.stops = TimeAtHand(), StopsAtHand()
         self.journal: Path | None = None
@@ -211,7 +211,7 @@ class VirtualCluster(OwnersAtHand):
         return self.engine.snapshot()
 
     def api_call_metrics(self, gates: Mapping[str, bool]) -> list[MetricFamily]:
-        return []  # there is no actor that writes
+        return []  # no actor makes writes here
 
     def recording(self) -> RecordingState | None:
         return None
@@ -236,7 +236,10 @@ class VirtualCluster(OwnersAtHand):
 
 
 class VirtualDaemon:
-    """A daemon; see the module. The daemon serves one client and implements `ClientServices` for it."""
+    """A daemon for one client, without a socket.
+
+    It implements `ClientServices` for this client.
+    """
 
     def __init__(self, cluster: VirtualCluster, methods: MethodsOf | TableOf) -> None:
         self._cluster = cluster
@@ -246,19 +249,19 @@ class VirtualDaemon:
         self.identity: Mapping[str, Any] = {"server": "kschedd"}
         self.caller = Caller()
         self.turns, self.workers = Uninterrupted(), AtOnce()
-        self.written: list[tuple[int, int]] = []  # versions before and after each write that a call made itself
+        self.written: list[tuple[int, int]] = []  # versions before and after each write that a call itself made
 
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Return the method's result, after all work that the call causes at the current virtual time.
+        """Return the method's result, after all work that the call causes at the current virtual time is done.
 
         Raises RpcError.
         """
-        request_bytes(1, method, wire_params(args, named))  # also rejects parameters that a socket could not transmit
+        request_bytes(1, method, wire_params(args, named))  # also rejects parameters that cannot be encoded
         return _as_sent(self.perform(method, *args, **named))
 
     @collection_postponed()
     def perform(self, method: str, /, *args: Any, **named: Any) -> Any:
-        """Return the method's result as its handler returns it, after the work that `call` does."""
+        """Return the method's result as its handler returns it, after the work that the call causes."""
         declared = find_method(self.methods, method)
         given = bind(method, declared.params, [named] if named else list(args))
         call = Call(method, given, "scenario", self, _refuse_stream)
@@ -282,13 +285,13 @@ class VirtualDaemon:
         return False
 
     def at_end(self, name: str, do: Callable[[], Awaitable[None]]) -> None:
-        """Ignore the callback: the only client exists as long as the cluster."""
+        """Ignore the callback: the only client exists as long as the cluster does."""
 
 
 def _run(answer: Awaitable[Any]) -> Any:
-    """Run a handler's coroutine to completion without an event loop: in virtual time no handler has to wait.
+    """Run a handler's coroutine to its end without an event loop: in virtual time no handler has to wait.
 
-    Raises RpcError for a handler that waits, such as one of a stream.
+    Raises RpcError for a handler that waits, for example a handler of a stream.
     """
     running = answer.__await__()
     try:
@@ -299,7 +302,7 @@ def _run(answer: Awaitable[Any]) -> Any:
 
 
 def _as_sent(answer: Any) -> Any:
-    """Return the result after encoding and decoding, as a socket client receives it: a copy of plain values."""
+    """Return the result after encoding and decoding, as a socket client receives it, as a copy of plain values."""
     encoded = b"".join(encode_large(1, answer)) if isinstance(answer, Large) else encode_response(1, answer)
     (response,) = Connection(FROM_DAEMON).receive(encoded)
     assert isinstance(response, RpcResponse)

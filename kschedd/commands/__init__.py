@@ -1,1 +1,1 @@
-"""The commands of `kschedd` that are not verbs, such as run, repl, demo and simulate."""
+"""The commands of `kschedd` that are not verbs, for example run, repl, demo and simulate."""

@@ -1,6 +1,6 @@
-"""`kschedd check`: check whether manifests fit into a cluster, for pull requests and CI.
+"""`kschedd check`: checks whether manifests fit into a cluster, for pull requests and CI.
 
-Exit status: 0 everything fits, 1 something does not, 2 an input is unusable.
+Exit status: 0 if everything fits, 1 if something does not, 2 if an input is unusable.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def main(options: argparse.Namespace) -> int:
     client = ObservedFork(cluster, observed.begin, daemon_methods, cluster_methods)
     report = check(client.call, manifests, options.within, progress.show)
     progress.clear()
-    # A dump may be partly unreadable; the checked manifests must be valid.
+    # A dump may be partly unreadable, but the manifests to check must be valid.
     for text in dumped.errors:
         print(safe(f"warning: {text}"), file=sys.stderr)
     whole = {"text": checking.as_text, "markdown": checking.as_markdown, "json": checking.as_json}

@@ -1,4 +1,4 @@
-"""Daemons in child processes: start a daemon, wait until it is ready, stop it."""
+"""Daemons in child processes: start a daemon, wait until it is ready, and stop it."""
 
 import signal
 import subprocess
@@ -17,7 +17,7 @@ _LOG_LINES = 15
 
 @attrs.define(eq=False)
 class DaemonStartError(KscheddError):
-    """The daemon ended before it was ready."""
+    """The error if the daemon ended before it was ready."""
 
     status: int
     log: str
@@ -28,7 +28,7 @@ class DaemonStartError(KscheddError):
 
 @attrs.frozen(eq=False)
 class ChildDaemon:
-    """A daemon in a child process, and its log file. The daemon appends to the file from offset `log_start`."""
+    """A daemon in a child process, with its log file. The daemon appends to the file from offset `log_start`."""
 
     socket: Path
     log: Path
@@ -54,7 +54,10 @@ class ChildDaemon:
         return cls(socket, log, process, log_start)
 
     def wait_until_ready(self, on_look: Callable[[], None] = lambda: None) -> None:
-        """Wait until the daemon serves; call `on_look` after each poll. Raises DaemonStartError if it ends first."""
+        """Wait until the daemon serves requests; call `on_look` after each poll.
+
+        Raises DaemonStartError if the daemon ends first.
+        """
         from kschedd.rpc.blocking import BlockingClient
 
         while True:
@@ -65,13 +68,13 @@ class ChildDaemon:
                 with BlockingClient(self.socket) as daemon:
                     if daemon.call("daemon.info")["pid"] == self.process.pid:
                         return
-            except KscheddError:  # the daemon does not listen yet; a failure to start ends the process
+            except KscheddError:  # the daemon does not listen yet; if it fails to start, its process ends
                 pass
             on_look()
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:
-        """Request the daemon's end, and kill the daemon if it does not end."""
+        """Request the daemon to end, and kill it if it does not."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

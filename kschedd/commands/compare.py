@@ -1,4 +1,4 @@
-"""`kschedd compare` without a daemon: with the cluster of a dump, or with the pods of a scenario."""
+"""`kschedd compare` without a daemon, for the cluster of a dump or the pods of a scenario."""
 
 import sys
 from collections.abc import Mapping
@@ -61,10 +61,10 @@ def answer(named: Mapping[str, Any]) -> Any:
     if not versions and dump.release.reason:
         dump.assumptions.note(dump.release.reason)
         config = with_version(config, dump.release.version, catalogue)
-    goes_on = bool(named["manifests"])  # otherwise each pod is scheduled separately, in the present cluster
+    goes_on = bool(named["manifests"])  # otherwise each pod is scheduled separately in the present cluster
     cluster = VirtualCluster(config, registry=registry, start_s=dump.taken_at, controlled=goes_on)
     taken = run_steps(take_dump(cluster.engine.store, dump))
-    cluster.engine.driver.popped.attempts_allowed = 0  # pending pods stay pending until they are compared
+    cluster.engine.driver.popped.attempts_allowed = 0  # pending pods are not scheduled before they are compared
     cluster.engine.run_until_idle()
     assumed = (f"assumed: {text}" for text in dump.assumptions.texts())
     for text in (*assumed, *(f"warning: {text}" for text in taken.errors)):
@@ -76,7 +76,7 @@ def answer(named: Mapping[str, Any]) -> Any:
 
 
 def _with_gates(scenario: Scenario, *versions: KubernetesVersion) -> list[KubernetesVersion]:
-    """Return the versions with the scenario's feature gates, each with the gates that the version has.
+    """Return the versions with the scenario's feature gates; each version gets the gates that it knows.
 
     Raises ScenarioError for a gate that no version has, or that cannot be changed.
     """
@@ -98,7 +98,7 @@ def _of_version(states: Mapping[str, bool], version: KubernetesVersion) -> dict[
 
 
 def _outcomes(scenario: Scenario, version: KubernetesVersion) -> PodOutcomes:
-    """Return the outcome of the last attempt of each pod of the scenario. Raises ScenarioError."""
+    """Return the outcome of each pod's last attempt in the scenario. Raises ScenarioError."""
     found: dict[str, PodOutcome] = {}
 
     def note(attempt: LoggedAttempt) -> None:

@@ -1,7 +1,7 @@
-"""`kschedd completion bash|zsh|fish`: a shell script that gets its completions from `kschedd __complete`.
+"""`kschedd completion bash|zsh|fish`: prints a shell script that gets its completions from `kschedd __complete`.
 
-The script contains no grammar. At each Tab, verbs and flags come from the tables of `--help`, and object names from a
-running daemon.
+The script contains no grammar. At each Tab, verbs and flags come from the tables used for `--help`, and object names
+from a running daemon.
 """
 
 import argparse
@@ -91,7 +91,7 @@ def parser_of(command: str, modules: Mapping[str, tuple[str, str]]) -> NotingPar
 
 
 def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callable[[str | None], Any]) -> int:
-    """Print the completions of a line as `name<TAB>description`. `connect` takes the value of --socket."""
+    """Print the completions of a line as `name<TAB>description`. `connect` is called with the value of --socket."""
     from kschedd.commands.shell_names import ShellNames
 
     words, last = split(text)
@@ -115,7 +115,10 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
 
 
 def _of_command(words: Sequence[str], last: str, parser: NotingParser) -> list[CompletionCandidate]:
-    """Return completions of subcommands, flags, and values with fixed choices; the shell itself completes files."""
+    """Return completions of subcommands, flags, and values with fixed choices.
+
+    The shell itself completes file names.
+    """
     for word in words:
         parser = parser.commands.get(word, parser)
     noted = parser.noted

@@ -29,7 +29,7 @@ _LONGEST_PATH: Final = 40  # characters
 
 @attrs.define(eq=False)
 class DemoError(KscheddError):
-    """The demo cannot continue."""
+    """The error if the demo cannot continue."""
 
     why: str
 
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
 
 @contextmanager
 def daemon_of_its_own(seed: int, on_look: Callable[[], None] = lambda: None) -> Iterator[str]:
-    """Yield the socket of a daemon in a child process, which ends when the block ends. Raises DaemonStartError."""
+    """Yield the socket of a daemon in a child process. The daemon ends when the block ends. Raises DaemonStartError."""
     with tempfile.TemporaryDirectory(prefix="kschedd-demo-") as folder:
         socket, log = Path(folder, "kschedd.sock"), Path(folder, "log")
         child = ChildDaemon.start(["run", "--seed", str(seed), "--log-level", "warning"], socket, log)
@@ -102,7 +102,7 @@ def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
     pending = [pod for pod in pods if not (pod.get("spec") or {}).get("nodeName")]
     if not placed or not pending:
         raise DemoError("exactly one pod should be Pending; see the table above")
-    # A pod of `api` is a good example: several nodes are feasible, and the pod has a node preference.
+    # A pod of `api` is a good example, because several nodes are feasible and the pod has a node preference.
     chosen = next((pod for pod in placed if pod["metadata"].get("labels", {}).get("app") == "api"), placed[0])
     name = chosen["metadata"]["name"]
     _print(session, f"Why {name} runs on this node:")
@@ -115,9 +115,9 @@ def _show(session: VerbSession, examples: Path, progress: ProgressLine) -> None:
 
 
 def _short(path: Path) -> str:
-    """Return the path, relative to the working directory if that is shorter.
+    """Return the path; if shorter, relative to the working directory.
 
-    For a long path return the last two names.
+    Of a long path, return the last two names.
     """
     try:
         near = os.path.relpath(path)
@@ -141,7 +141,7 @@ def _do(session: VerbSession, *words: str, shown: str = "") -> None:
 
 
 def _pods_when_placed(session: VerbSession, progress: ProgressLine) -> list[dict[str, Any]]:
-    """Wait until each pod of the Deployments is running or unschedulable, and return the pods.
+    """Wait until each pod of the Deployments is running or unschedulable; return the pods.
 
     Raises DemoError if nothing changes for a while.
     """
@@ -180,7 +180,7 @@ _PACKAGE = Path(__file__).parent.parent
 def data_folder(name: str) -> Path:
     """Return the directory `examples` or `profiles`.
 
-    The directory may be missing: the caller reports a broken installation.
+    The directory may be missing; the caller then reports a broken installation.
     """
     installed = _PACKAGE / "data" / name
     return installed if installed.is_dir() else _PACKAGE.parent / name

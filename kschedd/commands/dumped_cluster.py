@@ -1,4 +1,4 @@
-"""A cluster in virtual time made from a dump, for commands that answer without a daemon."""
+"""A cluster in virtual time built from a dump, for commands that work without a daemon."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class DumpedCluster:
-    """`errors`: the unreadable or rejected parts of the dump; `count`: the number of its objects."""
+    """`errors` lists the unreadable or rejected parts of the dump; `count` is the number of its objects."""
 
     cluster: "VirtualCluster"
     errors: list[str]
@@ -22,9 +22,9 @@ class DumpedCluster:
 
 
 def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:
-    """Build the cluster of `--from`, with the configuration of the flags.
+    """Build the cluster of `--from`, with the configuration that the flags select.
 
-    Assumptions about the dump are written to standard error. Raises KscheddError.
+    Assumptions about the dump are printed on standard error. Raises KscheddError.
     """
     from kschedd.clusters.virtual import VirtualCluster
     from kschedd.commands.simulate import read_config

@@ -1,4 +1,4 @@
-"""`kschedd evaluate PLUGIN.py`: score a plugin with a suite of workloads, in a separate process."""
+"""`kschedd evaluate PLUGIN.py`: scores a plugin with a suite of workloads, in a separate process."""
 
 import argparse
 import json

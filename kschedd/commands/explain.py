@@ -1,4 +1,4 @@
-"""`kschedd explain --from DUMP ...`: the verb on a cluster that is loaded from a dump, without a daemon."""
+"""`kschedd explain --from DUMP ...`: runs the verb on a cluster loaded from a dump, without a daemon."""
 
 import argparse
 import sys
@@ -14,7 +14,10 @@ FAILED = 2
 
 
 def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) -> int:
-    """Run the verb; `session_of` creates its session from a client and the cluster's time. Raises KscheddError."""
+    """Run the verb; `session_of` creates the verb's session from a client and the cluster's time.
+
+    Raises KscheddError.
+    """
     from kschedd.causes.sampling import sample
     from kschedd.clusters.virtual import VirtualDaemon
     from kschedd.methods import daemon_methods
@@ -39,7 +42,7 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
 
 
 def _options(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Parse the flags of the dump and of the scheduler; return them and the remaining words."""
+    """Parse the flags of the dump and of the scheduler. Return them, and the remaining words."""
     parser = NotingParser(prog="kschedd explain", add_help=False, allow_abbrev=False)
     add_dump_flags(parser)
     add_scheduler_flags(parser)

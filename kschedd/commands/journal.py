@@ -23,10 +23,10 @@ def add_parser(subparsers: Any) -> None:
         "1 if the journal is damaged.",
     )
     what = parser.add_subparsers(dest="what", required=True, metavar="verify|repair|compact|export|remove")
-    verify = what.add_parser("verify", help="verify the checksum of every row; changes nothing")
+    verify = what.add_parser("verify", help="verify the checksum of every row without changing anything")
     verify.add_argument("-o", "--output", choices=("text", "json"), default="text")
     verify.set_defaults(run=_verify)
-    repair = what.add_parser("repair", help="keep the intact part of a damaged journal, and report what is lost")
+    repair = what.add_parser("repair", help="keep the intact part of a damaged journal, and report the lost part")
     repair.set_defaults(run=_repair)
     compact = what.add_parser("compact", help="replace the log by a snapshot of the last state")
     compact.set_defaults(run=_compact)
@@ -82,7 +82,7 @@ def _export(options: argparse.Namespace) -> int:
         for raw in exported_objects(options.path, _warn):
             print(exact("---\n" + yaml.safe_dump(raw, sort_keys=False, allow_unicode=True)), end="")
     else:
-        before = '{"apiVersion": "v1", "kind": "List", "items": [\n'  # not printed if the journal cannot be read
+        before = '{"apiVersion": "v1", "kind": "List", "items": [\n'  # printed only if the journal can be read
         for raw in exported_objects(options.path, _warn):
             print(before, exact(json.dumps(raw)), sep="", end="")
             before = ",\n"
@@ -105,7 +105,7 @@ def _warn(what: str) -> None:
 
 
 def _progress(what: str) -> Callable[[int, int], None]:
-    """Report progress from the first second on, on a terminal or not."""
+    """Report progress from the first second on, whether or not the output is a terminal."""
     shown_at = time.monotonic()
 
     def show_progress(done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""`kschedd kubeconfig`: a kubeconfig for clients of a running daemon's REST API."""
+"""`kschedd kubeconfig`: prints a kubeconfig for clients of a running daemon's REST API."""
 
 import argparse
 import base64
@@ -19,7 +19,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--socket", metavar="PATH", help="the daemon's socket; default: $KSCHEDD_SOCKET or the runtime directory"
     )
-    parser.add_argument("--server", metavar="URL", help="address of the server for clients; default: the daemon's own")
+    parser.add_argument(
+        "--server", metavar="URL", help="address of the server for clients; default: the daemon's own address"
+    )
     parser.add_argument(
         "--certificate-authority", type=path_value, metavar="FILE", help="CA certificate of the server (PEM)"
     )
@@ -33,14 +35,14 @@ def add_parser(subparsers: Any) -> None:
 
 
 class NoHttpFace(KscheddError):
-    """The daemon does not serve the REST API, only its socket."""
+    """The error if the daemon serves only its socket, not the REST API."""
 
     def __str__(self) -> str:
         return "the daemon serves no REST API: start it with kschedd run --http, or name one with --server"
 
 
 class UnreadableCredential(KscheddError):
-    """A file on the command line that cannot be read."""
+    """The error if a file named on the command line cannot be read."""
 
     def __init__(self, file: Path, why: str) -> None:
         super().__init__(f"{file}: cannot be read: {why}")
@@ -54,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if options.certificate_authority is not None:
         cluster["certificate-authority-data"] = _read(options.certificate_authority)
     elif server.startswith("http://"):
-        cluster["insecure-skip-tls-verify"] = True  # the JavaScript client requires this field without TLS
+        cluster["insecure-skip-tls-verify"] = True  # the JavaScript client requires this field if there is no TLS
     user: dict[str, Any] = {}
     if options.token:
         user["token"] = options.token

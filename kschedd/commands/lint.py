@@ -1,4 +1,4 @@
-"""`kschedd lint`: fields that a Kubernetes release ignores, rejects or treats differently from the next release.
+"""`kschedd lint`: finds fields that a Kubernetes release ignores, rejects or treats differently from the next release.
 
 Exit status: 0 no errors and warnings, 1 some, 2 an input is unusable.
 """
@@ -17,10 +17,10 @@ _LEVELS: Final = ("error", "warning", "note")
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "lint",
-        help="find what a Kubernetes release ignores or rejects in manifests",
+        help="find fields that a Kubernetes release ignores or rejects in manifests",
         description="Find fields that a Kubernetes release ignores or rejects, objects that contradict themselves, and "
-        "what an upgrade changes: in manifests, scheduler configurations, scripts and dumps. With nodes among the "
-        "objects, pods are compared with them. Exit status: 0 no errors and warnings, 1 some, 2 an input is unusable.",
+        "what an upgrade changes: in manifests, scheduler configurations, scripts and dumps. If the objects include "
+        "nodes, pods are compared with these. Exit status: 0 no errors and warnings, 1 some, 2 an input is unusable.",
     )
     parser.add_argument(
         "-f",
@@ -38,16 +38,19 @@ def add_parser(subparsers: Any) -> None:
         action="append",
         default=[],
         metavar="PATH",
-        help="a dump of a cluster; with -f its objects are only looked up",
+        help="a dump of a cluster; with -f, its objects are only used for lookups",
     )
     parser.add_argument(
         "--kube-version",
         type=_release,
         metavar="VERSION",
-        help="the release of the cluster, 1.29 to 1.38 (that of the dump's nodes, or 1.37)",
+        help="release of the cluster, 1.29 to 1.38 (default: that of the dump's nodes, or 1.37)",
     )
     parser.add_argument(
-        "--upgrade-to", type=_release, metavar="VERSION", help="also find what changes in an upgrade to this release"
+        "--upgrade-to",
+        type=_release,
+        metavar="VERSION",
+        help="also find changes that an upgrade to this release causes",
     )
     parser.add_argument(
         "--ignore",
@@ -61,7 +64,9 @@ def add_parser(subparsers: Any) -> None:
         action="store_true",
         help="also look at archives, older versions, files for old clusters, tests, builds and dependencies",
     )
-    parser.add_argument("--level", choices=_LEVELS, default="note", help="show findings of this level and above (note)")
+    parser.add_argument(
+        "--level", choices=_LEVELS, default="note", help="show findings of this level and above (default note)"
+    )
     parser.add_argument("--rules", action="store_true", help="list the rules")
     parser.add_argument("-o", "--output", choices=_FORMS, default="text")
     parser.set_defaults(run=main)
@@ -137,7 +142,7 @@ def main(options: argparse.Namespace) -> int:
 def _release_of_dump(objects: Any) -> Any:
     """Return the release of the dump's nodes.
 
-    Return the default release if the nodes have none, or a release that lint does not support.
+    Return the default release if the nodes have none, or have a release that lint does not support.
     """
     from kschedd.config.versions.kube_versions import DEFAULT
     from kschedd.lint.linting import LintReleaseError, release_of

@@ -1,4 +1,4 @@
-"""`kschedd man`: manual pages in roff, generated from the tables of `--help`.
+"""`kschedd man`: prints manual pages in roff, generated from the tables of `--help`.
 
 kschedd man | man -l -          the page of kschedd
 kschedd man get | man -l -      the page of a verb or command
@@ -37,7 +37,7 @@ class UnwritablePage(KscheddError):
 class Page:
     """The content of the manual page of one command."""
 
-    name: str  # as typed after `kschedd`; "" for kschedd itself
+    name: str  # name as typed after `kschedd`; "" for kschedd itself
     summary: str
     description: str
     flags: Sequence[Flag] = ()
@@ -99,7 +99,7 @@ def all_pages(modules: Mapping[str, tuple[str, str]]) -> Iterator[Page]:
         parser = parser_of(name, modules)
         description, noted, examples = parser.description or what, list(parser.noted), tuple[str, ...]()
         also_verb = verbs.pop(name, None)
-        if also_verb is not None:  # the verb and the command `run` share one page, with each flag once
+        if also_verb is not None:  # the verb `run` and the command `run` share one page, which lists each flag once
             known = {flag for one in noted for flag in one.names}
             noted += [one for one in also_verb.parser().noted if not known.intersection(one.names)]
             description, examples = f"{description} As a verb: {also_verb.summary}", also_verb.examples

@@ -1,6 +1,6 @@
-"""`kschedd mcp`: tools for language models, by the Model Context Protocol on standard input and output.
+"""`kschedd mcp`: serves tools for language models with the Model Context Protocol on standard input and output.
 
-The tools use a running daemon over its socket, or a dump in a virtual-time cluster of their own.
+The tools use a running daemon over its socket, or a separate cluster in virtual time that is loaded from a dump.
 """
 
 import argparse
@@ -41,7 +41,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="a Python file with plugins"
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of tie-breaking, with --from (0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed for breaking ties, with --from (default 0)"
+    )
     parser.set_defaults(run=main)
 
 
@@ -65,7 +67,7 @@ def main(options: argparse.Namespace) -> int:
     except KscheddError as fault:
         print(safe(f"error: {fault}"), file=sys.stderr)
         return BAD_INPUT
-    # A thread reads standard input; an exception in the main thread would not end it.
+    # A thread reads standard input, so an exception in the main thread would not end it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     trio.run(serve_stdio, mcp_server(Toolbox(target, writes=options.allow_writes)))
     return 0

@@ -1,4 +1,4 @@
-"""`kschedd plot DIR -o FILE`: a picture of the tables that `simulate --out` and `sweep` wrote."""
+"""`kschedd plot DIR -o FILE`: draws the tables that `simulate --out` and `sweep` wrote."""
 
 import argparse
 import sys
@@ -19,15 +19,15 @@ def add_parser(subparsers: Any) -> None:
         help="draw the tables of runs and sweeps",
         description="Draw the tables of `kschedd simulate --out DIR` (several folders are compared) or the rows of one "
         "`kschedd sweep`. A run shows usage, fragmentation and waits; a sweep shows a metric of each configuration. "
-        "Exit status: 0 drawn, 2 the tables or a flag are unusable.",
+        "Exit status: 0 if the picture was drawn, 2 if the tables or a flag are unusable.",
     )
     parser.add_argument("folder", type=path_value, nargs="+", metavar="DIR", help="folder with tables")
     parser.add_argument(
         "-o", "--output", type=path_value, required=True, metavar="FILE", help="FILE.svg, FILE.png or FILE.html"
     )
     parser.add_argument("--kind", action="append", choices=_KINDS, default=[], help="what to draw; may be repeated")
-    parser.add_argument("--x", default="", metavar="NAME", help="pareto: a metric; heatmap: what varies")
-    parser.add_argument("--y", default="", metavar="NAME", help="metrics, pareto: a metric; heatmap: what varies")
+    parser.add_argument("--x", default="", metavar="NAME", help="pareto: a metric; heatmap: a parameter")
+    parser.add_argument("--y", default="", metavar="NAME", help="metrics, pareto: a metric; heatmap: a parameter")
     parser.add_argument("--value", default="", metavar="METRIC", help="heatmap: the metric")
     parser.set_defaults(run=_plot)
 

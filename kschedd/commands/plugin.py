@@ -1,8 +1,8 @@
-"""`kschedd plugin new NAME`: a plugin skeleton with a test and a profile.
+"""`kschedd plugin new NAME`: creates a plugin skeleton with a test and a profile.
 
-`kschedd plugin check FILE.py`: check a plugin against the rules of the plugin interface.
+`kschedd plugin check FILE.py`: checks a plugin against the rules of the plugin interface.
 
-Exit status of `check`: 0 all rules are kept, 1 a rule is broken, 2 a file cannot be loaded.
+Exit status of `check`: 0 if all rules are kept, 1 if a rule is broken, 2 if a file cannot be loaded.
 """
 
 import argparse
@@ -171,7 +171,9 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE",
         help="a configuration with the plugins' arguments; default: no arguments",
     )
-    check.add_argument("--seeds", type=int, default=_SEEDS, metavar="N", help=f"random clusters; default {_SEEDS}")
+    check.add_argument(
+        "--seeds", type=int, default=_SEEDS, metavar="N", help=f"number of random clusters; default {_SEEDS}"
+    )
     check.set_defaults(run=_check)
 
 
@@ -233,7 +235,7 @@ def _check(options: argparse.Namespace) -> int:
                 check(rule, registry.plugin_class(name), arguments.get(name), seeds=range(options.seeds))
             except BrokenRule as fault:
                 faults.append(f"{rule}: seed {fault.seed}: {fault.what}")
-            except Exception as fault:  # exceptions of the plugin are what this check looks for
+            except Exception as fault:  # this check looks for exceptions of the plugin
                 faults.append(f"{rule}: raised {type(fault).__name__}: {fault}")
         progress.clear()
         broken += len(faults)
@@ -248,7 +250,7 @@ def _check(options: argparse.Namespace) -> int:
 def _arguments(path: Path | None, registry: "Registry") -> dict[str, Any]:
     """Return the plugin arguments in the profiles of this file, by plugin name.
 
-    If several profiles have arguments for a plugin, the first profile counts. Raises ConfigErrors and
+    If several profiles have arguments for a plugin, the first profile's arguments are returned. Raises ConfigErrors and
     PluginCommandError.
     """
     from kschedd.config.in_tree import IN_TREE

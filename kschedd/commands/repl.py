@@ -1,4 +1,4 @@
-"""`kschedd repl`: the prompt, implemented in the package `kschedd_repl`."""
+"""`kschedd repl`: opens the prompt, which the package `kschedd_repl` implements."""
 
 import argparse
 from typing import Any

@@ -1,6 +1,6 @@
-"""`kschedd replay`: an exact replay of a recorded run.
+"""`kschedd replay`: exactly replays a recorded run.
 
-Exit status: 0 the decisions are equal; 1 they are different; 2 an input is unusable.
+Exit status: 0 if the decisions are equal, 1 if they differ, 2 if an input is unusable.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from kschedd.verbs.command_line.parsing import path_value
 
 
 class ReplayUsageError(KscheddError):
-    """Options that exclude each other, or that are unusable."""
+    """The error for flags that exclude each other, or that are unusable."""
 
 
 DIVERGED: Final = 1
@@ -29,7 +29,7 @@ def add_parser(subparsers: Any) -> None:
         help="replay a recorded run",
         description="Replay a recording of `kschedd run --record FILE` in virtual time: the same decisions, byte for"
         " byte. Out-of-tree plugins and extenders are not called; their answers are in the recording. "
-        "Exit status: 0 equal, 1 different, 2 an input is unusable.",
+        "Exit status: 0 if the decisions are equal, 1 if they differ, 2 if an input is unusable.",
     )
     parser.add_argument("recording", type=path_value, metavar="FILE", help="a file written by `run --record`")
     where = parser.add_argument_group("how far")
@@ -44,7 +44,7 @@ def add_parser(subparsers: Any) -> None:
         "--config",
         type=path_value,
         metavar="FILE",
-        help="replay the inputs at their times under this KubeSchedulerConfiguration, and compare the placements",
+        help="replay the inputs at their times with this KubeSchedulerConfiguration, and compare the placements",
     )
     other.add_argument(
         "--kube-version", type=kube_version_value, metavar="VERSION", help="compare with another version of Kubernetes"
@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="FILE.py",
         help="a Python file with plugins",
     )
-    other.add_argument("--limit", type=int, default=20, metavar="N", help="print at most N pods (20)")
+    other.add_argument("--limit", type=int, default=20, metavar="N", help="print at most N pods (default 20)")
     live = parser.add_argument_group("at the prompt")
     live.add_argument(
         "--attach",

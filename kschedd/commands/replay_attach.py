@@ -1,7 +1,7 @@
-"""`kschedd replay --attach`: serve a replay on a socket like a daemon, and run the REPL or a script on it.
+"""`kschedd replay --attach`: serves a replay on a socket like a daemon, and runs the REPL or a script on it.
 
-The replay is served in a thread with its own event loop, because the REPL has an event loop, too. The replay ends when
-the REPL does, or, with --serve, with Ctrl-C or `kschedd stop`.
+The replay is served in a thread with a separate event loop, because the REPL also has an event loop. The replay ends
+when the REPL ends, or, with --serve, on Ctrl-C or `kschedd stop`.
 """
 
 import os
@@ -29,7 +29,7 @@ from kschedd.simulation.replay.run import Replay, StopAt
 
 @attrs.frozen(eq=False)
 class AttachOptions:
-    """`socket`: the path of the socket; None: a temporary path that only the REPL uses."""
+    """`socket` is the path of the socket; None means a temporary path that only the REPL uses."""
 
     file: Path
     until: str | None
@@ -120,7 +120,7 @@ async def serve_replay(
     *,
     task_status: "trio.TaskStatus[DaemonState]" = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the replay until a client stops it over the socket, or the reported state ends it."""
+    """Serve the replay until a client stops it over the socket, or the owner of the reported DaemonState ends it."""
     daemon = DaemonState(version, str(path), cluster.clock.now(), machine_s=trio.current_time)
     methods = method_table(readable(daemon_methods(cluster, daemon)))
     identity = {"server": "kschedd", "version": version, "pid": os.getpid(), "epoch": cluster.epoch}

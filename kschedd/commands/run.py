@@ -1,4 +1,4 @@
-"""`kschedd run`: the daemon, in the foreground or, with --detach, in the background."""
+"""`kschedd run`: runs the daemon, in the foreground or, with --detach, in the background."""
 
 import argparse
 import gc
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kschedd.controllers.parts import Part
     from kschedd.startup.options import DaemonOptions, MirrorOptions
 
-_DEBUG_FROM = 4  # kube-scheduler's verbosity levels
+_DEBUG_FROM = 4  # kube-scheduler's verbosity level from which debug messages are logged
 
 
 @attrs.define(eq=False)
@@ -33,7 +33,7 @@ def add_parser(subparsers: Any) -> None:
         "run",
         help="start the daemon",
         description="Start the daemon: the store, controllers and scheduler of a cluster, with a socket for clients. "
-        "The daemon ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image this is kubectl's verb, which "
+        "The daemon ends with Ctrl-C, SIGTERM or `kschedd stop`. With --image, this is kubectl's verb that "
         "creates a pod (kschedd run NAME --image IMAGE); see `kschedd kubectl run --help`.",
     )
     parser.add_argument(
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         return trio.run(run_daemon, given)
     finally:
-        gc.freeze()  # no garbage collection of modules that end with the process
+        gc.freeze()  # modules exist until the process ends, so they need no garbage collection
 
 
 def _detach(options: argparse.Namespace) -> int:
@@ -141,7 +141,7 @@ def _audit_file(options: argparse.Namespace) -> "AuditFile | None":
 
 
 def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Return the settings of the REST API, or None without --http. Raises AccessError."""
+    """Return the settings of the REST API; None without --http. Raises AccessError."""
     from kschedd.access.addresses import read_address
     from kschedd.access.credentials import ListenSettings
     from kschedd.access.errors import AccessError
@@ -155,7 +155,7 @@ def _http_settings(options: argparse.Namespace) -> "ListenSettings | None":
 
 
 def _endpoint_of_environment() -> str:
-    """Return the telemetry endpoint of the environment.
+    """Return the telemetry endpoint given by the environment variable.
 
     The variable may be meant for other programs, so a missing package is not an error.
     """
@@ -171,7 +171,7 @@ def _endpoint_of_environment() -> str:
 
 
 def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
-    """Return the settings of --listen, or None without --listen. Raises AccessError."""
+    """Return the settings of --listen; None without --listen. Raises AccessError."""
     from kschedd.access.addresses import SCHEME, read_address
     from kschedd.access.credentials import SOCKET_FLAGS, ListenSettings
     from kschedd.access.errors import AccessError
@@ -188,7 +188,7 @@ def _listen_settings(options: argparse.Namespace) -> "ListenSettings | None":
 
 
 def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
-    """Return the settings of --mirror or --schedule, or None without these flags. Raises MirrorUsageError."""
+    """Return the settings of --mirror or --schedule; None without these flags. Raises MirrorUsageError."""
     from kschedd.startup.options import MirrorOptions
 
     if not _is_real(options):

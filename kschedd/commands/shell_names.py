@@ -1,7 +1,7 @@
-"""Names for shell completion, fetched from the daemon on demand: each completion is a new process without a cache.
+"""Names for shell completion, requested from the daemon each time: each completion is a new process without a cache.
 
-If there is no daemon, or it does not answer immediately, there are no names. There is no error message either, since
-completion must not write to the terminal.
+If there is no daemon, or if it does not answer immediately, no names are returned. There is also no error message,
+because completion must not write to the terminal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -105,7 +105,7 @@ class ShellNames:
         return sorted(str(meta["name"]) for meta in found if meta.get("namespace") in (None, "", namespace))
 
     def _pods(self, sign: str, namespace: str | None) -> list[Mapping[str, Any]]:
-        """Return the metadata of the pods that have a node (sign "!=") or have none ("=")."""
+        """Return the metadata of the pods that have a node (sign "!=") or have no node ("=")."""
         named = {"namespace": namespace, "field_selector": f"spec.nodeName{sign}"}
         pods = self._call("objects.list", _NO_OBJECTS, kind="Pod", metadata_only=True, **named)
         return [pod["metadata"] for pod in pods["items"]]
@@ -153,7 +153,7 @@ class ShellNames:
 
 
 class _OfKind(dict[str, Sequence[str]]):
-    """A mapping whose values are computed on access."""
+    """A mapping whose values are computed when they are read."""
 
     def __init__(self, work_out: Callable[[str], Sequence[str]]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
-"""`kschedd simulate`: a whole cluster without a daemon, in virtual time.
+"""`kschedd simulate`: runs a whole cluster without a daemon, in virtual time.
 
-Exit status: 0 all pods were scheduled; 1 pods are pending (unless --allow-pending), the audit found a missed wake-up,
-or a scenario's output differs; 2 an input was invalid (the valid inputs were still simulated).
+Exit status: 0 if all pods were scheduled; 1 if pods are pending (without --allow-pending), the audit found a missed
+wake-up, or a scenario's output differs; 2 if an input was invalid (the valid inputs were still simulated).
 """
 
 import argparse
@@ -67,7 +67,7 @@ def add_parser(subparsers: Any) -> None:
         "simulate",
         help="schedule pods in virtual time, without a daemon",
         description="Schedule the pods of manifests, a dump or a trace in virtual time, without a daemon. "
-        "Exit status: 0 all are scheduled, 1 some are pending, 2 an input is unusable.",
+        "Exit status: 0 if all pods are scheduled, 1 if some are pending, 2 if an input is unusable.",
     )
     add_arguments(parser)
     parser.set_defaults(run=main)
@@ -117,8 +117,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PODS",
         help="generate N pods that arrive at random, run for a while and end; ended pods take no memory",
     )
-    generated.add_argument("--arrival-rate", type=float, metavar="PODS", help="average arrivals per second (10)")
-    generated.add_argument("--lifetime", metavar="DURATION", help="average lifetime of a pod, such as 90s or 15m (10m)")
+    generated.add_argument(
+        "--arrival-rate", type=float, metavar="PODS", help="average number of arrivals per second (default 10)"
+    )
+    generated.add_argument(
+        "--lifetime", metavar="DURATION", help="average lifetime of a pod, such as 90s or 15m (default 10m)"
+    )
     generated.add_argument(
         "--pod-shape",
         action="append",
@@ -136,23 +140,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plugin", action="append", type=path_value, default=[], metavar="FILE.py", help="a Python file with plugins"
     )
     how = parser.add_argument_group("how it runs")
-    how.add_argument("--seed", type=int, metavar="N", help="seed of tie-breaking and generated names (0)")
+    how.add_argument("--seed", type=int, metavar="N", help="seed for breaking ties and generating names (default 0)")
     how.add_argument(
         "--until",
         type=duration,
         metavar="DURATION",
         help="stop after this virtual time, such as 1h; default: when no work is pending, at most a day (CronJobs)",
     )
-    how.add_argument("--allow-pending", action="store_true", help="exit with 0 even if pods stay pending")
+    how.add_argument("--allow-pending", action="store_true", help="exit with status 0 even if pods are still pending")
     how.add_argument(
         "--trust-plugins",
         action="store_true",
-        help="run plugins without timeouts, several times faster; a plugin that hangs blocks the run",
+        help="run plugins without timeouts, several times faster; a hanging plugin blocks the run",
     )
     how.add_argument(
         "--audit",
         action="store_true",
-        help="after every event, report unschedulable pods that would fit but were not woken",
+        help="after every event, report unschedulable pods that would fit but were not requeued",
     )
     out = parser.add_argument_group("what comes out")
     out.add_argument("-o", "--output", choices=("table", "json"), default="table")
@@ -198,7 +202,7 @@ def main(options: argparse.Namespace) -> int:
         return BAD_INPUT
 
 
-#: flags that a scenario file replaces, or that do not apply to it
+#: flags that a scenario file replaces, or that have no meaning for it
 _NOT_WITH_SCENARIOS: Final = {
     "filename": "-f",
     "origin": "--from",
@@ -338,7 +342,7 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
 
 
 def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
-    """Return the plugin registry and the scheduler configuration."""
+    """Return the plugin registry and the configuration of the scheduler."""
     path, version, gates = options.config, version_of(options), gates_of(options)
     registry = Registry(run_async=_run_async)
     registry.add_entry_points()
@@ -355,7 +359,7 @@ def read_config(options: argparse.Namespace) -> tuple[Registry, Config]:
 
 
 def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Import and call `run_async` at the first plugin that needs it: most runs have no such plugin."""
+    """Call `run_async`, which is imported for the first plugin that needs it, because most runs have no such plugin."""
     from kschedd.actors.scheduler.plugin_calls import run_async
 
     return run_async(method, args, limit_s)
@@ -380,7 +384,7 @@ def _run(
     log: DecisionLog,
     observed: Observed,
 ) -> Summary:
-    # Pod traces create and delete their pods themselves; other objects need the controllers.
+    # Pod traces create and delete their pods themselves; other objects need controllers.
     controlled = manifests.manifests or dump is not None or isinstance(arrivals, ObjectTrace)
     simulation = Simulation(
         config,
@@ -431,7 +435,7 @@ def _controllers() -> "Sequence[Controller]":
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
-    """Return the heading of the report, with facts that do not depend on the machine."""
+    """Return the heading of the report, which contains only facts that do not depend on the machine."""
     return [
         ("nodes", f"{summary.nodes:,}"),
         ("pods placed", f"{summary.placed:,}"),
@@ -444,7 +448,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 
 class _Progress:
-    """A progress line on the terminal, rewritten at intervals."""
+    """A progress line on the terminal, which is rewritten at intervals."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation

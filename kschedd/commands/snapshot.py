@@ -1,4 +1,4 @@
-"""`kschedd snapshot`: the whole state of a cluster saved in one file, and restored from it."""
+"""`kschedd snapshot`: saves the whole state of a cluster in one file, or restores it from the file."""
 
 import argparse
 from typing import Any

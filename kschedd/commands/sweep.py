@@ -1,6 +1,7 @@
-"""`kschedd sweep SPEC.yaml`: run many simulations, on all cores or a cluster; resumable, with one row for each run.
+"""`kschedd sweep SPEC.yaml`: runs many simulations, on all cores or a cluster; resumable, with one row for each run.
 
-Exit status: 0 every run has a row without an error; 1 some runs failed; 2 the specification or a flag is invalid.
+Exit status: 0 if every run has a row without an error, 1 if some runs failed, 2 if the specification or a flag is
+invalid.
 """
 
 import argparse
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from kschedd.studies.sweep import PlannedSweep
 
 SOME_FAILED, INVALID = 1, 2
-_PODS_A_SECOND: Final = 2_000  # estimated pods per second of one core, until a run has been measured
-_EVERY_S: Final = 10.0  # seconds between progress lines in a file; a terminal gets a line for each row
+_PODS_A_SECOND: Final = 2_000  # estimate of pods per second on one core, used until a run has been measured
+_EVERY_S: Final = 10.0  # seconds between progress lines in a file; on a terminal there is a line for each row
 _SHOWN: Final = ("placed", "pending", "wait_s_p99", "unusable_nodes")
 _MOST_SHOWN: Final = 7
 
@@ -43,9 +44,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("spec", type=path_value, metavar="SPEC.yaml", help="the specification (docs/RESEARCH.md)")
     parser.add_argument("--out", type=path_value, metavar="DIR", help="folder of the rows (default: SPEC-rows)")
     parser.add_argument(
-        "--dry-run", action="store_true", help="print the number of runs and an estimate, and run nothing"
+        "--dry-run", action="store_true", help="print the number of runs and an estimate of the duration, but run none"
     )
-    parser.add_argument("--retry-failed", action="store_true", help="repeat runs that failed, and replace their rows")
+    parser.add_argument("--retry-failed", action="store_true", help="repeat failed runs, and replace their rows")
     parser.add_argument("--shard", default="", metavar="I/N", help="perform part I of N, for job arrays")
     add_engine_flags(parser)
     parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
@@ -53,7 +54,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def add_engine_flags(parser: Any) -> None:
-    """Add the flags that choose the data, and where runs are performed."""
+    """Add the flags that select the data, and the place where runs are performed."""
     parser.add_argument(
         "--data",
         type=path_value,
@@ -66,7 +67,9 @@ def add_engine_flags(parser: Any) -> None:
         default="loky",
         help="processes of this machine (loky, the default), threads, or a cluster of Dask or Ray",
     )
-    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="workers (default: one for each core)")
+    parser.add_argument(
+        "--jobs", type=int, default=0, metavar="N", help="number of workers (default: one for each core)"
+    )
     parser.add_argument("--address", default="", metavar="ADDRESS", help="an existing cluster of Dask or Ray")
 
 
@@ -109,7 +112,7 @@ def main(options: argparse.Namespace) -> int:
 
 
 def _estimate(planned: "PlannedSweep", jobs: int) -> Iterator[str]:
-    """Return the lines of --dry-run."""
+    """Return the lines that --dry-run prints."""
     import os
 
     workers = jobs or os.cpu_count() or 1
@@ -132,7 +135,7 @@ def _pods(run: "PlannedRun") -> int:
 
 
 class _SweepProgress:
-    """The number of finished runs and the time left, on standard error."""
+    """Progress on standard error: the number of finished runs, and the time left."""
 
     def __init__(self) -> None:
         self._began = self._next = 0.0
@@ -143,7 +146,7 @@ class _SweepProgress:
         self._done += 1
         self._failed += row["status"] != "ok"
         now = time.monotonic()
-        self._began = self._began or now  # the time of the first row includes the start of the workers
+        self._began = self._began or now  # measure from the first row on, after the workers have started
         if now < self._next and not sys.stderr.isatty():
             return
         self._next = now + _EVERY_S
@@ -161,7 +164,7 @@ class _SweepProgress:
 
 
 def _table(rows: "SweepRows") -> Iterator[str]:
-    """Return the mean and deviation of metrics over the seeds of each configuration."""
+    """Return the mean and the deviation of the metrics over the seeds of each configuration."""
     from kschedd.studies.groups import dimensions_of, grouped, label_of, metrics_of
 
     found = [row for row in rows if row["status"] == "ok"]
@@ -180,7 +183,7 @@ def _table(rows: "SweepRows") -> Iterator[str]:
 
 
 def _shown(metrics: Sequence[str]) -> list[str]:
-    """Return the metrics of the table: those that the specification names, or the first usual metrics."""
+    """Return the metrics of the table: those named in the specification, or the first of the usual metrics."""
     if len(metrics) <= _MOST_SHOWN:
         return list(metrics)
     ends = [name for name in metrics if name.endswith("_used_end") and not name.startswith("pods_")]

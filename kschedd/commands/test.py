@@ -1,6 +1,6 @@
-"""`kschedd test`: run scenarios and report the expectations that fail.
+"""`kschedd test`: runs scenarios and reports the expectations that fail.
 
-Exit status: 0 all expectations hold; 1 an expectation fails; 2 a file cannot be read or parsed.
+Exit status: 0 if all expectations hold, 1 if one fails, 2 if a file cannot be read or parsed.
 """
 
 import argparse
@@ -36,9 +36,11 @@ def add_parser(subparsers: Any) -> None:
     add_kube_version_flag(parser)
     add_feature_gates_flag(parser)
     parser.add_argument("--junit", type=path_value, metavar="FILE", help="write a JUnit XML report")
-    parser.add_argument("--rewrite", action="store_true", help="write the output into the files as the new expectation")
     parser.add_argument(
-        "-j", "--jobs", type=whole_number, default=1, metavar="N", help="run N files in parallel processes (1)"
+        "--rewrite", action="store_true", help="write the actual output into the files as the new expectation"
+    )
+    parser.add_argument(
+        "-j", "--jobs", type=whole_number, default=1, metavar="N", help="run N files in parallel processes (default 1)"
     )
     parser.set_defaults(run=main)
 

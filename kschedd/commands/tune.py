@@ -1,6 +1,6 @@
-"""`kschedd tune SPEC.yaml`: search for values of parameters, and compare the best with the given profile.
+"""`kschedd tune SPEC.yaml`: searches for values of parameters, and compares the best ones with the given profile.
 
-Exit status: 0 the study is complete; 2 the specification or a flag is invalid.
+Exit status: 0 if the study is complete, 2 if the specification or a flag is invalid.
 """
 
 import argparse
@@ -22,10 +22,10 @@ def add_parser(subparsers: Any) -> None:
     """Add the command to the command line."""
     parser = subparsers.add_parser(
         "tune",
-        help="search for weights and arguments that are best for objectives",
+        help="search for the weights and arguments that are best for some objectives",
         description="Search for values of parameters with Optuna, each measured by simulations over all seeds. Prints "
         "the trials that no other one beats, writes their configurations, and compares them with the given profile on "
-        "seeds that no trial has seen. A study that was interrupted can be resumed. Exit status: 0 complete, 2 the "
+        "seeds that no trial has used. An interrupted study can be resumed. Exit status: 0 complete, 2 the "
         "specification or a flag is invalid.",
     )
     parser.add_argument("spec", type=path_value, metavar="SPEC.yaml", help="the specification (docs/RESEARCH.md)")

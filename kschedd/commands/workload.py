@@ -1,6 +1,6 @@
-"""`kschedd workload info|convert|sample|fit`: traces of other clusters, as workloads of `simulate` and `sweep`.
+"""`kschedd workload info|convert|sample|fit`: reads traces of other clusters, as workloads for `simulate` and `sweep`.
 
-Exit status: 0 done, 2 the trace or a flag is invalid.
+Exit status: 0 for success, 2 if the trace or a flag is invalid.
 """
 
 import argparse
@@ -41,10 +41,14 @@ def add_parser(subparsers: Any) -> None:
     sample = _action(actions, "sample", _sample, "write a part of the pods: a time window, a random fraction, or both")
     _written(sample, "FILE.jsonl or FILE.yaml")
     sample.add_argument(
-        "--after", type=duration, metavar="DURATION", help="pods created from this time of the trace on"
+        "--after", type=duration, metavar="DURATION", help="only pods created at or after this time of the trace"
     )
-    sample.add_argument("--before", type=duration, metavar="DURATION", help="pods created before this time")
-    sample.add_argument("--fraction", type=float, default=1.0, metavar="F", help="random share of the pods, 0 to 1")
+    sample.add_argument(
+        "--before", type=duration, metavar="DURATION", help="only pods created before this time of the trace"
+    )
+    sample.add_argument(
+        "--fraction", type=float, default=1.0, metavar="F", help="random share of the pods, from 0 to 1"
+    )
     sample.add_argument("--seed", type=int, default=0, metavar="N", help="seed of --fraction (0)")
     help_ = "write a generator of similar pods, which `simulate --pods` and sweeps read"
     _written(_action(actions, "fit", _fit, help_), "FILE.yaml")
@@ -115,7 +119,7 @@ def _convert(options: argparse.Namespace, trace: Trace) -> None:
 
 
 def _manifests(trace: Trace) -> Iterator[str]:
-    """Yield documents of YAML, each a line of JSON."""
+    """Yield documents of YAML, each written as one line of JSON."""
     for raw in (*trace.objects, *(pod.raw for pod in trace.pods)):
         yield f"---\n{json.dumps(raw, ensure_ascii=False)}\n"
 

@@ -1,8 +1,8 @@
 """The test cases of a performance-config.yaml, read strictly: every error has its line number.
 
-As in upstream (encoding/json of Go), the case of a field's name is ignored. An unsupported or invalid field makes only
-its own case unusable; its errors are reported when the case is to be run. A file that is not a list of cases, or whose
-case names are not unique, is rejected as a whole.
+As in upstream (Go's encoding/json), field names are not case-sensitive. An unsupported or invalid field makes only its
+own case unusable. Its errors are reported when the case is to be run. A file that is not a list of cases, or whose case
+names are not unique, is rejected completely.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/scheduler_perf.go (testCase, workload, getTestCases,
 validateTestCases).
@@ -44,9 +44,9 @@ THROUGHPUT: Final = "SchedulingThroughput"
 
 @attrs.define(eq=False)
 class PerfConfigError(KscheddError):
-    """An error for an invalid benchmark file, or an invalid case of it."""
+    """The error for an invalid benchmark file, or an invalid case in it."""
 
-    faults: tuple[str, ...]  # "performance-config.yaml:12: $[0].workloadTemplate[2].opcode: ..."
+    faults: tuple[str, ...]  # messages such as "performance-config.yaml:12: $[0].workloadTemplate[2].opcode: ..."
 
     def __str__(self) -> str:
         return "\n".join(self.faults)
@@ -54,7 +54,7 @@ class PerfConfigError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class ThresholdMetricSelector:
-    """The metric to which a threshold applies; `expect_lower`: the threshold is a maximum."""
+    """The metric to which a threshold applies; with `expect_lower`, the threshold is a maximum."""
 
     name: str = THROUGHPUT
     labels: Mapping[str, str] = {}
@@ -66,8 +66,7 @@ class ThresholdMetricSelector:
 class MetricsCollectorConfig:
     """Histograms to collect, by name.
 
-    With None, there is one figure for the whole histogram; otherwise there is one figure for each combination of label
-    values.
+    With None, there is one figure for the whole histogram; otherwise one figure for each combination of label values.
     """
 
     metrics: Mapping[str, Any] = {}
@@ -75,7 +74,7 @@ class MetricsCollectorConfig:
 
 @attrs.frozen(kw_only=True)
 class PerfWorkload:
-    """A workload of a case: the parameters that set its size."""
+    """A workload of a case: the parameters that determine its size."""
 
     name: str = ""
     params: Mapping[str, Any] = {}
@@ -85,7 +84,7 @@ class PerfWorkload:
     feature_gates: Mapping[str, bool] = {}
 
     def limit(self, topic: str) -> float:
-        """Return the threshold for results that are published under this topic; 0: there is none."""
+        """Return the threshold for results that are published under this topic; 0 if there is none."""
         limits = self.threshold
         found = limits.get(topic, 0) if isinstance(limits, Mapping) else limits
         return float(found)
@@ -93,7 +92,7 @@ class PerfWorkload:
 
 @attrs.frozen(kw_only=True)
 class PerfCase:
-    """A test case. `steps`: by line. `faults`: the reasons why the case cannot be run."""
+    """A test case. `steps`: by line. `faults` contains the reasons why the case cannot be run."""
 
     name: str = ""
     feature_gates: Mapping[str, bool] = {}
@@ -149,7 +148,7 @@ _INTERNAL: Final = frozenset(("steps", "faults"))
 
 
 class _Reader:
-    """A reader of one case, which collects its errors."""
+    """A reader of one case, which collects the errors in it."""
 
     def __init__(self, source: str, document: Document) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Allocation of claims that no pod uses, so that their devices are occupied when a measurement begins.
+"""Allocation of claims that no pod uses, so that some devices are occupied when a measurement begins.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/dra.go (allocResourceClaimsOp).
 
@@ -32,9 +32,9 @@ def allocated(
     rules: DeviceRules,
     chance: random.Random,
 ) -> Iterator[tuple[Object, Raw]]:
-    """Yield the unallocated claims among `claims`, each with an allocation on a node that has the devices.
+    """Yield the unallocated claims among `claims`, each with an allocation to a node that has the devices.
 
-    `others`: claims that may occupy devices; they may include `claims`.
+    `others` are claims that may occupy devices; they may include `claims`.
     """
     in_use = InUse()
     for claim in (*others, *claims):

@@ -1,8 +1,8 @@
 """The figures collected during a measurement: scheduling throughput, and the scheduler's own histograms.
 
 Upstream counts the bound pods once a second, drops the first sample, and averages an interval without bindings with the
-following one. This scheduler often finishes within a second. The intervals are then shorter, so that a measurement has
-at least ten intervals, and the result includes their length.
+next one. This scheduler often finishes within a second. The intervals are then shorter, so that a measurement has at
+least ten intervals, and the result includes their length.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ _FEWEST: Final = 10
 
 @attrs.frozen(eq=False)
 class Collection:
-    """A measurement in progress, with the values at its start.
+    """A measurement in progress, with the values at its beginning.
 
-    `began`: the start in seconds; `first`: the number of bindings; `families`: the metrics.
+    `began` is the start time in seconds, `first` the number of bindings, `families` the metrics.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Collected:
 
 def collected(begun: Collection, tracker: PodTracker, now: float, families: Sequence[MetricFamily]) -> Collected:
     times = [each.at for each in tracker.bound_since(begun.first, begun.namespaces, begun.selector)]
-    # A measurement ends with its last pod: upstream polls for the end, and excludes the time of polling, too.
+    # A measurement ends with its last pod: upstream polls for the end, and does not count the time of polling either.
     end = max(times, default=now)
     sample_s = interval(end - begun.began)
     items = [throughput(begun.name, rates(times, begun.began, end, sample_s))]
@@ -54,7 +54,7 @@ def collected(begun: Collection, tracker: PodTracker, now: float, families: Sequ
 
 
 def interval(took_s: float) -> float:
-    """Return one second, as upstream, or a smaller power of ten if otherwise too few intervals fit."""
+    """Return the interval in seconds: 1, as upstream, or a smaller power of ten if too few intervals of 1 s fit."""
     length = SAMPLE_S
     while took_s < _FEWEST * length and length > 1e-6:
         length /= 10

@@ -1,7 +1,7 @@
 """Execution of a test case, step by step, against a live cluster: store, queue and scheduler, each in its actor.
 
-The same controllers run as in upstream's benchmark: those of volumes and of resource claims. There are no kubelets, so
-a pod that is deleted with a grace period remains, and there is no node lifecycle controller.
+The controllers are those that run in upstream's benchmark: the controllers of volumes and of resource claims. There are
+no kubelets, so a pod deleted with a grace period is not removed; and there is no node lifecycle controller.
 
 Churn and other steps for which no barrier waits continue in the background until the last step is done.
 
@@ -74,7 +74,7 @@ from kschedd.store.cluster_api import ClusterWriter
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Update, status_of
 
-_PATIENCE_S: Final = 600.0  # upstream's timeout for pods
+_PATIENCE_S: Final = 600.0  # upstream's timeout for pods in seconds
 _BATCH: Final = 64
 _CHURN_MS: Final = 500
 _IDLE_S: Final = 1.0
@@ -87,7 +87,7 @@ Report = Callable[[str], None]
 
 @attrs.define(eq=False)
 class PerfRunError(KscheddError):
-    """An error for a step that failed: an object was rejected, or pods were not scheduled in time."""
+    """The error for a step that failed: an object was rejected, or pods were not scheduled in time."""
 
     source: str
     line: int
@@ -107,9 +107,9 @@ async def run_workload(
     report: Report = lambda what: None,
     timer: Clock = time.perf_counter,
 ) -> list[Collected]:
-    """Return the results that the case's steps collected, in seconds of the timer.
+    """Return the results that the case's steps collected; times are in seconds of the timer.
 
-    For its exceptions see the module.
+    The module's docstring lists the exceptions.
     """
     given = parameters(workload)
     steps = unrolled(case.steps, given)
@@ -121,7 +121,7 @@ async def run_workload(
             case.name,
             f"parameters that workload {workload.name} defines and the case does not use: {names}",
         )
-    # Upstream's benchmark also runs without ServiceAccount, TaintNodesByCondition and Priority.
+    # Upstream's benchmark also disables ServiceAccount, TaintNodesByCondition and Priority.
     admission = Admission({"Priority": False})
     controllers: list[Controller] = [VolumeController(), ResourceClaims()]
     actors = cluster_actors(config, seed=seed, state=StateOptions(admission=admission), controllers=controllers)
@@ -138,7 +138,7 @@ async def run_workload(
                 try:
                     await run.all(steps)
                 except KscheddError as refused:
-                    failure = refused  # raised again outside, so that the nursery does not wrap it in a group
+                    failure = refused  # raised again outside the nursery, which would wrap it in a group
                 background.cancel_scope.cancel()
         watch.close()
         if failure is not None:
@@ -230,7 +230,7 @@ class _Run:
                 raise self._wrong(str(answer))
 
     async def _create(self, raws: Iterable[Raw], *, batch: int = 2000) -> None:
-        """Create objects with the status in their manifest, because nodes and volumes have a status."""
+        """Create objects including the status in their manifest, because nodes and volumes need a status."""
         waiting = list(raws)
         for first in range(0, len(waiting), batch):
             for answer in await self._cluster.store.create_many(waiting[first : first + batch], restore=True):
@@ -252,9 +252,9 @@ class _Run:
             raise self._wrong(f"namespace {'not set' if kind.namespaced else 'set'} for the kind {kind.name}")
 
     async def _create_one(self, raw: Raw) -> None:
-        """Create an object, and retry on errors.
+        """Create an object, and retry after errors.
 
-        Some errors are temporary, for example if the object's CustomResourceDefinition was created just before.
+        Some errors are temporary: for example, the object's CustomResourceDefinition may have been created just before.
         """
         deadline = trio.current_time() + _RETRY_FOR_S
         while True:
@@ -348,7 +348,7 @@ class _Run:
             raise self._wrong("no pod at all was scheduled in that time")
 
     async def _until(self, reached: Callable[[], int], count: int, namespace: str, what: str) -> None:
-        """Wait until `count` pods are reached. The timeout restarts after each change."""
+        """Wait until the count reaches `count` pods. The timeout starts again after each change."""
         done = reached()
         while done < count:
             with trio.move_on_after(_PATIENCE_S) as patience:
@@ -419,7 +419,7 @@ class _Run:
                 old = objects[rounds % most]
                 write = Create(model) if old is None else Delete(old.kind, old.namespace, old.name)
                 (answer,) = await self._cluster.store.perform_each([write])
-                # After an error, upstream also continues, and tries again in the next round.
+                # Upstream also continues after an error, and tries again in the next round.
                 objects[rounds % most] = answer if old is None and isinstance(answer, Object) else None
             rounds += 1
 

@@ -1,6 +1,6 @@
-"""The manifests of a benchmark: nodes, pods, volumes and devices, from templates or by default.
+"""The manifests of a benchmark: nodes, pods, volumes and devices, from templates or with defaults.
 
-Manifests share parts and must not be modified. Where upstream completes names at random (generateName of a node),
+Manifests share parts, and must not be modified. Where upstream completes names at random (a node's generateName),
 numbers are appended here, so that a run can be repeated.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{scheduler_perf,util,node_util,dra}.go, test/utils/runners.go
@@ -38,7 +38,7 @@ _POD: Final[Raw] = {
 
 
 def nodes(step: CreateNodes, templates: TemplateFolder, step_number: int, first: int) -> Iterator[Raw]:
-    """Yield the nodes; if a node has a CSINode, the CSINode follows the node. `first`: the number of existing nodes."""
+    """Yield the nodes, each followed by its CSINode if it has one. `first` is the number of existing nodes."""
     template = templates.get(step.node_template_path, typed=True) if step.node_template_path else None
     for index in range(step.count):
         node = _NODE if template is None else template.rendered(_values(step.template_params, index, step.count))
@@ -80,7 +80,7 @@ def namespaces(prefix: str, count: int, template: ObjectTemplate | None) -> Iter
 
 
 def pods(step: CreatePods, templates: TemplateFolder, default_template: str) -> Iterator[Raw]:
-    """Yield the pods of a step; if a pod has a claim and a volume, they precede the pod."""
+    """Yield the pods of a step; a pod's claim and volume precede it."""
     path = step.pod_template_path or default_template
     template = templates.get(path, typed=True) if path else None
     volume = step.persistent_volume_template_path
@@ -113,7 +113,7 @@ def _bound_pair(volume: Raw, claim: Raw, claim_name: str, namespace: str, index:
         spec["csi"] = {**spec["csi"], "volumeHandle": name}
     elif "awsElasticBlockStore" in spec:
         spec["awsElasticBlockStore"] = {**spec["awsElasticBlockStore"], "volumeID": f"vol-{index}"}
-    # Without the claim's uid, the volume controller would treat the volume as bound to another claim.
+    # Without the claim's uid, the volume controller would assume that the volume is bound to another claim.
     uid = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{namespace}/{claim_name}"))
     reference = {"kind": "PersistentVolumeClaim", "namespace": namespace, "name": claim_name, "apiVersion": "v1"}
     spec["claimRef"] = {**reference, "uid": uid}

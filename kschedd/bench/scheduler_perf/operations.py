@@ -1,7 +1,7 @@
-"""The steps of a test case: one class for each opcode, with the fields of the file.
+"""The steps of a test case: one class for each opcode, with the fields that the file may contain.
 
-A field `x_param` names a parameter of the workload (`$initNodes`) whose value replaces that of `x`; `resolved` performs
-the replacement. Units: durations are seconds.
+A field `x_param` names a parameter of the workload (`$initNodes`) whose value replaces that of `x`; `resolved` replaces
+it. Units: durations are seconds.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{operations,create,update,dra}.go; from later releases:
 templateParams, steadyState, signatureBatchSize.
@@ -25,7 +25,7 @@ OperationClass = TypeVar("OperationClass", bound="Operation")
 
 @attrs.define(eq=False)
 class ParameterError(KscheddError):
-    """An error for a parameter that the workload lacks, or that has a wrong type."""
+    """The error for a parameter that the workload lacks, or that has a wrong type."""
 
     parameter: str
     why: str
@@ -44,7 +44,7 @@ class Operation:
 
 @attrs.frozen(kw_only=True)
 class NodeAllocatableStrategy:
-    """Allocatable resources of each node, and the drivers in its CSINode."""
+    """The allocatable resources of each node, and the drivers in its CSINode."""
 
     node_allocatable: Mapping[str, str] = {}
     csi_node_allocatable: Mapping[str, Any] = {}
@@ -89,7 +89,7 @@ class CreateNamespaces(Operation):
 
 @attrs.frozen(kw_only=True)
 class CreatePods(Operation):
-    """Creation of pods. With `steady_state`, each bound pod is replaced by a new one, for `duration`."""
+    """Creation of pods. With `steady_state`, each bound pod is replaced by a new pod, for `duration` seconds."""
 
     opcode = "createPods"
     count: int = 0
@@ -288,7 +288,7 @@ def resolved(step: OperationClass, parameters: Parameters) -> OperationClass:
 
 
 def unrolled(steps: Mapping[int, Operation], parameters: Parameters) -> list[tuple[int, Operation]]:
-    """Return the steps to execute with their lines, with resolved parameters.
+    """Return the steps to execute with their line numbers; parameters are resolved.
 
     Each createPodSets is replaced by its createPods operations.
     """

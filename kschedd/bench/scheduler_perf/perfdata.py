@@ -1,8 +1,7 @@
 """Results in the format of scheduler_perf and perfdash, and the comparison with thresholds.
 
-A data item has a unit, figures, and labels (Name, Metric, and the labels of the metric itself): Average, Perc50,
-Perc90, Perc95, Perc99. Histograms are summarised from their buckets, as Prometheus does; seconds are converted to
-milliseconds.
+A data item has a unit, figures, and labels (Name, Metric, and the metric's own labels): Average, Perc50, Perc90,
+Perc95, Perc99. Histograms are summarized from their buckets, as by Prometheus; seconds are converted to milliseconds.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/{scheduler_perf,util}.go (DataItems, collectHistogramVec,
 applyThreshold); component-base/metrics/testutil (Quantile).
@@ -47,7 +46,7 @@ class DataItem:
 
 
 def throughput(name: str, rates: Sequence[float]) -> DataItem:
-    """Return the pods per second over the intervals of a measurement; labels only if there are no intervals."""
+    """Return the pods per second in the intervals of a measurement; only labels if there are no intervals."""
     labels = {"Name": name, "Metric": "SchedulingThroughput"}
     if not rates:
         return DataItem(labels, "pods/s", {})
@@ -58,7 +57,7 @@ def throughput(name: str, rates: Sequence[float]) -> DataItem:
 
 
 def histograms(name: str, config: MetricsCollectorConfig, families: Iterable[MetricFamily]) -> list[DataItem]:
-    """Return a data item for each histogram and each combination of label values in the configuration."""
+    """Return a data item for each configured histogram and combination of label values."""
     known = {family.metric.name: family for family in families if family.metric.kind == "histogram"}
     items = []
     for metric, wanted in config.metrics.items():
@@ -81,7 +80,7 @@ def _combinations(wanted: Any) -> Iterable[dict[str, str]]:
 
 
 def _matching(family: MetricFamily, labels: Mapping[str, str]) -> Distribution | None:
-    """Return the sum of the samples with these labels; None if nothing was observed."""
+    """Return the sum of the samples with these labels; None if there was no observation."""
     places = {name: place for place, name in enumerate(family.metric.labels)}
     if not labels.keys() <= places.keys():
         return None
@@ -118,7 +117,10 @@ def _summary(distribution: Distribution, bounds: Sequence[float]) -> dict[str, f
 
 
 def quantile(share: float, counts: Sequence[int], bounds: Sequence[float]) -> float:
-    """Return a quantile, with the observations of a bucket spread evenly; above all bounds: the highest bound."""
+    """Return a quantile, assuming that a bucket's observations are spread evenly.
+
+    Above all bounds, return the highest bound.
+    """
     rank = share * sum(counts)
     below = 0
     for place, bound in enumerate(bounds):
@@ -130,9 +132,9 @@ def quantile(share: float, counts: Sequence[int], bounds: Sequence[float]) -> fl
 
 
 def missed_thresholds(items: Iterable[DataItem], limit: float, selector: ThresholdMetricSelector) -> list[str]:
-    """Add the threshold to the items it applies to, and return a message for each missed threshold.
+    """Add the threshold to the items to which it applies. Return a message for each missed threshold.
 
-    The messages are worded as upstream's.
+    The messages are those of upstream.
     """
     if not limit:
         return []
@@ -157,7 +159,8 @@ def missed_thresholds(items: Iterable[DataItem], limit: float, selector: Thresho
 def as_json(items: Iterable[DataItem]) -> str:
     """Return the items as JSON.
 
-    A label that only other items have is added as "not applicable": perfdash does not show items with missing labels.
+    A label that only other items have is added as "not applicable", because perfdash does not show items with missing
+    labels.
     """
     kept = [item for item in items if item.data]
     names = sorted({name for item in kept for name in item.labels})

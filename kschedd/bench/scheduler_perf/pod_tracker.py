@@ -1,6 +1,6 @@
-"""The states of a benchmark's pods, from a watch: which pods were bound or attempted, and when.
+"""The states of a benchmark's pods, observed by a watch: which pods were bound or attempted, and when.
 
-Owns the existing pods, by namespace, and the observed bindings, in order. Ends with the cluster.
+This class owns the existing pods by namespace, and the observed bindings in order. Ends with the cluster.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ class BoundPod:
 
 @attrs.define(eq=False)
 class PodTracker:
-    """The tracker. `timer`: a monotonic clock, in seconds."""
+    """The tracker. `timer` is a monotonic clock in seconds."""
 
     timer: Callable[[], float]
     bindings: list[BoundPod] = attrs.field(factory=list, init=False)
@@ -60,7 +60,7 @@ class PodTracker:
         return (pod for pod in self._pods[namespace].values() if matches(pod, selector))
 
     def ever_bound(self, namespace: str) -> int:
-        """Return the number of pods of the namespace bound so far, including deleted ones."""
+        """Return the number of pods of the namespace that were ever bound, including deleted ones."""
         return self._ever_bound[namespace]
 
     def scheduled(self, namespace: str, selector: Mapping[str, str]) -> int:
@@ -77,7 +77,7 @@ class PodTracker:
         await self._changed.wait()
 
     def bound_since(self, first: int, namespaces: Collection[str], selector: Mapping[str, str]) -> Iterator[BoundPod]:
-        """Yield the bindings from that number on of pods in these namespaces (none: in any)."""
+        """Yield the bindings from number `number` on, of pods in these namespaces (empty: in any namespace)."""
         for each in self.bindings[first:]:
             if (not namespaces or each.pod.namespace in namespaces) and matches(each.pod, selector):
                 yield each

@@ -2,8 +2,8 @@
 
 Each workload runs in a separate process. `--case` and `--workload` select workloads by name; otherwise the filter
 selects them by label (`performance`, as upstream). A workload that cannot be run is reported with the reason, and the
-others continue. Exit status: 0; 1 if a threshold was missed or a workload could not be run; 2 if the file or the
-options are invalid.
+other workloads are run. Exit status: 0 for success; 1 if a threshold was missed or a workload could not be run; 2 if
+the file or the options are invalid.
 """
 
 import argparse
@@ -38,7 +38,7 @@ DONE, MISSED, NOT_RUN = "ok", "threshold missed", "not run"
 
 @attrs.define(eq=False)
 class SelectionError(KscheddError):
-    """An error for options that select no workload of the file."""
+    """The error for options that select no workload of the file."""
 
     why: str
 
@@ -55,24 +55,22 @@ class WorkloadResult:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("kube-scheduler's benchmark files (scheduler_perf)")
-    group.add_argument("--config", type=Path, metavar="FILE", help="a performance-config.yaml: its workloads are run")
+    group.add_argument("--config", type=Path, metavar="FILE", help="run the workloads of this performance-config.yaml")
     group.add_argument("--case", action="append", metavar="NAME", help="with --config: only this test case; repeatable")
     group.add_argument(
         "--label-filter",
         metavar="LABELS",
-        help=f"with --config: labels to have, or (-label) not to have; default: {DEFAULT_FILTER}, "
-        "or any where --case or --workload is given",
+        help=f"with --config: required labels, and excluded ones as -LABEL; default: {DEFAULT_FILTER}, or none with "
+        "--case or --workload",
     )
-    group.add_argument(
-        "--topic", default="", metavar="NAME", help="with --config: whose thresholds, where a file has several"
-    )
+    group.add_argument("--topic", default="", metavar="NAME", help="with --config: topic of the thresholds to use")
     group.add_argument(
         "--data-items-dir",
         type=Path,
         metavar="DIR",
-        help="with --config: write the results there as perfdash reads them",
+        help="with --config: write the results to this folder in the format of perfdash",
     )
-    group.add_argument("--list", action="store_true", help="with --config: print the workloads and run none")
+    group.add_argument("--list", action="store_true", help="with --config: list the workloads without running them")
 
 
 def main(options: argparse.Namespace) -> int:
@@ -253,9 +251,9 @@ if __name__ == "__main__":
 def configuration(
     case: PerfCase, workload: PerfWorkload, source: Path, version: KubernetesVersion
 ) -> tuple[Config, list[str]]:
-    """Return the configuration of a workload, and notes on settings without effect. Raises PerfConfigError.
+    """Return the configuration of a workload, with notes on settings that have no effect. Raises PerfConfigError.
 
-    A feature gate has no effect if this scheduler does not have it, or if it can no longer be changed.
+    A feature gate has no effect if this scheduler does not have it, or if it is locked.
     """
     known = version.gates
     gates, notes = {}, []

@@ -1,12 +1,12 @@
-"""The object templates that a benchmark file names: YAML with Go's text/template.
+"""The object templates that a benchmark file names. They are YAML with Go's text/template.
 
-Templates can use `.Index`, `.Count`, the step's templateParams and a few functions, most of them arithmetic. A template
+Templates can use `.Index`, `.Count`, the step's templateParams, and a few functions, mostly for arithmetic. A template
 without actions is parsed once, and all objects made from it share its parts: manifests must not be modified.
 
-Paths are relative to the benchmark file; up to release v1.31, to its parent folder.
+Paths are relative to the benchmark file, or up to release v1.31 to its parent folder.
 
-Upstream decodes pods, nodes, volumes, claims and namespaces into Go types, whose field names match in any case
-(`NodeAffinityPolicy`). Their field names are therefore corrected here.
+Upstream decodes pods, nodes, volumes, claims and namespaces into Go types, so their field names are not case-sensitive
+(`NodeAffinityPolicy`). These field names are therefore corrected here.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/create.go (getSpecFromTextTemplateFile, getTemplateFuncs).
 
@@ -64,7 +64,10 @@ FUNCTIONS: Final[Mapping[str, Any]] = {
 
 
 class ObjectTemplate:
-    """One template file. `typed`: upstream decodes the object into Go types, so the case of field names is ignored."""
+    """One template file.
+
+    With `typed`, upstream decodes the object into Go types, so field names are not case-sensitive.
+    """
 
     def __init__(self, path: Path, text: str, *, typed: bool) -> None:
         self._path = path
@@ -80,7 +83,7 @@ class ObjectTemplate:
             self._raw = self._read(text)
 
     def rendered(self, values: Mapping[str, Any]) -> Raw:
-        """Return the manifest with these values. Raises PerfConfigError."""
+        """Return the manifest with these values inserted. Raises PerfConfigError."""
         if self._raw is not None:
             return self._raw
         assert self._go is not None, "a template without a manifest has actions"
@@ -109,7 +112,7 @@ class ObjectTemplate:
 
 
 def _spelled(value: Any, schema: Schema) -> Any:
-    """Return the value with the names of its fields as spelled in the schema."""
+    """Return the value with its field names corrected to the spelling in the schema."""
     if isinstance(schema, ListOf) and isinstance(value, list):
         return [_spelled(each, schema.item) for each in value]
     if isinstance(schema, MapOf) and isinstance(value, dict):
@@ -125,14 +128,14 @@ def _spelled(value: Any, schema: Schema) -> Any:
 
 
 class TemplateFolder:
-    """The templates next to a benchmark file, each read once."""
+    """The templates beside a benchmark file; each is read once."""
 
     def __init__(self, config: Path) -> None:
         self._folders = (config.parent, config.parent.parent)
         self._read: dict[tuple[str, bool], ObjectTemplate] = {}
 
     def path(self, name: str) -> Path:
-        """Return the path of that file; if the file does not exist, return the path next to the benchmark file."""
+        """Return the path of that file. If it does not exist, return the path beside the benchmark file."""
         places = [folder / name for folder in self._folders]
         return next((place for place in places if place.is_file()), places[0])
 

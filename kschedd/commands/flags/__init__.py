@@ -1,1 +1,1 @@
-"""Flags that several commands share."""
+"""Flags that several commands have in common."""

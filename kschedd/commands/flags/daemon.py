@@ -79,14 +79,14 @@ def _add_state_flags(parser: Any) -> None:
         type=_size,
         default=_MAX_REQUEST_BYTES,
         metavar="N",
-        help="limit of a request body in bytes (3145728, as kube-apiserver)",
+        help="limit of a request body in bytes (default 3145728, as in kube-apiserver)",
     )
     parser.add_argument(
         "--max-object-bytes",
         type=_size,
         default=_MAX_OBJECT_BYTES,
         metavar="N",
-        help="limit of a stored object in bytes (1572864, as etcd)",
+        help="limit of a stored object in bytes (default 1572864, as in etcd)",
     )
 
 
@@ -96,7 +96,7 @@ def _add_http_flags(parser: Any) -> None:
         nargs="?",
         const="127.0.0.1:8001",
         metavar="ADDRESS:PORT",
-        help="also serve Kubernetes' REST API (127.0.0.1:8001); other addresses than loopback require TLS and"
+        help="also serve Kubernetes' REST API (default 127.0.0.1:8001); addresses other than loopback require TLS and"
         " tokens or client certificates",
     )
     parser.add_argument("--http-cert", type=path_value, metavar="FILE", help="server certificate (PEM)")
@@ -120,7 +120,7 @@ def _add_cluster_flags(parser: Any) -> None:
         type=_network,
         default="10.0.0.0/16",
         metavar="NETWORK",
-        help="range of cluster IPs (10.0.0.0/16), as kube-apiserver's flag",
+        help="range of cluster IPs, like kube-apiserver's flag (default 10.0.0.0/16)",
     )
     parser.add_argument(
         "--without",
@@ -135,28 +135,28 @@ def _add_cluster_flags(parser: Any) -> None:
             type=_plugin_names,
             default=(),
             metavar="NAME,...",
-            help=f"{verb} admission plugins, as kube-apiserver's flag; the error for an unknown name lists them",
+            help=f"{verb} admission plugins, like kube-apiserver's flag; the error for an unknown name lists them",
         )
     parser.add_argument(
         "--mirror",
         nargs="?",
         const="",
         metavar="CONTEXT",
-        help="follow a real cluster, read-only: the cluster of this context of the kubeconfig (the current one)",
+        help="follow a real cluster without changing it: that of this kubeconfig context (default: the current one)",
     )
     parser.add_argument(
         "--schedule",
         nargs="?",
         const="",
         metavar="CONTEXT",
-        help="follow a real cluster as --mirror does, and schedule its pods that name a profile of --config, "
+        help="follow a real cluster like --mirror, and schedule its pods that name a profile of --config, "
         "while this daemon holds the lease",
     )
     parser.add_argument(
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="kubeconfig of --mirror or --schedule ($KUBECONFIG, ~/.kube/config)",
+        help="kubeconfig for --mirror or --schedule (default $KUBECONFIG or ~/.kube/config)",
     )
 
 
@@ -166,17 +166,17 @@ def _add_time_flags(parser: Any) -> None:
         type=_time,
         default=(1.0, None),
         metavar="real|Nx|virtual[@START]",
-        help="speed of the cluster's time (real): N times as fast, such as 10x; or virtual, which only "
-        "`advance` and `debug until` move. START, such as 2025-01-01T00:00:00Z, is the time at the first"
+        help="speed of the cluster's time: real (the default), N times as fast, such as 10x, or virtual, so that only "
+        "`advance` and `debug until` move it. START, such as 2025-01-01T00:00:00Z, is the time at the first"
         " start",
     )
     parser.add_argument(
-        "--seed", type=int, metavar="N", help="seed of tie-breaking: the same seed gives the same decisions"
+        "--seed", type=int, metavar="N", help="seed for breaking ties: the same seed gives the same decisions"
     )
 
 
 def _add_log_flags(parser: Any) -> None:
-    parser.add_argument("--log-level", choices=_LEVELS, default="info", help="log level (info)")
+    parser.add_argument("--log-level", choices=_LEVELS, default="info", help="log level (default info)")
     parser.add_argument(
         "-v",
         "--v",
@@ -184,7 +184,7 @@ def _add_log_flags(parser: Any) -> None:
         default=0,
         metavar="N",
         dest="verbosity",
-        help="verbosity, as kube-scheduler's flag: 4 is --log-level debug, 5 logs each move in the queue (as "
+        help="verbosity, like kube-scheduler's flag: 4 means --log-level debug, 5 logs each move in the queue (as "
         "--log-level debug does), 10 logs each plugin's score of each node",
     )
 
@@ -231,10 +231,18 @@ def _add_audit_flags(parser: Any) -> None:
         help="log all writes to this file, as audit.k8s.io/v1 Events in JSON lines",
     )
     group.add_argument(
-        "--audit-log-maxsize", type=_count, default=100, metavar="MIB", help="rotate the audit log at this size (100)"
+        "--audit-log-maxsize",
+        type=_count,
+        default=100,
+        metavar="MIB",
+        help="rotate the audit log at this size (default 100)",
     )
     group.add_argument(
-        "--audit-log-maxbackup", type=_count, default=10, metavar="N", help="number of rotated audit logs to keep (10)"
+        "--audit-log-maxbackup",
+        type=_count,
+        default=10,
+        metavar="N",
+        help="number of rotated audit logs to keep (default 10)",
     )
 
 
@@ -255,7 +263,7 @@ def _count(text: str) -> int:
 
 
 def _add_controller_flags(parser: Any) -> None:
-    from kschedd.controllers.options import OPTIONS  # other commands have only the scheduler's flags
+    from kschedd.controllers.options import OPTIONS  # other commands have only the flags of the scheduler
 
     group = parser.add_argument_group("controllers")
     for name, option in OPTIONS.items():

@@ -1,4 +1,4 @@
-"""Flags of commands that start with a dumped cluster."""
+"""Flags of commands that load a dumped cluster."""
 
 import argparse
 from typing import Any
@@ -32,7 +32,7 @@ def add_dump_flags(parser: Any) -> None:
 
 
 def load_options(options: argparse.Namespace, config: Any) -> Any:
-    """Return the `LoadOptions` of the flags, for a scheduler with that configuration."""
+    """Return the `LoadOptions` that the flags describe, for a scheduler with that configuration."""
     from kschedd.dumps.loading import LoadOptions
 
     return LoadOptions(options.keep_secrets, profiles=config.scheduler_names)

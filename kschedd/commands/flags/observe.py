@@ -1,4 +1,4 @@
-"""Flags for the output files of a run: --report, --redact and --trace; and the writers of these files."""
+"""Flags for a run's output files: --report, --redact and --trace; and the writers of these files."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -51,7 +51,7 @@ def add_trace_flag(parser: Any) -> None:
 
 @attrs.define(eq=False)
 class Observed:
-    """Observers of a run that the flags request; they write their files after the run."""
+    """The observers of a run that the flags request. They write their files after the run."""
 
     _report: Path | None
     _redact: bool
@@ -118,7 +118,7 @@ def _observed(path: Path) -> Iterator[None]:
 
 
 def checked_of(report: "CheckReport") -> "Checked":
-    """Return the result of `check` in the form that the report uses."""
+    """Return the result of `check` in the report's format."""
     from kschedd.printing.reports.checking import verdict
     from kschedd.report.model import Checked, UnplacedHere
 

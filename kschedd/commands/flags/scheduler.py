@@ -46,7 +46,7 @@ def add_kube_version_flag(parser: Any) -> None:
 
 
 def version_of(options: argparse.Namespace) -> "KubernetesVersion":
-    """Return the version that --kube-version and --ties name."""
+    """Return the version that --kube-version and --ties select."""
     from kschedd.config.versions.kube_versions import DEFAULT
 
     return with_ties(options, options.kube_version or DEFAULT)
@@ -85,7 +85,7 @@ def gates_of(options: argparse.Namespace) -> Mapping[str, bool]:
 
 
 def wants_gates(options: argparse.Namespace) -> bool:
-    """Print the list of feature gates for `--feature-gates help`; return whether the list was printed."""
+    """Print the list of feature gates if the flag is `--feature-gates help`; return whether it was printed."""
     if "help" not in options.feature_gates:
         return False
     from kschedd.config.versions.feature_gates import listing
