@@ -1,6 +1,6 @@
-"""Plugin arguments: how a plugin declares the fields of its `pluginConfig`, and how they are read.
+"""Plugin arguments: the declaration of the fields of a plugin's `pluginConfig`, and their reading.
 
-A plugin names a frozen attrs class as its `args_type`, in-tree and out-of-tree plugins alike:
+A plugin, in-tree or out-of-tree, names a frozen attrs class as its `args_type`:
 
     @attrs.frozen
     class MyArgs:
@@ -11,14 +11,15 @@ A plugin names a frozen attrs class as its `args_type`, in-tree and out-of-tree 
         name = "MyPlugin"
         args_type = MyArgs
 
-Each field is read by its type from the field of the file of the same name in camelCase: int, bool, float, str, Literal,
-tuples of these, `T | None`, other attrs classes, and mappings, which are not changed. `arg` declares further
-restrictions such as bounds. Two optional class methods: `check(fields, context)` reports errors that involve several
-fields. `defaults(context, given)` creates an instance with the defaults for fields that are missing in the file's
-mapping `given`. A plugin without `args_type` gets `RawArgs`, the unchanged mapping.
+Each field is read, according to its type, from the field of the file with the same name in camelCase: int, bool, float,
+str, Literal, tuples of these, `T | None`, other attrs classes, and mappings, which are not changed. `arg` declares
+further restrictions such as bounds. Two class methods are optional: `check(fields, context)` reports errors that
+concern several fields. `defaults(context, given)` creates an instance with the defaults for fields that are missing in
+the file's mapping `given`. A plugin without `args_type` gets `RawArgs`, the unchanged mapping.
 
 Source: Kubernetes v1.34, apis/config/v1 (default_plugins.go, defaults.go), scheme.go: strict decoding. Faults are
-collected in the place's reader. The class's own validators and converters may raise, which also counts as a fault.
+reported to the reader of the place. The class's own validators and converters may raise, which also counts as a fault
+in the file.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ ReadValue = Callable[[ConfigValue, "ArgsContext"], Any]
 
 @attrs.frozen
 class RawArgs:
-    """Unparsed arguments of a plugin without `args_type`."""
+    """Unparsed arguments for a plugin without `args_type`."""
 
     values: Mapping[str, Any] = attrs.field(factory=dict)
 
@@ -78,9 +79,9 @@ def arg(
 ) -> Any:
     """Return a field of an arguments class.
 
-    `name`: its name in the file, if it differs from the attribute's name in camelCase. `bounds`: the inclusive bounds
-    of an integer. `needed`: a file without the field is rejected. `read`: a function that reads the value, if the type
-    is not sufficient.
+    `name` is the field's name in the file, if it differs from the attribute's name in camelCase. `bounds` are the
+    inclusive bounds of an integer. `needed`: a file without the field is rejected. `read` is a function that reads the
+    value, if the type alone is not sufficient.
     """
     return attrs.field(default=default, metadata={_OPTIONS: _ArgOptions(name, bounds, needed, read)})
 
@@ -88,7 +89,7 @@ def arg(
 def default_args(plugin: str, info: PluginInfo | None, context: ArgsContext) -> Any:
     """Return the arguments of a plugin without `pluginConfig`.
 
-    Raises `ConfigErrors` if its class cannot create them.
+    Raises `ConfigErrors` if the class cannot create them.
     """
     if info is None or info.args_type is None:
         return RawArgs()
@@ -111,7 +112,7 @@ def _guarded(info: PluginInfo, work: Callable[[], Any]) -> Any:
 
 
 def read_plugin_args(plugin: str, info: PluginInfo | None, place: ConfigValue | None, context: ArgsContext) -> Any:
-    """Return the arguments of `plugin` from `place`; faults are reported there."""
+    """Return the arguments of `plugin` read from `place`, which collects the faults."""
     if place is None:
         return default_args(plugin, info, context)
     if info is None or info.args_type is None:
@@ -139,7 +140,7 @@ def read_plugin_args(plugin: str, info: PluginInfo | None, place: ConfigValue | 
 
 
 def read_mapping(args_type: type[Any], place: ConfigValue, context: ArgsContext) -> Any:
-    """Return an instance of an arguments class, or of a part of it, from `place`; None if `place` is not a mapping."""
+    """Return an instance of an arguments class (or of a part) read from `place`; None if this is not a mapping."""
     fields = place.fields(*field_names(args_type))
     return None if fields is None else read_fields(args_type, fields, context)
 
@@ -182,12 +183,12 @@ def _defaults(args_type: type[Any], context: ArgsContext, given: Mapping[str, An
 
 
 def field_names(args_type: type[Any]) -> tuple[str, ...]:
-    """Return the names of the class's fields in a file."""
+    """Return the names that the class's fields have in a file."""
     return tuple(_name(field) for field in attrs.fields(args_type))
 
 
 def written(args: Any) -> Any:
-    """Return arguments in the form of a file, without fields at their default: the reverse of reading."""
+    """Return arguments in the form of a file, without fields that have their default: the reverse of reading."""
     if isinstance(args, RawArgs):
         return written(args.values)
     if attrs.has(type(args)):

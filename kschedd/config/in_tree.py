@@ -1,12 +1,14 @@
 """In-tree plugins: kube-scheduler's plugins in the order of the default profile, and plugins of older releases.
 
-A plugin's module has its name in lower case (`kschedd.plugins.nodeaffinity`) and has a class with its name. The class
-is imported on first use. A plugin's extension points are derived from its class: a plugin takes part in an extension
-point by implementing its methods. Adding a plugin takes its module, its test, and a line here.
+The module of a plugin has the plugin's name in lower case (`kschedd.plugins.nodeaffinity`), and contains a class with
+the plugin's name. The class is imported on first use. A plugin's extension points are derived from its class: a plugin
+takes part in an extension point by implementing its methods. To add a plugin, write its module and its test, and add a
+line here.
 
-Plugins of older releases are only in the default profiles of these releases; any profile may enable them.
+Plugins of older releases are only in these releases' default profiles, but any profile may enable them.
 
-A plugin added by a release after 1.34 needs a rule: `_BY_RULE` here, and `rule_of_point` of a plugin's class.
+A plugin added by a release after 1.34 needs a rule: `_BY_RULE` in this module, and `rule_of_point` of the plugin's
+class.
 
 Source: Kubernetes v1.34 and v1.36, framework/plugins/registry.go and apis/config/v1/default_plugins.go; v1.22 for the
 older ones.
@@ -26,7 +28,7 @@ from kschedd.config.versions.rules import Rules
 
 Catalogue = Mapping[str, PluginInfo]
 
-# Plugin name -> weight in the default profile; 0 means not set: a score plugin then gets 1.
+# Plugin name -> weight in the default profile. 0 means not set: a score plugin then gets 1.
 _PLUGINS: Final[Mapping[str, int]] = {
     "SchedulingGates": 0,
     "PrioritySort": 0,
@@ -43,7 +45,7 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "VolumeZone": 0,
     "PodTopologySpread": 2,
     "InterPodAffinity": 2,
-    # Before DefaultPreemption: deallocating an unused claim is less disruptive than evicting a pod.
+    # This plugin precedes DefaultPreemption: deallocating an unused claim is less disruptive than evicting a pod.
     "DynamicResources": 0,
     "DefaultPreemption": 0,
     "NodeResourcesBalancedAllocation": 1,
@@ -52,14 +54,14 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "NodeDeclaredFeatures": 0,
     "GangScheduling": 0,
 }
-# Rule -> the plugin that the rule adds to the default profile, or its weight there.
+# Rule -> the plugin that it adds to the default profile, or whose weight there it changes, and the weight.
 _BY_RULE: Final[Mapping[str, tuple[str, int]]] = {
     "devices_scored": ("DynamicResources", 2),
     "declared_features": ("NodeDeclaredFeatures", 0),
     "gang_scheduling": ("GangScheduling", 0),
     "resizes_preempt": ("DeferredPodScheduling", 0),
 }
-# The subpackage of a plugin's module, if it is not in `kschedd.plugins` itself.
+# The subpackage of a plugin's module, if it is not directly in `kschedd.plugins`.
 _ROOMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"), "resources"),
     **dict.fromkeys(("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"), "volumes"),
@@ -107,7 +109,7 @@ def in_tree_class(name: str) -> type[Any]:
 
 
 class _InTree(Mapping[str, PluginInfo]):
-    """The in-tree plugins with data from their classes, and `others`, which take precedence over equal names.
+    """The in-tree plugins with data from their classes, and `others`, which take precedence if names are equal.
 
     `IN_TREE | others` imports no plugin; `{**IN_TREE, **others}` would import all of them.
     """
@@ -136,7 +138,7 @@ class _InTree(Mapping[str, PluginInfo]):
 
 @cache
 def _info(name: str) -> PluginInfo:
-    # Imported dynamically: the plugin interface is a layer above configuration.
+    # Imported dynamically, because the plugin interface is in a layer above the configuration.
     interface = importlib.import_module("kschedd.framework.interface")
     cls = in_tree_class(name)
     info: PluginInfo = interface.plugin_info(cls)
@@ -148,7 +150,7 @@ IN_TREE: Final = _InTree({})
 
 
 def default_plugins(rules: Rules, gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:
-    """Return the default MultiPoint list: names and weights, in order."""
+    """Return the default MultiPoint list: names and weights in order."""
     by_rule = dict(moved for rule, moved in _BY_RULE.items() if getattr(rules, rule))
     absent = _NEWER - by_rule.keys()
     if not gates.get("DynamicResourceAllocation", True):

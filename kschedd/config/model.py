@@ -1,7 +1,8 @@
-"""The internal configuration: the result of loading a file, used by all other packages.
+"""The internal configuration: the result of loading a file, which all other packages use.
 
-Values only, all frozen.  Profiles are fully resolved: defaults merged, MultiPoint expanded, weights set, arguments
-typed.  `load.py` builds configurations from text; `changes.py` derives new configurations from existing ones.
+Values only, all frozen. Profiles are complete: defaults are merged, MultiPoint is expanded, weights are set, and
+arguments have types. `load.py` builds configurations from text; `changes.py` derives new configurations from existing
+ones.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 @attrs.frozen
 class PluginRef:
-    """A plugin at one extension point; `weight` is 1 or more at `score` and 0 everywhere else."""
+    """A plugin at one extension point. `weight` is at least 1 at `score`, and 0 at other points."""
 
     name: str
     weight: int = 0
@@ -59,7 +60,7 @@ class Profile:
         return self.plugins[point]
 
     def names(self) -> tuple[str, ...]:
-        """Return every plugin enabled at any extension point, once, in the order of first appearance."""
+        """Return each plugin that is enabled at some extension point once, in the order of first appearance."""
         return tuple(dict.fromkeys(ref.name for point in EXTENSION_POINTS for ref in self.plugins[point]))
 
     def args(self, plugin: str) -> Any:
@@ -175,7 +176,7 @@ class Config:
         return tuple(profile.scheduler_name for profile in self.profiles)
 
     def percentage(self, profile: Profile) -> int:
-        """Return percentageOfNodesToScore in effect for the profile; 0 means adaptive."""
+        """Return the percentageOfNodesToScore of the profile; 0 means adaptive."""
         own = profile.percentage_of_nodes_to_score
         return self.percentage_of_nodes_to_score if own is None else own
 
@@ -184,7 +185,7 @@ class Config:
 
     @property
     def rules(self) -> Rules:
-        """The rules of the version that apply under the configuration's feature gates."""
+        """The rules of the version that apply with the configuration's feature gates."""
         return self.version.rules.under(self.feature_gates)
 
 

@@ -1,4 +1,4 @@
-"""The information about a plugin, in-tree or out-of-tree, that the configuration needs."""
+"""The information about an in-tree or out-of-tree plugin that the configuration needs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ class PluginInfo:
     """The rule required for an extension point, if any."""
 
     def points_under(self, rules: Rules) -> frozenset[str]:
-        """Return the extension points that the plugin implements under these rules."""
+        """Return the extension points that the plugin implements with these rules."""
         missing = {point for point, rule in self.rule_of_point.items() if not getattr(rules, rule)}
         return self.points - missing

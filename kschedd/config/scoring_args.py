@@ -1,4 +1,4 @@
-"""Parts of plugin arguments that several plugins share: weighted resources, and the points of a scoring curve.
+"""Parts of plugin arguments that several plugins have in common: weighted resources, and the points of a scoring curve.
 
 Source: Kubernetes v1.34, apis/config/validation/validation_pluginargs.go (validateResources, validateFunctionShape).
 """
@@ -21,7 +21,7 @@ MAX_POINT_SCORE: Final = 10
 
 @attrs.frozen
 class ResourceWeight:
-    """A resource considered in a score, with its weight (1 to 100)."""
+    """A resource that a score considers, with its weight (1 to 100)."""
 
     name: str
     weight: int = 1
@@ -32,7 +32,7 @@ class ResourceWeight:
 
 @attrs.frozen
 class ShapePoint:
-    """One point of a piecewise linear score function: at `utilization` percent the score is `score` of 10."""
+    """One point of a piecewise linear score function: the score at `utilization` percent is `score`, from 0 to 10."""
 
     utilization: int
     score: int
@@ -42,7 +42,7 @@ class ShapePoint:
 
 
 def piecewise_linear(shape: Sequence[ShapePoint], percent: int) -> int:
-    """Return the score (0 to 100) at a utilization in percent; interpolation truncates towards zero, as in Go."""
+    """Return the score (0 to 100) at a utilization in percent. Interpolation truncates towards zero, as in Go."""
     scale = 100 // MAX_POINT_SCORE
     before: ShapePoint | None = None
     for corner in shape:
@@ -61,7 +61,7 @@ CPU_AND_MEMORY: Final = (ResourceWeight("cpu"), ResourceWeight("memory"))
 
 
 def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
-    """Return a reader of `resources`: an empty list means cpu and memory, a weight of 0 or none means 1."""
+    """Return a reader of `resources`: an empty list means cpu and memory; a weight of 0, or none, means 1."""
 
     def read(place: ConfigValue, context: ArgsContext) -> tuple[ResourceWeight, ...]:
         found: dict[str, ResourceWeight] = {}
@@ -85,7 +85,7 @@ def weights(bounds: tuple[int, int], *, unique: bool = False) -> ReadValue:
 
 
 def shape(place: ConfigValue, context: ArgsContext, *, max_score: int = MAX_POINT_SCORE) -> tuple[ShapePoint, ...]:
-    """Read `shape`: at least one point, utilization 0 to 100 and increasing, score 0 to 10."""
+    """Read `shape`: at least one point, with increasing utilization from 0 to 100 and scores from 0 to 10."""
     points: list[ShapePoint] = []
     places = place.items()
     if not places and isinstance(place.value, list | tuple):
@@ -115,7 +115,7 @@ def resource_names(place: ConfigValue, context: ArgsContext) -> tuple[str, ...]:
 
 
 def _warn_of_unknown(place: ConfigValue, name: str) -> None:
-    """Warn of a name that no resource of a node can have, because such a name has no effect."""
+    """Warn of a name that no resource of a node can have, because the name has no effect."""
     if name in _PLAIN or is_scalar(name) or qualified_name(name):
         return
     close = difflib.get_close_matches(name.lower(), _PLAIN, n=1, cutoff=0.8)

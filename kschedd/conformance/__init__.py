@@ -1,1 +1,1 @@
-"""Conformance: golden records of kube-scheduler replayed with this scheduler (`kschedd verify`)."""
+"""Conformance: golden records of kube-scheduler, replayed with this scheduler (`kschedd verify`)."""

@@ -1,4 +1,4 @@
-"""`python -m kschedd.conformance PATH...`: the same as `kschedd verify PATH...`."""
+"""`python -m kschedd.conformance PATH...`: runs `kschedd verify PATH...`."""
 
 import sys
 

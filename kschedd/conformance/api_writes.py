@@ -1,4 +1,4 @@
-"""The scheduler's writes in the format of a golden trace: verb, object, and the changes made by a patch of a pod.
+"""The scheduler's writes in the format of a golden trace: verb, object, and the changes that a patch of a pod makes.
 
 Source of the format: the README beside the records ("Traces").
 """
@@ -17,10 +17,10 @@ _NONE: Final[Raw] = {}
 
 
 def verb_of(write: Write, before: Object | None) -> str:
-    """Return the verb of the request that upstream sends for a write. `before`: the last state of the object.
+    """Return the verb of the request that upstream sends for a write. `before` is the object's last state.
 
     Upstream updates claims, but patches them to remove reservations. This scheduler writes only the changed fields of a
-    claim.
+    claim, so the verb depends on the change.
     """
     match write:
         case MergePatch("ResourceClaim") if not _gives_up(write.patch, before):
@@ -51,9 +51,10 @@ def target_of(write: Write) -> tuple[str, str]:
 
 
 def trace_entry(write: Write, before: Object | None, code: int) -> dict[str, Any] | None:
-    """Return a write in the format of a trace; None for a patch without effect, which upstream does not send.
+    """Return a write in the format of a trace. Return None for a patch without effect, which upstream does not send.
 
-    `before`: the last state of the object that the scheduler observed. `code`: the error code; 0: the write succeeded.
+    `before` is the last state of the object that the scheduler observed. `code` is the error code; 0 if the write
+    succeeded.
     """
     kind, key = target_of(write)
     entry: dict[str, Any] = {"verb": verb_of(write, before), "object": f"{kind.partition('.')[0]} {key}"}
@@ -67,7 +68,7 @@ def trace_entry(write: Write, before: Object | None, code: int) -> dict[str, Any
 
 
 def _changes(before: Object | None, patch: Raw) -> Iterator[str]:
-    """Yield the conditions that a patch of a pod's status changes, with their changed fields, and the nomination."""
+    """Yield each condition that a patch of a pod's status changes, with its changed fields; then the nomination."""
     old: Raw = _NONE if before is None else before.raw.get("status") or _NONE
     new: Raw = merge_patch({"status": dict(old)}, {"status": patch.get("status") or {}}).get("status") or _NONE
     known = {one["type"]: one for one in old.get("conditions") or ()}
@@ -82,7 +83,7 @@ def _changes(before: Object | None, patch: Raw) -> Iterator[str]:
 
 
 def _gives_up(patch: Raw, before: Object | None) -> bool:
-    """Return whether a claim's patch does nothing but remove reservations."""
+    """Return whether a patch of a claim only removes reservations."""
     known = [] if before is None else before.status.get("reservedFor") or []
     status = patch.get("status") or _NONE
     return set(status) == {"reservedFor"} and all(one in known for one in status["reservedFor"] or ())

@@ -1,7 +1,7 @@
 """One golden case: a cluster, a pod, and the recorded outcome of one kube-scheduler scheduling cycle.
 
-`run_case` runs the case with our scheduler and returns the outcome in the record's format, so that two mappings can be
-compared. Every node is evaluated; ties are broken by node name.
+`run_case` runs the case with this scheduler and returns the outcome in the record's format, so that the two can be
+compared as mappings. Every node is evaluated; ties are broken by node name.
 
 Source of the format: the README beside the records.
 """
@@ -45,9 +45,9 @@ Actual = dict[str, Any]
 
 
 def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remember: bool = False) -> Actual:
-    """Return our scheduler's outcome of the case by the rules of `version`, in the format of the record's `want`.
+    """Return this scheduler's outcome of the case with the rules of `version`, in the format of the record's `want`.
 
-    `remember` evaluates the pod twice beforehand, so that the outcome is computed from cached evaluations.
+    With `remember`, the pod is first evaluated twice, so that the outcome is computed from cached evaluations.
     """
     config = attrs.evolve(config_from_raw(record.config, version=version), percentage_of_nodes_to_score=100)
     pod = Pod.from_raw(record.raw["pod"])
@@ -76,7 +76,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
     if remember:
         for _ in range(2):
             drive(scheduler.attempt(pod, nominated))
-        scheduler.start.index = 0  # an error ends a search before all nodes are visited
+        scheduler.start.index = 0  # an error ends a search before it has visited all nodes
     result = drive(scheduler.attempt(pod, nominated))
     if isinstance(result, ScheduleResult):
         _describe_placed(outcome, scheduler, result, nominated)
@@ -88,7 +88,7 @@ def run_case(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, reme
 
 
 def stated_differences(record: GoldenRecord, version: KubernetesVersion, *, remember: bool) -> Iterator[str]:
-    """Yield the differences of a case; parts that are missing in its `want` are not compared with the outcome."""
+    """Yield the differences between a case and its outcome. Parts that `want` lacks are not compared."""
     want = record.want
     binding: Raw | None = {"allocations": [{"config": []}]} if "allocations" in want else None
     found = run_case(attrs.evolve(record, raw={**record.raw, "binding": binding}), version, remember=remember)
@@ -124,7 +124,7 @@ def _scheduler(
     for raw in objects:
         if raw["kind"] == "Pod" and not raw["spec"].get("nodeName"):
             pending = Pod.from_raw(raw)
-            # Gated pods are in no queue, but with this rule their nominations count.
+            # Gated pods are in no queue, but with the rule gated_nominations_kept their nominations count.
             counts = config.rules.gated_nominations_kept or not raw["spec"].get("schedulingGates")
             if pending.nominated_node_name and counts:
                 nominated.setdefault(pending.nominated_node_name, []).append(pending)
@@ -133,7 +133,7 @@ def _scheduler(
         config.feature_gates,
         rules=config.rules,
         nominated_pods=lambda node: nominated.get(node, ()),
-        now_s=time.time(),  # the times in records are far in the past or in the future
+        now_s=time.time(),  # times in records are far from the present, in the past or the future
     )
     running = build_profile(config, profile, Registry(), handle)
     extenders = extenders_of(config.extenders)
@@ -163,7 +163,7 @@ def _filter(verdicts: Verdicts) -> dict[str, Any]:
 
 
 def _all_verdicts(scheduler: Scheduler, pod: Pod, nominated: dict[str, list[Pod]]) -> Verdicts:
-    """Return the verdicts on all nodes, for an attempt that evaluated only some of them."""
+    """Return the verdicts on all nodes for an attempt that evaluated only some nodes."""
     again = drive(scheduler.attempt(attrs.evolve(pod, nominated_node_name=""), nominated, every_node=True))
     verdicts = again.verdicts if isinstance(again, ScheduleResult) else again.diagnosis.verdicts
     assert isinstance(verdicts, Verdicts), "a pod that got its nominated node is expected to have passed PreFilter"
@@ -182,7 +182,7 @@ def _describe_placed(
     if wished and [names[row] for row in rows.tolist()] == [wished]:
         outcome["nominated_shortcut"] = True
         verdicts = _all_verdicts(scheduler, pod, nominated)
-    elif not scheduler.profile.scores:  # the search stopped at the first feasible node
+    elif not scheduler.profile.scores:  # the search ended at the first feasible node
         verdicts = rejected_by = _all_verdicts(scheduler, pod, nominated)
     _describe_pre_filter_result(outcome, scheduler, pod)
     outcome["filter"] = _filter(verdicts)
@@ -210,7 +210,7 @@ def _describe_placed(
 
 
 def _describe_binding(scheduler: Scheduler, placed: ScheduleResult, rules: Rules, recorded: Raw) -> Raw:
-    """Return the state of the pod on its node up to PreBind: the node it is assigned to, and its allocations."""
+    """Return the state of the pod on its node up to PreBind: the assigned node and the allocations."""
     framework, state, node_name = scheduler.profile, placed.state, placed.node_name
     binding: dict[str, Any] = {"node": node_name, "nominated_node": None}
     assumed = scheduler.cluster.assume(placed.pod, node_name)
@@ -237,7 +237,7 @@ _RESULT: Mapping[str, str] = {
 
 
 def _allocated(state: CycleState, with_config: bool) -> Iterator[Raw]:
-    """Yield the allocations that DynamicResources has reserved, with their configuration if the records have one."""
+    """Yield the allocations that DynamicResources has reserved, with their configuration if the record contains it."""
     attempt = state.data.get(DynamicResources.name)
     if isinstance(attempt, DeviceAttempt):
         for place, allocation in sorted(attempt.reserved.items()):

@@ -1,7 +1,7 @@
 """The differences between the recorded and the actual outcome of one case.
 
-Mappings are compared key by key and lists of equal length item by item, at every depth. The path of a difference looks
-like `filter.node-003.reasons[0]`.
+Mappings are compared key by key, and lists of equal length item by item, at every depth. The path of a difference is
+written like `filter.node-003.reasons[0]`.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The environment of a recorded trace: an in-memory API server, and a clock that only the trace advances.
+"""The environment of a recorded trace: an API server in memory, and a clock that only the trace advances.
 
 Writes are applied without defaulting or validation; their watch events are buffered in `events` until the runner
 delivers them. Bound pods become Running immediately. Pods deleted by the scheduler are removed immediately; with
@@ -33,7 +33,7 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 def scheduled_condition(obj: Object | None) -> dict[str, str] | None:
-    """Return the pod's PodScheduled condition, in the format of a step; None if it has none."""
+    """Return the pod's PodScheduled condition in the format of a step; None if the pod has none."""
     if not isinstance(obj, Pod):
         return None
     for condition in obj.status.get("conditions") or ():
@@ -49,19 +49,19 @@ class TraceEnvironment:
     now_ms: int = 0
     objects: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # (kind, key) -> object
     events: list[WatchEvent] = attrs.field(factory=list)  # not delivered yet
-    bound: list[list[str]] = attrs.field(factory=list)  # [pod, node] bound in this step
-    deleted: list[str] = attrs.field(factory=list)  # pods deleted by the scheduler in this step
+    bound: list[list[str]] = attrs.field(factory=list)  # [pod, node] pairs bound in this step
+    deleted: list[str] = attrs.field(factory=list)  # keys of the pods that the scheduler deleted in this step
     writes: list[dict[str, Any]] = attrs.field(factory=list)  # the scheduler's requests in this step
-    failures: dict[str, list[int]] = attrs.field(factory=dict)  # by verb: the error codes of the next requests
-    conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # pod -> condition that changed in this step
-    _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # pod -> its condition before this step
-    _kinds: dict[str, str] = attrs.field(factory=dict)  # kind in manifests -> internal kind
+    failures: dict[str, list[int]] = attrs.field(factory=dict)  # by verb: error codes with which the next requests fail
+    conditions: dict[str, dict[str, str]] = attrs.field(factory=dict)  # pod -> its condition, if changed in this step
+    _shown: dict[str, dict[str, str] | None] = attrs.field(factory=dict)  # pod -> condition before this step
+    _kinds: dict[str, str] = attrs.field(factory=dict)  # kind in manifests -> name of the kind in kschedd
     _removed: dict[tuple[str, str], Object] = attrs.field(factory=dict)  # deleted objects
     _bindings: int = 0
     _version: int = 0
 
     def begin_step(self) -> None:
-        """Reset the outputs that are reported per step."""
+        """Clear the outputs that are reported for each step."""
         self.bound, self.deleted, self.conditions, self._shown, self.writes = [], [], {}, {}, []
 
     # -- the scheduler's interface ----------------------------------------------------------------------------
@@ -79,9 +79,9 @@ class TraceEnvironment:
         return found if isinstance(found, Pod) else None
 
     def write(self, write: Write) -> Status | None:
-        """Apply one write of the scheduler; return an error status if the API rejects it.
+        """Apply one write of the scheduler. Return an error status if the API rejects it.
 
-        A binding or a patch of a pod's status is retried while the API returns a server error.
+        A binding, or a patch of a pod's status, is retried as long as the API returns a server error.
         """
         tries = tries_of(write)
         conflicts = self.rules.status_conflicts_retried and isinstance(write, MergePatch)
@@ -96,7 +96,7 @@ class TraceEnvironment:
                 return refusal
 
     def _answer(self, write: Write, verb: str) -> tuple[Status | None, int]:
-        """Return the error of a write and its code; (None, 0) if it succeeds."""
+        """Return the error of a write with its code; (None, 0) if the write succeeds."""
         failures = self.failures.get(verb)
         if failures:
             return error("told to fail"), failures.pop(0)
@@ -106,7 +106,7 @@ class TraceEnvironment:
         return refusal, _NOT_FOUND if refusal.message.endswith(" not found") else _CONFLICT
 
     def _seen_by(self, write: Write) -> Object | None:
-        """Return the last state of the object that a write of the scheduler will change."""
+        """Return the last observed state of the object that a write of the scheduler will change."""
         target = target_of(write)
         return self.objects.get(target) or self._removed.get(target)
 
@@ -204,7 +204,7 @@ class TraceEnvironment:
         self.objects[new.kind, new.key], self._kinds[raw["kind"]] = new, new.kind
         before, condition = scheduled_condition(old), scheduled_condition(new)
         if condition is not None and condition != before:
-            # A step shows net changes of conditions: a change that is reverted within the step is not shown.
+            # A step contains the net change of a condition: a change that is reverted within the step is left out.
             if condition == self._shown.setdefault(new.key, before):
                 self.conditions.pop(new.key, None)
             else:

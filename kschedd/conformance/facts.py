@@ -1,9 +1,8 @@
 """Golden facts: single functions, queueing hints, argument checks, texts and defaults of a kube-scheduler release.
 
-A fact is checked against the function that the scheduler uses. Comparisons are limited to some fields. For a `cycle`,
-these are the fields in the fact; for `pod-requests`, the requests, since no decision depends on limits; for a
-`validation`, the rejected fields, since the messages differ. A `sequence` is described in prose and therefore
-unsupported.
+A fact is checked with the same function that the scheduler uses. Only some fields are compared. For a `cycle`, these
+are the fields in the fact; for `pod-requests`, the requests, because no decision depends on limits; for a `validation`,
+the rejected fields, because the messages differ. A `sequence` is described in prose, and is therefore unsupported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -50,7 +49,7 @@ _RESOURCES: Final[Mapping[str, EventResource]] = {"AssignedPod": EventResource.P
 
 
 def fact_differences(record: GoldenRecord, version: KubernetesVersion) -> Iterator[str]:
-    """Yield the differences of a fact other than a cycle; raise UnsupportedRecord if there is no check for it."""
+    """Yield the differences of a fact that is not a cycle. Raise UnsupportedRecord if there is no check for it."""
     raw = record.raw
     match raw["kind"]:
         case "function":
@@ -70,7 +69,7 @@ def fact_differences(record: GoldenRecord, version: KubernetesVersion) -> Iterat
 
 
 def _function(raw: Raw, version: KubernetesVersion) -> tuple[Any, Any]:
-    """Return the expected and the actual result of a function, with quantities as numbers."""
+    """Return the expected and the actual result of a function; quantities are converted to numbers."""
     args, want = raw["args"], raw["want"]
     rules = DeviceRules(
         capacity_representable=version.rules.capacity_representable,
@@ -79,7 +78,7 @@ def _function(raw: Raw, version: KubernetesVersion) -> tuple[Any, Any]:
     )
     match raw["function"]:
         case "volume-score":
-            # Configured scores are multiplied by ten to get the points of the record.
+            # Configured scores are multiplied by ten to give the points of the record.
             shape = [ShapePoint(utilization, points / 10) for utilization, points in args["points"]]
             return want, score(shape, {name: tuple(pair) for name, pair in args["classes"].items()})
         case "pod-requests":
@@ -119,7 +118,7 @@ def _numbers(quantities: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _patched(args: Raw) -> list[dict[str, Any]]:
-    """Return slices in the short form of facts, with the taints from the rules."""
+    """Return slices in the short form of facts, with the taints that the rules add."""
     slices = [_slice(one) for one in args["slices"]]
     found = TaintedSlices().of(slices, [parse(dict(rule)) for rule in args["rules"]])
     return [
@@ -147,7 +146,7 @@ def _slice(short: Raw) -> Object:
 def _refused(raw: Raw, version: KubernetesVersion) -> list[str]:
     """Return the fields of a plugin's arguments that the validation rejects."""
     if raw["args"].get("shape") == []:
-        raise UnsupportedRecord("an empty shape is defaulted before it is validated, by upstream's API, too")
+        raise UnsupportedRecord("upstream's API also sets the default of an empty shape before validating it")
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -174,7 +173,7 @@ def _hint(raw: Raw, version: KubernetesVersion) -> str:
 
 
 def _message(raw: Raw, version: KubernetesVersion) -> str:
-    """Return the text of release 1.36 in the wording of this version, from the results of its PostFilter plugins."""
+    """Return the text of release 1.36 in this version's wording, built from the PostFilter plugins' results."""
     before: str = raw["was_1_36"]
     handle = Handle(SchedulerCache(), rules=version.default_rules)
     fit, found, placed = raw["want"].partition(" preemption: found a potential placement for pod on node ")
@@ -196,7 +195,7 @@ def _config(raw: Raw, version: KubernetesVersion) -> tuple[Any, Any]:
         plugins = default_plugins(version.default_rules, {})
         return raw["want"]["multiPoint"], [[plugin, weight or None] for plugin, weight in plugins]
     gate = version.gates.get(name)
-    # The remark in parentheses after the state describes compatibility versions other than the release's own version.
+    # The remark in parentheses describes compatibility versions other than the release's own version.
     want = raw["want"].partition(" (")[0].replace(", not locked", "")
     if name == "DRAFractionalCapacityRange":
         want = "beta off"

@@ -1,6 +1,6 @@
-"""Golden records in JSON lines, optionally gzip-compressed: one record of kube-scheduler's behaviour per line.
+"""Golden records in JSON lines, optionally compressed with gzip. Each line records one behavior of kube-scheduler.
 
-Errors: Raises RecordError with file, line and reason; the caller can continue with other files.
+Errors: RecordError is raised with file, line and reason; the caller can continue with other files.
 """
 
 import gzip
@@ -22,7 +22,7 @@ SUFFIXES = (".jsonl.gz", ".jsonl")
 @attrs.define(eq=False)
 class RecordError(KscheddError):
     file: str
-    line: int  # 1-based; 0 if the error concerns the whole file
+    line: int  # 1-based line number; 0 if the error concerns the whole file
     why: str
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ _RECORDED: Final = re.compile(r"kube-scheduler \**v(\d+\.\d+(?:\.\d+)?)")
 
 
 def recorded_version(file: Path) -> str | None:
-    """Return the release that a file of records was made with: the first one named in the README next to it."""
+    """Return the release with which a file of records was made: the first one named in the README beside it."""
     try:
         found = _RECORDED.search((file.parent / "README.md").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
@@ -42,7 +42,7 @@ def recorded_version(file: Path) -> str | None:
 
 
 class UnsupportedRecord(Exception):
-    """An error for a record that needs a feature which kschedd does not have."""
+    """The error for a record that needs a feature which kschedd does not have."""
 
 
 @attrs.frozen(eq=False)
@@ -60,7 +60,7 @@ class GoldenRecord:
 
     @property
     def evidence(self) -> str:
-        """The source of a fact: upstream-test, source, derived and so on; "" for a recorded decision."""
+        """The source of a fact, such as upstream-test, source or derived; "" for a recorded decision."""
         found: str = self.raw.get("evidence", "")
         return found
 
@@ -71,7 +71,7 @@ class GoldenRecord:
 
 
 def record_files(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that are files, and the golden record files in the paths that are folders.
+    """Return the paths of files, and the files of golden records in the folders among the paths.
 
     Raises RecordError.
     """
@@ -114,7 +114,7 @@ class _NoRecord(Exception):
     pass
 
 
-# Required fields of a record and their types: the fields that the record's runner reads.
+# Required fields of a record with their types: the fields that the record's runner reads.
 _FIELDS: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "objects": list, "want": dict}
 _CASE: Mapping[str, type | tuple[type, ...]] = {**_FIELDS, "pod": dict}
 _FACT: Mapping[str, type | tuple[type, ...]] = {"id": str, "family": str, "kind": str, "evidence": str}

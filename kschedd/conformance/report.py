@@ -1,4 +1,4 @@
-"""The report of a conformance run: counts by family and the first differences, as a table or as JSON."""
+"""The report of a conformance run as a table or as JSON: counts by family, and the first differences."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ class RecordOutcome(StrEnum):
 class Verdict:
     record: GoldenRecord
     outcome: RecordOutcome
-    differences: tuple[str, ...] = ()  # for an unsupported record, the reason
+    differences: tuple[str, ...] = ()  # differences, or the reason for an unsupported record
 
 
 @attrs.define(eq=False)
@@ -33,7 +33,7 @@ class Family:
 @attrs.define(eq=False)
 class VerifyReport:
     families: dict[str, Family] = attrs.field(factory=dict)
-    evidence: dict[str, Counter[RecordOutcome]] = attrs.field(factory=dict)  # counts of facts, by the facts' source
+    evidence: dict[str, Counter[RecordOutcome]] = attrs.field(factory=dict)  # counts of facts by source
     faults: list[RecordError] = attrs.field(factory=list)  # files that could not be read completely
 
     def add(self, verdict: Verdict) -> None:
@@ -46,7 +46,7 @@ class VerifyReport:
 
     @property
     def passed(self) -> bool:
-        """Return whether every file could be read and every record passed."""
+        """Return whether every file could be read and all records passed."""
         return not self.faults and not any(family.not_passed for family in self.families.values())
 
     def as_json(self) -> str:
@@ -63,7 +63,7 @@ class VerifyReport:
         return json.dumps({"families": families, "evidence": evidence})
 
     def as_table(self, show: int = 1) -> str:
-        """Return the counts of each family, and the first differences of its first `show` failed records."""
+        """Return the counts of each family, with the first differences of its first `show` failed records."""
         rows = [("FAMILY", *(outcome.name for outcome in RecordOutcome))]
         for name, family in sorted(self.families.items()):
             rows.append((name, *(str(family.counts[outcome]) for outcome in RecordOutcome)))

@@ -1,8 +1,8 @@
 """One golden trace in lockstep: after each recorded operation, the scheduler runs until idle in virtual time.
 
-Its actions are returned in the record's format, step by step. If kube-scheduler chose one of several nodes with the
-highest score, we choose the same node if it is among our own best nodes; the sets of best nodes are also compared. The
-run ends at the first step that differs, since this difference could cause all later differences.
+Its actions are returned in the record's format, step by step. If kube-scheduler selected one of several nodes with the
+highest score, the same node is selected if it is among the best nodes here; the sets of best nodes are also compared.
+The run ends at the first step that differs, because this difference may cause all later ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ _SHOWN_IF_ANY = (SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
 def trace_differences(
     record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remember: bool = True
 ) -> Iterator[str]:
-    """Yield the differences of the first step that differs; none if the whole trace matches."""
+    """Yield the differences of the first step that differs; none if the whole trace is equal."""
     run = Lockstep(record, version, remember=remember)
     for number, (op, want) in enumerate(zip(record.raw["ops"], record.want["steps"], strict=True)):
         hinted = record.want["hints"][number] if "hints" in record.want else ()
@@ -60,10 +60,10 @@ def trace_differences(
 
 @attrs.define(eq=False)
 class RecordedChoice:
-    """Choice of the node that upstream recorded if it is one of our best, else of the first best node by name."""
+    """Selects the node that upstream recorded if it is among the best nodes, else the first best node by name."""
 
     node: str = ""
-    hint: str = ""  # the node that upstream tried first
+    hint: str = ""  # node that upstream tried first, or ""
 
     def __call__(self, rows: Rows, names: Sequence[str], places: Ints | None = None) -> int:
         for recorded in filter(None, (self.hint, self.node)):
@@ -74,7 +74,7 @@ class RecordedChoice:
 
 
 class Lockstep:
-    """The run of one trace. `loop` and `environment` may be inspected between steps."""
+    """The run of one trace. `loop` and `environment` may be read between steps."""
 
     def __init__(
         self,
@@ -92,10 +92,10 @@ class Lockstep:
         machine = SchedulingMachine(config, choose=self._choose, remember=remember)
         self.loop = SchedulingLoop(machine, self.environment, recorder=recorder, on_effects=self._applied)
         self.loop.one_by_one = True
-        self._want: list[Raw] = []  # attempts recorded for this step that have not happened yet
+        self._want: list[Raw] = []  # attempts recorded for this step that have not been made yet
         self._made: list[Actual] = []
-        self._failures: dict[str, FailedAttempt] = {}  # failures in the current cycle, by uid
-        self.hints: list[list[str]] = []  # [pod, node] hinted in this step
+        self._failures: dict[str, FailedAttempt] = {}  # failures in the current cycle, by pod uid
+        self.hints: list[list[str]] = []  # [pod, node] pairs of the hints used in this step
         self._hinted: list[Sequence[str]] = []  # hints recorded for this step that have not been used yet
         self.environment.load(record.objects)
         self._deliver()
@@ -103,8 +103,8 @@ class Lockstep:
     def step(self, op: Raw, want: Sequence[Raw], hinted: Sequence[Sequence[str]] = ()) -> Actual:
         """Apply one operation and return a step in the record's format.
 
-        `want`: the attempts recorded for the step; `hinted`: pods, each with the node that upstream tried first for the
-        pod.
+        `want` contains the attempts recorded for the step; `hinted` contains pods, each with node that upstream tried
+        first, or "" for it.
         """
         world = self.environment
         self._hinted = list(hinted)
@@ -168,7 +168,7 @@ class Lockstep:
         self._choose.node, self._choose.hint = recorded.get("node") or "", ""
         if self._hinted and self._hinted[0][0] == entry.key:
             self._choose.hint = self._hinted.pop(0)[1]
-        # Filter, Score and dry runs see the cluster as of the pop. PostFilter, however, reads the pod from the API and
+        # Filter, Score and dry runs use the cluster as of the pop. PostFilter, however, reads the pod from the API and
         # the nominated pods from the queue, both after these operations.
         meanwhile = []
         for op in during:
@@ -213,7 +213,7 @@ class Lockstep:
     def _group_cycle(self, first: QueuedPod) -> None:
         """Run the cycle of a PodGroup.
 
-        Among equally good nodes, the first node by name is chosen, as in the records.
+        Among equally good nodes the first one by name is selected, as in the records.
         """
         loop, world, key = self.loop, self.environment, first.pod.pod_group
         entries = [first, *(entry for entry in loop.driver.popped.entries if entry.pod.pod_group == key)]
@@ -231,7 +231,7 @@ class Lockstep:
         )
         loop.resume_bindings()
         tried = loop.driver.groups.latest
-        if tried is not None and tried.status.code is Code.ERROR:  # an error leaves the Score result unchanged
+        if tried is not None and tried.status.code is Code.ERROR:  # after an error, the Score result stays unchanged
             results |= {member.entry.key: member.result for member in tried.members}
         for outcome in made:
             result = results.get(outcome["pod"])
@@ -244,7 +244,7 @@ class Lockstep:
         world.now_ms += 1
 
     def _release(self) -> None:
-        """Continue the bindings that an operation has held back."""
+        """Continue the bindings that an operation has held."""
         if self.loop.held is not None:
             before, self.environment.deleted = self.environment.deleted, []
             self.loop.release()
@@ -266,9 +266,9 @@ class Lockstep:
 def reconsidered(
     result: ScheduleResult | FitError, driver: SchedulingDriver, world: TraceEnvironment
 ) -> ScheduleResult | FitError:
-    """Return the result of an attempt with operations during it.
+    """Return the result of an attempt during which operations took place.
 
-    PostFilter runs again with the currently nominated pods. These are the nominated pods as stored in the API; the
+    PostFilter runs again with the present nominated pods. These are the nominated pods as the API stores them; the
     queue has not received their events yet.
     """
     if not isinstance(result, FitError) or not driver.nominator:
@@ -278,7 +278,7 @@ def reconsidered(
         for pod in pods.values():
             stored = world.current_pod(pod.key)
             if stored is not None and stored.uid == pod.uid and not stored.node_name:
-                # A nominator entry with only a name and no spec is kept unchanged.
+                # An entry of the nominator that has only a name and no spec is kept unchanged.
                 nominated.setdefault(node, []).append(stored if pod.raw["spec"] else pod)
     return driver.machine.schedulers[result.pod.scheduler_name].post_filters.reconsider(result, nominated)
 
@@ -289,10 +289,10 @@ def reconsidered(
 def tell_outcome(
     made: Actual, result: ScheduleResult | FitError, best: list[str] | None, failed: FailedAttempt | None, deleted: Any
 ) -> None:
-    """Add the outcome of an attempt to `made`.
+    """Append the outcome of an attempt to `made`.
 
-    `best`: the nodes with the highest total, if a node was found; `failed`: the failure of the attempt or of its
-    binding; `deleted`: the pods that the scheduler deleted for it.
+    `best` contains the nodes with the highest total, if a node was found; `failed` is the failure of the attempt or of
+    its binding; `deleted` contains the pods that the scheduler deleted for it.
     """
     if best is not None:
         made["best"] = best
@@ -302,7 +302,7 @@ def tell_outcome(
         return
     made["result"] = "unschedulable" if failed.reason == "Unschedulable" else "error"
     made["message"] = failed.message
-    # Includes the plugins of the queue entry, for example a gating PreEnqueue plugin; for a PodGroup, the entry is
+    # The plugins of the queue entry include, for example, a gating PreEnqueue plugin. For a PodGroup, the entry is
     # ignored.
     queued = NO_PLUGINS if "group" in made else failed.entry.unschedulable_plugins
     if plugins := failed.unschedulable_plugins | queued:
@@ -319,7 +319,7 @@ def tell_outcome(
 
 
 def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
-    """Return the nodes with the highest total score; `names` are the node names of all rows."""
+    """Return the nodes with the highest total score; `names` contains the node names of all rows."""
     rows = result.feasible
     if result.totals is not None:
         rows = rows[result.totals == result.totals.max()]
@@ -329,7 +329,10 @@ def best_nodes(result: ScheduleResult, names: Sequence[str]) -> list[str]:
 def step_of(
     made: list[Actual], world: TraceEnvironment, queue: SchedulingQueue, nominator: Nominator, zero_ns: int = 0
 ) -> Actual:
-    """Return a step in the record's format. `zero_ns` is the start of the trace by the queue's clock."""
+    """Return a step in the record's format.
+
+    `zero_ns` is the start of the trace on the queue's clock, in nanoseconds.
+    """
     return {
         "attempts": made,
         "bound": world.bound,
@@ -351,6 +354,6 @@ def step_of(
 
 
 def trace_config(config: Config) -> Config:
-    """Return the configuration the traces were recorded with: percentageOfNodesToScore is 100."""
+    """Return the configuration with which the traces were recorded: percentageOfNodesToScore is 100."""
     profiles = tuple(attrs.evolve(profile, percentage_of_nodes_to_score=100) for profile in config.profiles)
     return attrs.evolve(config, profiles=profiles, percentage_of_nodes_to_score=100)

@@ -1,7 +1,8 @@
-"""`kschedd verify PATH...`: golden records run against this scheduler, family by family.
+"""`kschedd verify PATH...`: runs golden records against this scheduler, family by family.
 
-A record passes if our outcome equals kube-scheduler's in every field. It is unsupported, and does not count as passed,
-if it needs a feature that kschedd does not have. An unreadable file is reported, and the other files are still run.
+A record passes if every field of this scheduler's outcome equals kube-scheduler's. A record is unsupported, and does
+not count as passed, if it needs a feature that kschedd does not have. An unreadable file is reported, and the other
+files are still run.
 
 Exit status: 0 if every record passed, 1 if one failed or is unsupported, 2 if a path, file or record could not be read.
 """
@@ -42,7 +43,7 @@ TRACES = "traces"
 
 
 def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembered: bool = False) -> Verdict:
-    """Run one record. `remembered`: use the evaluations that earlier attempts left in the cache, as in the daemon."""
+    """Run one record. `remembered`: use the evaluations that earlier attempts left in the cache, as the daemon does."""
     try:
         found = tuple(_differences(record, version, remembered))
     except ModuleNotFoundError as missing:
@@ -53,7 +54,7 @@ def check(record: GoldenRecord, version: KubernetesVersion = V1_34_1, *, remembe
         return Verdict(record, RecordOutcome.UNSUPPORTED, (str(lack),))
     except KscheddError as refusal:
         found = (f"refused: {refusal}",)
-    except Exception as bug:  # a bug found by one record must not prevent the others from running
+    except Exception as bug:  # a bug that one record shows must not prevent the other records from running
         found = (f"kschedd failed: {_where(bug)}",)
     return Verdict(record, RecordOutcome.FAILED if found else RecordOutcome.PASSED, found)
 
@@ -70,7 +71,7 @@ def _differences(record: GoldenRecord, version: KubernetesVersion, remembered: b
 
 
 def version_of(file: Path) -> KubernetesVersion:
-    """Return the version with which a file's records were made: the version in the README next to it, else 1.34.1.
+    """Return the version with which a file's records were made: the version in the README beside it, else 1.34.1.
 
     Raises RecordError if this version is not supported.
     """
@@ -82,7 +83,7 @@ def version_of(file: Path) -> KubernetesVersion:
 
 
 def _where(bug: Exception) -> str:
-    """Return the exception, with the file and line that raised it."""
+    """Return the exception's text with the file and line that raised it."""
     trace = bug.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -95,12 +96,12 @@ class VerifyOptions:
     paths: tuple[Path, ...]
     remembered: bool = False
     only: str = ""  # run only records whose id contains this text
-    version: KubernetesVersion | None = None  # None: the version of each file's records
-    feature_gates: Sequence[str] = ()  # in the syntax of the flag
+    version: KubernetesVersion | None = None  # None: the version of each file's records is used
+    feature_gates: Sequence[str] = ()  # feature gates in the syntax of the flag
 
 
 def shown_on(line: ProgressLine) -> Callable[[Verdict], None]:
-    """Return a function that shows on a terminal line how many records of a family have been run."""
+    """Return a function that shows the number of records run in each family on a terminal."""
     judged = Counter[str]()
 
     def show(verdict: Verdict) -> None:
@@ -113,9 +114,9 @@ def shown_on(line: ProgressLine) -> Callable[[Verdict], None]:
 
 
 def verify(options: VerifyOptions, *, progress: Callable[[Verdict], None] = lambda verdict: None) -> VerifyReport:
-    """Run all records of all files and return the report. Raises RecordError for an unusable path.
+    """Run all records of all files, and return the report. Raises RecordError for an unusable path.
 
-    Unreadable files are listed in the report.
+    The report lists unreadable files.
     """
     report = VerifyReport()
     for file in record_files(options.paths):
@@ -145,7 +146,7 @@ def _records(file: Path, only: str) -> Iterator[GoldenRecord]:
 
 
 def add_parser(subparsers: Any) -> argparse.ArgumentParser:
-    """Add the sub-command `verify` to a command line; its `run` default is the function that executes it."""
+    """Add the command `verify` to a command line; its default for `run` is the function that executes it."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "verify",
         help="check decisions against golden records of kube-scheduler",
@@ -163,29 +164,29 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remembered",
         action="store_true",
-        help="judge the third attempt for each record's pod, of which cached evaluations know most",
+        help="attempt each record's pod three times and compare the third attempt, which uses cached evaluations",
     )
     parser.add_argument(
         "--kube-version",
         metavar="VERSION",
-        help=f"by whose rules: {', '.join(KUBE_VERSIONS)}; default: that of the README.md beside them, else 1.34.1",
+        help=f"rules to apply: {', '.join(KUBE_VERSIONS)}; default: named in the README.md beside the file, or 1.34.1",
     )
     parser.add_argument(
         "--feature-gates",
         action="append",
         default=[],
         metavar="GATE=BOOL,...",
-        help="with features of that version turned on or off; the records were made with those that are on by default",
+        help="turn features of that version on or off; the records were made with the version's defaults",
     )
-    parser.add_argument("--only", metavar="TEXT", default="", help="run only records whose id contains this")
+    parser.add_argument("--only", metavar="TEXT", default="", help="run only records whose id contains this text")
     parser.add_argument(
-        "--show", metavar="N", type=int, default=1, help="failed records of each family to show (default: 1)"
+        "--show", metavar="N", type=int, default=1, help="number of failed records to show for each family (default: 1)"
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Execute the parsed command; return the exit status."""
+    """Execute the parsed command, and return the exit status."""
     progress = ProgressLine(sys.stderr)
     try:
         version = None if args.kube_version is None else kube_version(args.kube_version)

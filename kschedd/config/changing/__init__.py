@@ -1,1 +1,1 @@
-"""Changes of a `Config`, and output as a file."""
+"""Changes of a `Config`, and its output as a file."""

@@ -1,7 +1,7 @@
 """Changes to a configuration at runtime: each function returns a new `Config` and does not modify the old one.
 
-A change takes effect when the caller switches to the new value. Switching back to the old value reverts the change. All
-functions raise `ConfigErrors` for a change whose result would fail validation when loaded.
+A change takes effect when the caller begins to use the new value. Using the old value again reverts the change.
+All functions raise `ConfigErrors` for a change whose result would fail the validation at loading.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SOURCE = "change"
 
 
 def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -> Config:
-    """Return the configuration with another score weight for one plugin."""
+    """Return the configuration with a changed score weight of one plugin."""
     profile, path = _found(config, scheduler_name)
     path = f"{path}.plugins.score"
     scoring = profile.at("score")
@@ -68,8 +68,8 @@ def with_plugin_enabled(
 ) -> Config:
     """Return the configuration with a plugin enabled, at some extension points or at all points that it implements.
 
-    A default plugin gets its position in the default order, any other plugin is appended.  Without `weight` it gets its
-    default weight; without `args` it keeps its arguments in this profile.
+    A default plugin gets its position in the default order; any other plugin is appended. Without `weight`, the plugin
+    gets its default weight; without `args`, it keeps its arguments in this profile.
     """
     profile, path = _found(config, scheduler_name)
     info = catalogue.get(plugin)
@@ -105,7 +105,7 @@ def with_plugin_enabled(
 def with_plugin_args(
     config: Config, scheduler_name: str, plugin: str, args: Mapping[str, Any], *, catalogue: Catalogue = IN_TREE
 ) -> Config:
-    """Return the configuration with other arguments for a plugin, in the file's format, instead of all old ones."""
+    """Return the configuration with a plugin's arguments replaced by these, which are in the file's format."""
     profile, path = _found(config, scheduler_name)
     if plugin not in profile.names():
         why = "is not enabled in this profile"
@@ -120,9 +120,9 @@ def with_plugin_args(
 
 
 def with_percentage(config: Config, percentage: int | None, scheduler_name: str | None = None) -> Config:
-    """Return the configuration with another percentageOfNodesToScore, for one profile or as the top-level default.
+    """Return the configuration with a changed percentageOfNodesToScore, of one profile or as the top-level default.
 
-    0 means adaptive; more than 100 means 100; None, for a profile, means the top-level default.
+    0 means adaptive; more than 100 means 100; None for a profile means the top-level default.
     """
     if percentage is not None and percentage < 0:
         _refuse("$.percentageOfNodesToScore", percentage, "out of range", "0 (adaptive) to 100")
@@ -134,7 +134,7 @@ def with_percentage(config: Config, percentage: int | None, scheduler_name: str 
 
 
 def with_backoff(config: Config, initial_s: int, max_s: int) -> Config:
-    """Return the configuration with other podInitialBackoffSeconds and podMaxBackoffSeconds."""
+    """Return the configuration with changed podInitialBackoffSeconds and podMaxBackoffSeconds."""
     if not 1 <= initial_s <= INT64[1]:
         _refuse("$.podInitialBackoffSeconds", initial_s, "out of range", "1 or more")
     if max_s < initial_s:
@@ -151,7 +151,7 @@ def with_parallelism(config: Config, parallelism: int) -> Config:
 def with_profile_added(
     config: Config, scheduler_name: str, profile: Mapping[str, Any] | None = None, *, catalogue: Catalogue = IN_TREE
 ) -> Config:
-    """Return the configuration with one more profile, in the file's format (None: the default profile)."""
+    """Return the configuration with an additional profile, in the file's format (None: the default profile)."""
     if any(one.scheduler_name == scheduler_name for one in config.profiles):
         _refuse("$.profiles", scheduler_name, "a profile with this name already exists")
     raw = {
@@ -166,7 +166,7 @@ def with_profile_added(
 
 
 def with_profile_copied(config: Config, scheduler_name: str, like: str) -> Config:
-    """Return the configuration that schedules pods of this scheduler like those of the profile `like`."""
+    """Return the configuration with an additional scheduler name, whose profile is a copy of the profile `like`."""
     copied = attrs.evolve(_found(config, like)[0], scheduler_name=scheduler_name)
     old = config.profile(scheduler_name)
     return attrs.evolve(config, profiles=(*config.profiles, copied)) if old is None else _replaced(config, old, copied)
@@ -180,7 +180,7 @@ def with_profile_removed(config: Config, scheduler_name: str) -> Config:
 
 
 def with_unschedulable_flush(config: Config, seconds: int) -> Config:
-    """Return the configuration with another podMaxInUnschedulablePodsDuration."""
+    """Return the configuration with a changed podMaxInUnschedulablePodsDuration."""
     if not 1 <= seconds <= INT32[1]:
         _refuse("$.podMaxInUnschedulablePodsDuration", seconds, "out of range", "1 or more")
     return attrs.evolve(config, unschedulable_flush_s=seconds)
@@ -206,7 +206,7 @@ def _checked_points(points: Sequence[str], path: str) -> Sequence[str]:
 
 
 def _inserted(refs: tuple[PluginRef, ...], new: PluginRef, order: list[str]) -> tuple[PluginRef, ...]:
-    """Return `refs` with `new` inserted before the first plugin that follows it in `order`, else appended."""
+    """Return `refs` with `new` inserted before the first plugin that follows `new` in `order`, else appended."""
     if new.name in order:
         after = set(order[order.index(new.name) + 1 :])
         for at, ref in enumerate(refs):
@@ -251,10 +251,10 @@ def with_version(
     catalogue: Catalogue = IN_TREE,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Config:
-    """Return the configuration that results if another version of Kubernetes reads the same file. Raises ConfigErrors.
+    """Return the configuration that another version of Kubernetes would read from the same file. Raises ConfigErrors.
 
-    Fields that the file leaves out get the defaults of that version. Feature gates that were changed from their default
-    stay changed, unless the version lacks them or has locked them. Gates in `feature_gates` get the states given there.
+    Fields missing in the file get the defaults of that version. Feature gates that were changed from their default stay
+    changed, unless the version lacks or has locked them. Gates in `feature_gates` get the states in it.
     """
     before = config.version.gates
     gates = {
@@ -269,9 +269,9 @@ def with_version(
 
 
 def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s: int | None) -> Config:
-    """Return the configuration with the values of kube-scheduler's flags, and with the flags as their origin.
+    """Return the configuration with the values of kube-scheduler's flags; the flags are recorded as their origin.
 
-    `gates` were passed when the configuration was loaded.
+    `gates` contains the feature gates passed when the configuration was loaded.
     """
     origins = {**config.origins, **{f"featureGates[{gate}]": FLAG for gate in gates}}
     if unschedulable_flush_s is not None:
@@ -281,7 +281,7 @@ def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s:
 
 
 def with_schedulers(config: Config, schedulers: Mapping[str, str]) -> Config:
-    """Return the configuration in which each of these schedulers has a copy of a profile. Raises ConfigErrors."""
+    """Return the configuration with a copy of a profile for each of these scheduler names. Raises ConfigErrors."""
     if not schedulers:
         return config
     changed = config

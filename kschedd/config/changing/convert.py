@@ -1,8 +1,8 @@
-"""Output of a configuration as KubeSchedulerConfiguration v1, with comments for settings without a counterpart.
+"""Output of a configuration as KubeSchedulerConfiguration v1; comments mark settings that v1 cannot express.
 
-Loading the output gives the same configuration: each extension point whose plugins differ from v1's default lists all
-of its plugins, and others are left to the default.  Features that only kschedd has (plugins of older releases) are
-marked in place. Settings that loading dropped are listed at the top, with their line in the old file.
+Loading the output gives the same configuration: an extension point whose plugins differ from v1's default lists all of
+its plugins, and the other points are left to the default. Features that only kschedd has (plugins of older releases)
+are marked where they occur. Settings dropped at loading are listed at the top, with their line in the old file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSch
 
 
 def as_v1(config: Config, default: Config, catalogue: Catalogue = IN_TREE) -> dict[str, Any]:
-    """Return the configuration as a v1 file; values equal to those in `default` (v1's own defaults) are left out."""
+    """Return the configuration as a v1 file. Values equal to those in `default` (v1's own defaults) are left out."""
     written: dict[str, Any] = dict(_HEAD)
     for field, value, usual in (
         ("parallelism", config.parallelism, default.parallelism),
@@ -79,7 +79,7 @@ def _remark(warning: ConfigError) -> str:
 
 
 def _is_stated_beside(warning: ConfigError, config: Config) -> bool:
-    """Return whether the warning is about a plugin of an older release that the file marks in place."""
+    """Return whether the warning is about a plugin of an older release that the file marks where it occurs."""
     return warning.value in OLDER and any(warning.value in profile.names() for profile in config.profiles)
 
 
@@ -125,7 +125,7 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
     for name in sorted(profile.plugin_args):
         given = written(profile.args(name))
         if by_extenders and isinstance(given, Mapping) and "ignoredResources" in given:
-            # Loading sets these fields from the extenders.
+            # Loading derives these fields from the extenders.
             given = {key: value for key, value in given.items() if key != "ignoredResources"}
         if given and given != written(default_args_of(name, catalogue, config.feature_gates)):
             args.append({"name": name, "args": given})

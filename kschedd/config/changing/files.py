@@ -1,6 +1,6 @@
-"""Operations on a configuration file: validation, listing of its values, conversion to v1.
+"""Operations on a configuration file: validation, a list of its values, and conversion to v1.
 
-The socket's methods and the command line return these answers.
+The socket's methods and the command line return these results.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def check(text: str, source: str, catalogue: Catalogue, read_file: ReadFile | No
 def convert(
     text: str, source: str, catalogue: Catalogue, read_file: ReadFile | None = None, *, upstream: bool = False
 ) -> str:
-    """Return the file as v1; with `upstream`, as a file that kube-scheduler accepts.  Raises ConfigErrors."""
+    """Return the file as v1; with `upstream`, in a form that kube-scheduler accepts.  Raises ConfigErrors."""
     config = load_config(text, source, catalogue=catalogue, read_file=read_file)
     return written_as_v1(config, catalogue, upstream=upstream)
 

@@ -1,8 +1,8 @@
 """A configuration without kschedd's own features, in the form that kube-scheduler v1.34 accepts.
 
-Plugins of older releases are left out or replaced by a current plugin with the same function: NodeResourcesFit with a
-scoring strategy for the three plugins that scored by resources, PodTopologySpread's System constraints for
-SelectorSpread.  Each plugin that is left out or replaced causes a remark.
+Plugins of older releases are left out, or replaced by a current plugin with the same function: NodeResourcesFit with a
+scoring strategy replaces the three plugins that scored resources, and PodTopologySpread's System constraints replace
+SelectorSpread. Each of these plugins causes a remark.
 
 Source: Kubernetes v1.34, kube-scheduler/config/v1; v1.22, apis/config/v1beta2 (plugins that later releases removed).
 """
@@ -71,7 +71,7 @@ def _profile(profile: Profile) -> tuple[Profile, list[tuple[str, str]]]:
 def _with_strategy(fit: Any, kind: str, old: Any) -> Any:
     shape = old.shape if kind == "RequestedToCapacityRatio" else ()
     highest = max((point.score for point in shape), default=0)
-    if highest > 10:  # the shape comes from a Policy and goes up to 100
+    if highest > 10:  # the shape comes from a Policy, whose scores go up to 100
         shape = tuple(attrs.evolve(point, score=point.score // 10) for point in shape)
     strategy = attrs.evolve(fit.scoring_strategy, type=kind, resources=old.resources, shape=shape)
     return attrs.evolve(fit, scoring_strategy=strategy)

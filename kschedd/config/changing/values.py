@@ -1,4 +1,4 @@
-"""A configuration as a list of values, each with its origin, as shown by `kschedd config show`."""
+"""A configuration as a list of values, each with its origin, for `kschedd config show`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def values(config: Config) -> list[ConfiguredValue]:
 
 
 def changed_origins(before: Config, after: Config, origin: str) -> dict[str, str]:
-    """Return the origins of `after`; every value that differs from `before` gets `origin`."""
+    """Return the origins of `after`. Every value that differs from `before` gets `origin`."""
     old = dict(_pairs(before))
     origins = dict(before.origins)
     for path, value in _pairs(after):

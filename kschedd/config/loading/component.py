@@ -1,4 +1,4 @@
-"""Reading of the settings that kube-scheduler shares with other components: leader election and the connection.
+"""Reading of the settings that kube-scheduler has in common with other components: leader election and the connection.
 
 Source: Kubernetes v1.34, component-base/config/v1alpha1, component-base/config/validation.
 """
@@ -29,7 +29,7 @@ def read_leader_election(place: ConfigValue | None, release: ConfigRelease) -> L
     )
     if not fields:
         return LeaderElection()
-    # Upstream applies the default to each of these when it is empty or zero.
+    # Upstream replaces each of these by its default when it is empty or zero.
     election = LeaderElection(
         leader_elect=fields.boolean("leaderElect", True),
         lease_duration_s=fields.duration_s("leaseDuration", 15.0) or 15.0,

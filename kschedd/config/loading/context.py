@@ -1,4 +1,4 @@
-"""A configuration being loaded: its reader, its release, the available plugins and gates, and the recorded origins."""
+"""A configuration being loaded: its reader and release, the available plugins and gates, and the known origins."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ReadFile = Callable[[str], str]
 
 
 def read_beside(source: str, *, pipes: bool = True) -> ReadFile:
-    """Return a function that reads files by absolute paths or relative to `source`; named pipes only with `pipes`."""
+    """Return a function that reads files, given absolutely or relative to `source`; named pipes require `pipes`."""
 
     def read(path: str) -> str:
         with open_input(Path(source).parent / path, pipes=pipes) as file:
@@ -52,7 +52,7 @@ class Loading:
 
     @property
     def release_name(self) -> str:
-        """The release whose defaults apply; for a v1 file, the release of the version itself."""
+        """The release whose defaults apply; for a v1 file, the Kubernetes version in use."""
         return self.version.release if self.release is V1 else self.release.kube
 
     def implements(self, name: str) -> frozenset[str] | None:
@@ -63,7 +63,7 @@ class Loading:
         return default_args(plugin, self.catalogue.get(plugin), self.context)
 
     def note(self, key: str, place: ConfigValue | None) -> None:
-        """Record `place` as the origin of the value in effect under `key`."""
+        """Record `place` as the origin of the value used for `key`."""
         if place is not None:
             self.note_path(key, place.path)
 
@@ -73,5 +73,5 @@ class Loading:
 
 
 def default_args_of(plugin: str, catalogue: Catalogue, gates: Mapping[str, bool]) -> Any:
-    """Return the arguments that a plugin has in a v1 file without `pluginConfig`."""
+    """Return the arguments of a plugin in a v1 file without `pluginConfig`."""
     return default_args(plugin, catalogue.get(plugin), ArgsContext(gates))

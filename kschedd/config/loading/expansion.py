@@ -1,11 +1,11 @@
-"""Expansion of a profile's `plugins` to the ordered list of plugins at each extension point.
+"""Expansion of a profile's `plugins` into the ordered list of plugins at each extension point.
 
-Two steps.  `merged` merges the user's plugin sets into the defaults: disabled plugins are removed, a default enabled
-again is replaced in place, other enabled plugins are appended.  `expand` then expands MultiPoint to the extension
-points that each plugin implements; the order at a point is:
+Two steps. `merged` merges the user's plugin sets into the defaults: disabled plugins are removed, a default that is
+enabled again is replaced in place, and other enabled plugins are appended. `expand` then adds the MultiPoint plugins to
+each extension point that they implement. The order at a point is:
 
-1. plugins enabled at the point that are also in MultiPoint, in the point's order;
-2. the other MultiPoint plugins, in their order, except those disabled at the point (`*`: all of them);
+1. plugins enabled at the point that are also in MultiPoint, in the order at the point;
+2. the other MultiPoint plugins in their order, except those disabled at the point (`*` disables all);
 3. the other plugins enabled at the point.
 
 Source: Kubernetes v1.34, apis/config/v1/default_plugins.go (mergePluginSet) and
@@ -46,8 +46,8 @@ def merged(custom: PluginSets, defaults: PluginSets, *, replaces: bool = True) -
 
 
 def _merged_set(default: PluginSet, custom: PluginSet, replaces: bool) -> PluginSet:
-    # If a plugin is enabled twice, the later entry replaces the default and the earlier one is appended: a duplicate,
-    # which the expansion then reports.
+    # If a plugin is enabled twice, the later entry replaces the default, and the earlier one is appended: the expansion
+    # then reports a duplicate.
     replacing = {one.name: at for at, one in enumerate(custom.enabled)} if replaces else {}
     replaced: set[int] = set()
     enabled: list[PluginEntry] = []
@@ -71,8 +71,8 @@ def expand(
 ) -> dict[str, tuple[PluginRef, ...]]:
     """Return the plugins of each extension point, in calling order.
 
-    `implements` returns the extension points of a plugin, None for an unknown plugin.  Faults are reported to `report`;
-    the return value is then not valid.
+    `implements` returns the extension points of a plugin; None for an unknown plugin. Faults are reported to `report`;
+    the result is then invalid.
     """
     implements = cache(implements)  # the function is called for every plugin at every point
     multi = sets.get(MULTI_POINT, NOTHING_SAID)
@@ -116,7 +116,7 @@ def expand(
 def _own_plugins(
     given: PluginSet, point: str, implements: Callable[[str], frozenset[str] | None], report: Report
 ) -> list[str]:
-    """Return the plugins enabled at the point itself, without duplicates; duplicates are reported."""
+    """Return the plugins that the point itself enables, without duplicates, which are reported."""
     own: list[str] = []
     for one in given.enabled:
         takes_part = implements(one.name)
@@ -136,7 +136,7 @@ def _own_plugins(
 def _score_weights(
     listed: tuple[PluginEntry, ...], implements: Callable[[str], frozenset[str] | None]
 ) -> dict[str, int]:
-    """Return the weight of each score plugin: the `score` entry takes precedence over MultiPoint; 0 becomes 1."""
+    """Return the weight of each score plugin: the `score` entry takes precedence over MultiPoint, and 0 becomes 1."""
     weights: dict[str, int] = {}
     for one in listed:
         if "score" in (implements(one.name) or ()):
@@ -145,7 +145,7 @@ def _score_weights(
 
 
 def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, profile_path: str) -> None:
-    """Check that a profile has exactly one QueueSort plugin and at least one Bind plugin."""
+    """Check that a profile has exactly one QueueSort plugin, and at least one Bind plugin."""
     sorting = [ref.name for ref in points["queue_sort"]]
     if len(sorting) != 1:
         report(
@@ -164,7 +164,7 @@ def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, p
 
 
 def unknown_plugin(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the error for a rejected name, with the allowed names."""
+    """Return the error about a rejected name, with the allowed names."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(sorted(known))
 
@@ -184,9 +184,9 @@ def with_new_points(
     defaults: PluginSets,
     implements: Callable[[str], frozenset[str] | None],
 ) -> dict[str, tuple[PluginRef, ...]]:
-    """Return the points with every plugin also at points that the plugin has gained since the release of `defaults`.
+    """Return the points with every plugin added to the points that it has gained since the release of `defaults`.
 
-    A file of that release could not have disabled the plugin at such a point. For example, NodeVolumeLimits got its
+    A file of that release could not have disabled the plugin at these points. For example, NodeVolumeLimits got its
     PreFilter in v1.30, and its Filter depends on it.
     """
     had: dict[str, set[str]] = {}

@@ -1,8 +1,8 @@
 """Parsing and validation of a configuration's extenders.
 
-Source: Kubernetes v1.34, apis/config/validation/validation.go (validateExtenders), scheduler/extender.go. Differences:
-a URL that cannot be called (no http:// or https://, no host, a wrong port), a negative timeout and contradictory TLS
-settings are rejected here instead of failing at the first call.
+Source: Kubernetes v1.34, apis/config/validation/validation.go (validateExtenders), scheduler/extender.go. Differences
+from upstream: a URL that cannot be called (no http:// or https://, no host, a wrong port), a negative timeout and
+contradictory TLS settings are rejected here, whereas upstream fails at the first call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ DEFAULT_TIMEOUT_S = 5.0
 
 
 def read_extenders(root: ConfigFields, *, nodes_lose_pods: bool) -> tuple[Extender, ...]:
-    """Return the extenders; `nodes_lose_pods` depends on the release that defined the format."""
+    """Return the extenders. `nodes_lose_pods` depends on the release that defined the format."""
     extenders = []
     managed: set[str] = set()
     binders = 0
@@ -42,7 +42,7 @@ def _can_be_called(url: str) -> bool:
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and url.isprintable()
-    except ValueError:  # an invalid IPv6 address or port
+    except ValueError:  # the URL contains an invalid IPv6 address or port
         return False
 
 
@@ -112,7 +112,7 @@ def _managed(fields: ConfigFields, seen: set[str]) -> tuple[ManagedResource, ...
 
 
 def _is_extended(name: str) -> bool:
-    """Return whether the name is an extended resource, neither native nor a quota (IsExtendedResourceName)."""
+    """Return whether the name is an extended resource, not a native one or a quota (IsExtendedResourceName)."""
     own = "/" not in name or "kubernetes.io/" in name
     return not own and not name.startswith("requests.") and not qualified_name(f"requests.{name}")
 
@@ -151,7 +151,7 @@ def _pem(fields: ConfigFields, name: str) -> bytes:
 def legacy_extenders(fields: ConfigFields) -> ConfigFields:
     """Return the fields of a Policy or of v1alpha2 with their extenders in v1's spelling.
 
-    These formats have `enableHttps`, and `httpTimeout` in nanoseconds.
+    These formats have `enableHttps`, and `httpTimeout` is in nanoseconds.
 
     Source: Kubernetes v1.22, kube-scheduler/config/v1/types.go (LegacyExtender).
     """

@@ -1,4 +1,4 @@
-"""Features of the formats v1alpha1 and v1alpha2 only: algorithmSource, and fields that are now plugin arguments.
+"""Features that only the formats v1alpha1 and v1alpha2 have: algorithmSource, and fields that are now plugin arguments.
 
 Source: Kubernetes v1.18, kube-scheduler/config/v1alpha1 and v1alpha2/types.go, scheduler/scheduler.go (New),
 scheduler/factory.go (createFromProvider, createFromConfig).
@@ -25,7 +25,7 @@ _LEAST, _MOST = "NodeResourcesLeastAllocated", "NodeResourcesMostAllocated"
 
 
 def read_algorithm_source(fields: ConfigFields, loading: Loading) -> tuple[list[Profile], tuple[Extender, ...]]:
-    """Return the profile of a v1alpha1 file, and the extenders of the Policy it names, if any."""
+    """Return the profile of a v1alpha1 file, with the extenders of the Policy that the file names, if any."""
     name = fields.text("schedulerName") or DEFAULT_SCHEDULER_NAME
     source = fields.mapping("algorithmSource")
     inner = source.fields("policy", "provider") if source else None
@@ -56,7 +56,7 @@ def with_switches(profiles: list[Profile], fields: ConfigFields, loading: Loadin
 
 
 def _with_switches(profile: Profile, fields: ConfigFields, loading: Loading) -> Profile:
-    """Apply disablePreemption, bindTimeoutSeconds and hardPodAffinitySymmetricWeight to the corresponding plugins."""
+    """Copy disablePreemption, bindTimeoutSeconds and hardPodAffinitySymmetricWeight to the corresponding plugins."""
     args, plugins = dict(profile.plugin_args), dict(profile.plugins)
     for field, plugin, attribute, bounds in (
         ("bindTimeoutSeconds", "VolumeBinding", "bind_timeout_s", (0, INT64[1])),

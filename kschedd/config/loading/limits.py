@@ -24,7 +24,7 @@ LONGEST_S: Final = 3600
 
 
 def read_timeout(fields: ConfigFields, name: str) -> float | None:
-    """Return the limit in an entry of a plugin set; None if the entry has none."""
+    """Return the time limit in an entry of a plugin set; None if the entry has none."""
     place = fields.get(FIELD)
     if place is None:
         return None
@@ -38,12 +38,12 @@ def read_timeout(fields: ConfigFields, name: str) -> float | None:
 
 
 def limit_of(name: str, own: tuple[PluginEntry, ...], everywhere: tuple[PluginEntry, ...]) -> float | None:
-    """Return the limit of a plugin at a point: the limit of the point's entry, otherwise the limit of multiPoint."""
+    """Return the time limit of a plugin at a point: that of the point's entry, otherwise that of multiPoint."""
     return next((one.timeout_s for one in (*own, *everywhere) if one.name == name and one.timeout_s is not None), None)
 
 
 def limits_of(profile: Profile, plugin: str) -> Mapping[str, float]:
-    """Return the limits that the profile sets for a plugin, by extension point."""
+    """Return the time limits that the profile sets for a plugin, by extension point."""
     return {
         point: ref.timeout_s
         for point, refs in profile.plugins.items()

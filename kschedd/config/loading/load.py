@@ -1,13 +1,13 @@
 """Loading of kube-scheduler's configuration of any release, as text or as a mapping, into a `Config`.
 
 Formats: KubeSchedulerConfiguration v1, v1beta3, v1beta2, v1beta1, v1alpha2 and v1alpha1, and the Policy file (v1). A
-field that the file leaves out gets the default of the last release that read its format (`releases.py`).  Every fault
-is reported, with its line. A setting without a counterpart gives a warning that names the alternative.
+field that is missing in the file gets the default of the last release that read the file's format (`releases.py`).
+Every fault is reported with its line. A setting that v1 does not have causes a warning that names the alternative.
 
 Source: Kubernetes v1.34, kube-scheduler/config/v1, apis/config/v1/defaults.go, apis/config/validation,
-scheduler/scheduler.go (buildExtenders); older releases as listed in `releases.py` and `policy.py`.  Files are read
-strictly, as in all of these releases. Differences: a negative weight and arguments for an unknown plugin are rejected,
-where upstream silently accepts them; percentageOfNodesToScore over 100 counts as 100.
+scheduler/scheduler.go (buildExtenders); older releases as listed in `releases.py` and `policy.py`. Files are read
+strictly, as in all of these releases. Differences from upstream: a negative weight and arguments for an unknown plugin
+are rejected, although upstream silently accepts them; percentageOfNodesToScore over 100 counts as 100.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def load_config(
     feature_gates: Mapping[str, bool] | None = None,
     read_file: ReadFile | None = None,
 ) -> Config:
-    """Return the configuration in `text`, YAML or JSON; raise `ConfigErrors` with all faults.
+    """Return the configuration in `text`, which is YAML or JSON. Raise `ConfigErrors` with all faults.
 
-    `source` is the file's name in messages. `catalogue` has all registered plugins, including in-tree ones. `version`:
-    the version whose defaults, feature gates and rules apply. `read_file` returns the text of a Policy file that the
-    configuration names; by default it is read relative to `source`.
+    `source` is the name of the file in messages. `catalogue` contains all registered plugins, including in-tree ones.
+    `version` is the version whose defaults, feature gates and rules apply. `read_file` returns the text of a Policy
+    file that the configuration names. By default the path is relative to `source`.
     """
     document = read_document(text, source)
     reading = ConfigReader(source, document)
@@ -67,7 +67,7 @@ def config_from_raw(
     feature_gates: Mapping[str, bool] | None = None,
     source: str = "configuration",
 ) -> Config:
-    """Return the configuration in a mapping (None: the default one), like `load_config`, with faults without lines."""
+    """Return the configuration in a mapping (None: the default configuration). Faults have no line numbers."""
     if raw is None:
         return default_config(catalogue=catalogue, version=version, feature_gates=feature_gates)
     reading = ConfigReader(source)
@@ -81,7 +81,7 @@ def default_config(
     version: KubernetesVersion = DEFAULT,
     feature_gates: Mapping[str, bool] | None = None,
 ) -> Config:
-    """Return the configuration of kube-scheduler of that version started without a configuration file."""
+    """Return the configuration of kube-scheduler of that version when it is started without a configuration file."""
     raw = {"apiVersion": API_VERSION, "kind": KIND}
     return config_from_raw(raw, catalogue=catalogue, version=version, feature_gates=feature_gates)
 
@@ -95,7 +95,7 @@ def _config(value: Any, loading: Loading) -> Config:
 
 
 def _read(root: ConfigValue, loading: Loading) -> Config | None:
-    """Read the root. Return None, after reporting a fault, if it is not a configuration in a known format."""
+    """Read the root. Return None, after reporting a fault, if the text is not a configuration in a known format."""
     if not isinstance(root.value, Mapping):
         root.wrong("a configuration is a mapping", f"apiVersion: {API_VERSION}, kind: {KIND}, ...")
         return None
@@ -180,7 +180,7 @@ def _warn_of_addresses(fields: ConfigFields) -> None:
 def _with_ignored(profile: Profile, extenders: tuple[Extender, ...], loading: Loading) -> Profile:
     """Return the profile in which NodeResourcesFit ignores the managed resources that are `ignoredByScheduler`.
 
-    These resources replace the plugin's own ignoredResources, as in scheduler.go (buildExtenders).
+    They replace the plugin's own ignoredResources, as in scheduler.go (buildExtenders).
     """
     ignored = tuple([one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler])
     fit = profile.plugin_args.get("NodeResourcesFit")

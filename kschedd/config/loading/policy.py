@@ -1,10 +1,10 @@
 """The Policy file of kube-scheduler up to v1.22: predicates and priorities, converted to plugins.
 
-Predicates become filters in their fixed order, which never depended on the file. PodToleratesNodeTaints and
+Predicates become filters in a fixed order, which never depended on the file. PodToleratesNodeTaints and
 CheckNodeUnschedulable are always included. Priorities become scores. A missing list means the default list; an empty
-list means that there are none. Queue sort, preemption and binding were not part of a Policy and get the current
-defaults. RequestedToCapacityRatioPriority is the plugin of that name, with its arithmetic up to v1.16; its shape may go
-up to 10 or, as in some files, to 100.
+list means no entries. Queue sort, preemption and binding were not part of a Policy; they get the current defaults.
+RequestedToCapacityRatioPriority becomes the plugin of that name, which calculates as up to v1.16; the scores of its
+shape may go up to 10 or, as in some files, up to 100.
 
 Source: Kubernetes v1.19, scheduler/framework/plugins/legacy_registry.go, scheduler/factory.go (createFromConfig),
 apis/config/legacy_types.go, apis/config/validation (ValidatePolicy).
@@ -48,19 +48,19 @@ POLICY_RELEASE: Final = ConfigRelease("Policy", "v1.19", ())
 
 @attrs.define
 class _Args:
-    """The arguments that several predicates or priorities contribute to, and the weights of these priorities."""
+    """The arguments of several predicates or priorities for one plugin, and the weights of these priorities."""
 
     node_label: dict[str, list[str]] = attrs.field(factory=dict)
     service: dict[str, list[str]] = attrs.field(factory=dict)
     weights: dict[str, int] = attrs.field(factory=dict)  # by plugin
-    first: dict[str, str] = attrs.field(factory=dict)  # by plugin: path of the first argument
+    first: dict[str, str] = attrs.field(factory=dict)  # by plugin: path of the first argument in the file
     ratio: ConfigValue | None = None
 
 
 def read_policy(
     root: ConfigValue, loading: Loading, name: str = DEFAULT_SCHEDULER_NAME
 ) -> tuple[Profile, tuple[Extender, ...]]:
-    """Return the profile of that name for a Policy, and the Policy's extenders."""
+    """Return a Policy's profile with this name, and the Policy's extenders."""
     loading.release = POLICY_RELEASE
     fields = root.fields(
         *("apiVersion", "kind", "metadata", "predicates", "priorities", "extenders"),
@@ -115,7 +115,7 @@ def _unknown(place: ConfigValue, name: str, what: str, known: list[str]) -> None
 
 
 def _predicates(fields: ConfigFields, args: _Args) -> dict[str, str]:
-    """Return the predicates in effect, each with its path; "" for defaults and predicates that are always included."""
+    """Return the predicates that apply, each with its path; "" for defaults and predicates that are always included."""
     if fields.get("predicates") is None:
         return dict.fromkeys((*MANDATORY, *DEFAULT_PREDICATES), "")
     found = dict.fromkeys(MANDATORY, "")
@@ -128,7 +128,7 @@ def _predicates(fields: ConfigFields, args: _Args) -> dict[str, str]:
         argument = inner.mapping("argument")
         if argument is not None:
             own = _predicate_argument(argument, args)
-            if name not in PREDICATES:  # a predicate with an argument may have any name
+            if name not in PREDICATES:  # a predicate that has an argument may have any name
                 name = own or name
         if name in PREDICATES:
             found[name] = place.path
@@ -166,7 +166,7 @@ def _predicate_argument(argument: ConfigValue, args: _Args) -> str:
 
 
 def _scores(fields: ConfigFields, args: _Args) -> dict[str, tuple[int, bool, str]]:
-    """Return for each plugin its weight, whether it has a PreScore, and its path ("": a default); in order."""
+    """Return, in order, each plugin's weight, whether it has a PreScore, and its path ("" for a default)."""
     chosen: dict[str, tuple[int, str]] = {}
     if fields.get("priorities") is None:
         chosen = {name: (weight, "") for name, weight in DEFAULT_PRIORITIES.items()}
@@ -183,7 +183,7 @@ def _scores(fields: ConfigFields, args: _Args) -> dict[str, tuple[int, bool, str
         name = RENAMED_PRIORITIES.get(given, given)
         argument = inner.mapping("argument")
         if argument is not None:
-            if name not in PRIORITIES:  # a priority with an argument may have any name
+            if name not in PRIORITIES:  # a priority that has an argument may have any name
                 name = _priority_argument(argument, weight, args) or name
         elif given in GONE or name == EQUAL:
             why = f"has no effect: {GONE.get(given, 'it is the same for each node')}"
@@ -206,7 +206,7 @@ def _scores(fields: ConfigFields, args: _Args) -> dict[str, tuple[int, bool, str
 
 
 def _priority_argument(argument: ConfigValue, weight: int, args: _Args) -> str:
-    """Return the plugin for a priority with an argument; "" after a fault."""
+    """Return the plugin for a priority that has an argument; "" after a fault."""
     names = ("serviceAntiAffinity", "labelPreference", "requestedToCapacityRatioArguments")
     fields = argument.fields(*names)
     if fields is None:

@@ -1,4 +1,4 @@
-"""Reading of the profiles of a KubeSchedulerConfiguration: plugin sets, arguments, and checks across profiles.
+"""Reading of the profiles of a KubeSchedulerConfiguration: plugin sets, arguments, and checks over all profiles.
 
 Source: Kubernetes v1.34, apis/config/v1/default_plugins.go, apis/config/validation/validation.go. Before v1beta2,
 apis/config/v1beta1/default_plugins.go (mergePluginSet): a default that is enabled again is enabled twice.
@@ -23,7 +23,7 @@ NO_NAME = "a profile has no schedulerName, which only a single profile may leave
 
 
 def percentage(fields: ConfigFields) -> int | None:
-    """Return percentageOfNodesToScore; more than 100 counts as 100, with a warning."""
+    """Return percentageOfNodesToScore. More than 100 counts as 100, with a warning."""
     name = "percentageOfNodesToScore"
     found = fields.maybe_integer(name)
     if found is not None and found < 0:
@@ -51,7 +51,7 @@ def read_profiles(fields: ConfigFields, loading: Loading) -> list[Profile]:
 
 
 def checked_queue_sort(profiles: Sequence[Profile], fields: ConfigFields) -> None:
-    """Check that all profiles have the same QueueSort plugin and arguments, because they share one scheduling queue."""
+    """Check that all profiles have the same QueueSort plugin and arguments, because there is one scheduling queue."""
     for number, profile in enumerate(profiles[1:], 1):
         first = profiles[0]
         sort, first_sort = profile.plugins["queue_sort"], first.plugins["queue_sort"]
@@ -93,7 +93,7 @@ def made_profile(
     loading: Loading,
     share: int | None = None,
 ) -> Profile:
-    """Return a profile in which every plugin that takes part has arguments."""
+    """Return a profile in which every enabled plugin has arguments."""
     for taking_part in sorted({ref.name for refs in plugins.values() for ref in refs}):
         args.setdefault(taking_part, loading.default_args(taking_part))
     return Profile(name, plugins, args, share)
@@ -116,7 +116,7 @@ def read_plugins(
         reading.warn(given.path, None, "has no effect: a plugin at reserve unreserves, too, since v1.19")
     defaults = release.default_sets(loading.rules, loading.gates)
     sets = merged(custom, defaults, replaces=release.replaces)
-    # The plugin sets are incomplete after faults: expanding them would only report consequential faults.
+    # After faults, the plugin sets are incomplete, and expanding them would only report consequences of these faults.
     broken = len(reading.faults) > faults_before
     points = expand(
         sets, loading.implements, (lambda path, value, why, allowed: None) if broken else reading.report, profile.path
@@ -132,7 +132,7 @@ def read_plugins(
 
 
 def _path_of(custom: Mapping[str, PluginSet], point: str, name: str) -> str:
-    """Return the place in the file where a plugin is enabled for a point; empty for a default."""
+    """Return the position in the file at which a plugin is enabled for a point; empty for a default."""
     for given in (custom.get(point), custom.get(MULTI_POINT)):
         for one in given.enabled if given else ():
             if one.name == name:
@@ -161,7 +161,7 @@ def _plugin_set(place: ConfigValue, point: str, loading: Loading) -> PluginSet:
         enabled.append(PluginEntry(name, weight, limits.read_timeout(inner, name), item.path))
     disabled = []
     for item in fields.items("disabled"):
-        # Upstream's type is Plugin here too, but only the name is used.
+        # Upstream also uses the type Plugin here, but only the name matters.
         inner = item.fields("name", "weight")
         name = inner.needed_text("name") if inner else None
         if inner is None or name is None:

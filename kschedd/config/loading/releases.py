@@ -1,8 +1,8 @@
-"""The formats of kube-scheduler's configuration, and for each format the defaults of the last release that read it.
+"""The formats of kube-scheduler's configuration, with the defaults of the last release that read each format.
 
-A format was read by several releases, and its file does not name one. Fields that are left out get the defaults of the
-last of these releases. Up to v1beta2 the defaults are lists by extension point; v1beta3 and v1 have one list for
-MultiPoint.
+Several releases read the same format, and a file does not name the release. Missing fields therefore get the defaults
+of the last of these releases. Up to v1beta2, the defaults are one list for each extension point; v1beta3 and v1 have
+one list for MultiPoint.
 
 Source: Kubernetes v1.18, scheduler/algorithmprovider/registry.go, kube-scheduler/config/v1alpha1 and v1alpha2/types.go;
 v1.22, apis/config/v1beta1; v1.27, apis/config/v1beta2; v1.28, apis/config/v1beta3 (each: defaults.go,
@@ -116,7 +116,7 @@ class ConfigRelease:
 
     @property
     def by_point(self) -> bool:
-        """True if the defaults are lists by extension point."""
+        """True if the defaults are one list for each extension point."""
         return self._defaults is not None and MULTI_POINT not in self._defaults
 
     @property

@@ -1,1 +1,1 @@
-"""Strict reading of untyped values, and the faults found."""
+"""Strict reading of untyped values, with the faults found."""

@@ -34,7 +34,7 @@ class ConfigError(KscheddError):
 
 @attrs.define(eq=False)
 class ConfigErrors(KscheddError):
-    """A rejected configuration, with all its faults in text order."""
+    """The error for a rejected configuration, with all faults in text order."""
 
     errors: tuple[ConfigError, ...]
     warnings: tuple[ConfigError, ...] = ()

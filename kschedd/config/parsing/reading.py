@@ -1,7 +1,7 @@
 """Strict parsing of untyped values: each typed access to a field either returns a value or records a fault.
 
-A `ConfigValue` is a value with its path; `ConfigFields` are the fields of a mapping with a fixed set of keys.  A null
-counts as absent, as in Go.  Faults are collected, not raised, so that one pass finds all faults.
+A `ConfigValue` is a value with its path; a `ConfigFields` contains the fields of a mapping whose keys are fixed. A null
+counts as absent, as in Go. Faults are collected instead of raised, so that one pass finds all faults.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
 
 _DURATION_PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|µs|μs|ms|s|m|h)")
-_LONGEST_S = float(2**63 // 10**9)  # limit of Go's 64-bit nanoseconds
+_LONGEST_S = float(2**63 // 10**9)  # largest number of seconds in Go's 64-bit nanoseconds
 _SECONDS = {
     "ns": Decimal("1e-9"),
     "us": Decimal("1e-6"),
@@ -69,7 +69,7 @@ class ConfigValue:
         return ConfigValue(value, child_path(self.path, key), self.reading)
 
     def fields(self, *names: str, any_other: bool = False) -> ConfigFields | None:
-        """Return the fields of this mapping; None if the value is not a mapping.  Keys not in `names` are faults."""
+        """Return the fields of the mapping; None if the value is not a mapping.  Keys not in `names` are faults."""
         if not isinstance(self.value, Mapping):
             self.wrong(f"must be a mapping, not {_kind(self.value)}")
             return None
@@ -99,7 +99,7 @@ class ConfigValue:
         return None
 
     def integer(self, bounds: tuple[int, int] = INT32) -> int | None:
-        """Return an integer within `bounds`, inclusive."""
+        """Return an integer within `bounds`, which are inclusive."""
         value = self.value
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -118,7 +118,7 @@ class ConfigValue:
         return float(self.value)
 
     def duration_s(self) -> float | None:
-        """Return a duration in Go's notation, as seconds."""
+        """Return the seconds of a duration in Go's notation."""
         text = self.text()
         if text is None:
             return None
@@ -158,7 +158,7 @@ class ConfigFields:
         return default if value is None else value
 
     def needed_text(self, name: str) -> str | None:
-        """Return a required non-empty string; None, with a fault recorded, if absent or invalid."""
+        """Return a required non-empty string. Return None after recording a fault if it is absent or invalid."""
         found = self.get(name)
         if found is None:
             self.missing(name)
@@ -203,7 +203,7 @@ class ConfigFields:
         return found.items() if found else []
 
     def texts(self, name: str) -> list[tuple[ConfigValue, str]]:
-        """Return the strings of a list of strings, with their places; other items are faults."""
+        """Return the strings in a list of strings, with their places. Other items are faults."""
         return [(item, value) for item in self.items(name) if (value := item.text()) is not None]
 
     def mapping(self, name: str) -> ConfigValue | None:
@@ -215,7 +215,7 @@ def in_text_order(faults: Iterable[ConfigError]) -> tuple[ConfigError, ...]:
 
 
 def seconds_of(text: str) -> float | None:
-    """Return a duration in Go's notation, as seconds; None if it is invalid."""
+    """Return the seconds of a duration in Go's notation; None if it is invalid."""
     unsigned = text.lstrip("+-") if text[:1] in ("+", "-") else text
     if unsigned == "0":
         return 0.0
@@ -234,7 +234,7 @@ def seconds_of(text: str) -> float | None:
 
 
 def duration_text(seconds: float) -> str:
-    """Return seconds in Go's notation, the reverse of `seconds_of`."""
+    """Return a number of seconds in Go's notation: the reverse of `seconds_of`."""
     return f"{Decimal(repr(seconds)).normalize():f}s"
 
 

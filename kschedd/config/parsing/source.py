@@ -10,7 +10,7 @@ from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 def read_document(text: str, source: str) -> Document:
     """Return the single document in `text`.
 
-    Raise `ConfigErrors` if there is no document, several, or a document with faults.
+    Raise `ConfigErrors` if there is no document, if there are several, or if the document has faults.
     """
     documents = list(read_documents(text.removeprefix("\ufeff")))
     if not documents:
@@ -38,7 +38,7 @@ def path_of(parts: tuple[str | int, ...]) -> str:
 def child_path(path: str, key: str | int) -> str:
     """Return a child's path: Return the path of a child: `$.profiles` and 0 give `$.profiles[0]`.
 
-    Non-identifiers are put in brackets, too.
+    Keys that are no identifiers are put in brackets.
     """
     return f"{path}.{key}" if isinstance(key, str) and key.isidentifier() else f"{path}[{key}]"
 

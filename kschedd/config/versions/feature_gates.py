@@ -1,7 +1,7 @@
-"""Feature gates: parsing, checking and listing of their states. `gate_history` has the gates of each release.
+"""Feature gates: parsing, validation and a list of their states. `gate_history` contains the gates of each release.
 
 As in kube-scheduler, gates are set on the command line (`--feature-gates`), not in the configuration file. Gates of
-other components are accepted, too.
+other components are also accepted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ def defaults(known: Gates) -> dict[str, bool]:
 
 
 def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: str = "feature gates") -> dict[str, bool]:
-    """Return every gate of a release with its state; raise `ConfigErrors` for an unknown or unchangeable one."""
+    """Return every gate of a release with its state.
+
+    Raise `ConfigErrors` for an unknown gate, or one that cannot be changed.
+    """
     faults = []
     states = defaults(known)
     given = dict(overrides or {})
@@ -82,7 +85,7 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
 
 
 def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
-    """Parse the flag `A=true,B=false`, given once or several times.  Raises `ConfigErrors`."""
+    """Parse the flag `A=true,B=false`, which may be given several times.  Raises `ConfigErrors`."""
     found: dict[str, bool] = {}
     faults = []
     for pair in (pair.strip() for text in texts for pair in text.split(",")):
@@ -101,7 +104,7 @@ def parse_flag(texts: Iterable[str], known: Gates) -> dict[str, bool]:
 
 
 def without_effect(given: Mapping[str, bool], known: Gates) -> list[str]:
-    """Return those of the given gates that differ from their default although no code here depends on them."""
+    """Return the given gates that differ from their default although they have no effect in kschedd."""
     left_off = [
         name
         for stage in (ALL_OF_STAGE[all_] for all_ in ALL_OF_STAGE if given.get(all_))
@@ -116,7 +119,7 @@ def _is_idle(gate: FeatureGate, state: bool) -> bool:
 
 
 def listing(known: Gates) -> str:
-    """Return a line for every gate with an effect: its default, its stage, its effect."""
+    """Return one line for every gate that has an effect: its default, its stage and its effect."""
     shown = _with_effect(known)
     width = max(map(len, shown))
     lines = []

@@ -1,4 +1,4 @@
-"""The feature gates of kube-scheduler: stages and defaults by release, and their effect in kschedd.
+"""The feature gates of kube-scheduler: their stages and defaults by release, and their effect in kschedd.
 
 `other_gates.txt` lists the gates that only other components read.
 Source: Kubernetes v1.34 to v1.37, pkg/features/kube_features.go, scheduler/framework/plugins/feature/feature.go.
@@ -25,7 +25,7 @@ An unsupported gate would change decisions, but kschedd lacks the feature.
 
 @attrs.frozen
 class GateHistory:
-    """A gate's stages and states, each with its first release."""
+    """A gate's stages and states, each with the first release that had it."""
 
     what: str
     """Its effect here, if it is neither idle nor unsupported; "" if nothing here depends on it."""
@@ -49,7 +49,7 @@ _WHAT: Final[Mapping[State, str]] = {"idle": "", "unsupported": "not supported h
 
 
 def _gate(what: str, *states: str, needs: tuple[str, ...] = (), until: str = "") -> GateHistory:
-    """Return the history for states such as `1.36 BETA on`."""
+    """Return the history described by states such as `1.36 BETA on`."""
     return GateHistory(what, tuple(map(_state, states)), needs, Release.of(until) if until else None)
 
 
@@ -175,7 +175,7 @@ _GATES: Final[Mapping[str, GateHistory]] = {
 
 @cache
 def _others() -> Mapping[str, GateHistory]:
-    """Return the gates of other_gates.txt. A line is `Name: 1.34 BETA on, 1.36 GA locked, until 1.37`."""
+    """Return the gates of other_gates.txt. Each line has the form `Name: 1.34 BETA on, 1.36 GA locked, until 1.37`."""
     found: dict[str, GateHistory] = {}
     for line in Path(__file__).with_name("other_gates.txt").read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
@@ -192,5 +192,5 @@ def gates_of(release: Release) -> Gates:
 
 
 def gates_gone_in(release: Release) -> list[str]:
-    """Return the gates of the previous release."""
+    """Return the gates that the previous release has and this release lacks."""
     return sorted(name for name, history in (*_GATES.items(), *_others().items()) if history.until == release)

@@ -1,7 +1,7 @@
 """The supported releases of kube-scheduler: `--kube-version`.
 
-A release is data: its feature gates, and the rules (`rules`) in which it differs from 1.34.1. Default plugins and their
-weights follow from the rules (`in_tree`).
+A release is described by data: its feature gates, and the rules (`rules`) in which it differs from 1.34.1. Default
+plugins and their weights follow from the rules (`in_tree`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ RANDOM_TIES: Final = " with random ties"
 
 @attrs.frozen(eq=False, repr=False)
 class KubernetesVersion:
-    """A release of Kubernetes whose decisions are reproduced.
+    """A release of Kubernetes whose decisions kschedd reproduces.
 
-    `name`: the release in the form of the flag. `patch`: the exact release. `rules`: the rules of the release with all
+    `name` is the release as in the flag. `patch` is the exact release. `rules` are the rules of the release with all
     their gates on.
     """
 
@@ -48,26 +48,26 @@ class KubernetesVersion:
         return self.rules.under(defaults(self.gates))
 
     def with_gates(self, states: Mapping[str, bool]) -> KubernetesVersion:
-        """Return this version with these states as the defaults of its feature gates."""
+        """Return this version with these states as its feature gates' defaults."""
         if not states:
             return self
         gates = {name: attrs.evolve(gate, default=states.get(name, gate.default)) for name, gate in self.gates.items()}
         return KubernetesVersion(self.name, self.patch, gates, self.rules)
 
     def with_random_ties(self) -> KubernetesVersion:
-        """Return this version with random ties as up to 1.34; the same object if its ties are random anyway."""
+        """Return this version with random tie breaks as up to 1.34; the same object if its ties are already random."""
         if not self.rules.ties_in_order:
             return self
         rules = attrs.evolve(self.rules, ties_in_order=False)
         return KubernetesVersion(f"{self.name}{RANDOM_TIES}", self.patch, self.gates, rules)
 
     def with_ties_of(self, other: KubernetesVersion) -> KubernetesVersion:
-        """Return this version with the other's tie breaking, so that comparing both shows no random differences."""
+        """Return this version with the other's tie breaking, so that a comparison shows no random differences."""
         rules = attrs.evolve(self.rules, ties_in_order=other.rules.ties_in_order)
         return KubernetesVersion(self.name, self.patch, self.gates, rules)
 
     def with_rule(self, name: str, other: KubernetesVersion) -> KubernetesVersion:
-        """Return this version with one rule, and the gates that it requires, from the other version."""
+        """Return this version with one rule of the other version, and the gates that the rule requires."""
         own = [gate for gate in RULES[name].gates if gate in other.gates]
         taken = [one for gate in own for one in (gate, *other.gates[gate].needs)]
         gates = _without_dependents_of_disabled({**self.gates, **{one: other.gates[one] for one in taken}})
@@ -84,7 +84,7 @@ def _without_dependents_of_disabled(gates: Gates) -> Gates:
 
 
 def _version(name: str, patch: str) -> KubernetesVersion:
-    """Return the version whose name stands for this exact release."""
+    """Return the version whose name represents this exact release."""
     release = Release.of(patch)
     return KubernetesVersion(name, patch, gates_of(release), Rules.of(release))
 
@@ -109,18 +109,18 @@ _MINOR: Final = re.compile(r"v?1\.(\d+)(?:\D|$)")
 
 
 def minor_of(text: str) -> int | None:
-    """Return 36 for versions such as v1.36.3-gke.100; None if the text does not begin with a version."""
+    """Return 36 for a text such as v1.36.3-gke.100; None if the text does not begin with a version."""
     found = _MINOR.match(text)
     return None if found is None else int(found[1])
 
 
 def nearest_version(minor: int) -> KubernetesVersion:
-    """Return the supported version closest to the release 1.`minor`."""
+    """Return the supported version that is closest to the release 1.`minor`."""
     return _OF_MINOR[min(max(minor, min(_OF_MINOR)), max(_OF_MINOR))]
 
 
 def difference_from(minor: int) -> str:
-    """Return the version used for the release 1.`minor` and how the two differ; "" if it is supported."""
+    """Return the version used for the release 1.`minor`, and the differences between the two; "" if it is supported."""
     if minor in _OF_MINOR:
         return ""
     name = nearest_version(minor).name
@@ -132,7 +132,10 @@ def difference_from(minor: int) -> str:
 
 @attrs.define(eq=False)
 class UnknownVersionError(KscheddError, rpc_code="invalid"):
-    """A release of Kubernetes that is not supported: `given`. The error's text names the supported releases."""
+    """The error for a release of Kubernetes that is not supported: `given`.
+
+    The message names the supported releases.
+    """
 
     given: str
 
@@ -147,7 +150,7 @@ class UnknownVersionError(KscheddError, rpc_code="invalid"):
 
 
 def kube_version(text: str) -> KubernetesVersion:
-    """Return the version with this name, or with this exact release. Raises UnknownVersionError."""
+    """Return the version with this name or exact release. Raises UnknownVersionError."""
     requested = text.strip().removeprefix("v")
     if requested.endswith(RANDOM_TIES):
         return kube_version(requested.removesuffix(RANDOM_TIES)).with_random_ties()
