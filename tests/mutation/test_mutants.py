@@ -118,13 +118,22 @@ def test_a_module_is_tested_by_the_file_of_its_name(tree: Path) -> None:
     assert files_testing("kschedd/sums.py", tree) == ["tests/test_sums.py"]
     (tree / "tests" / "sub" / "test_deep.py").write_text("")
     assert files_testing("kschedd/sub/deep.py", tree) == ["tests/sub/test_deep.py"]
-    assert files_testing("kschedd/other/deep.py", tree) == ["tests/sub/test_deep.py"]
+    assert files_testing("kschedd/sub/below/deep.py", tree) == ["tests/sub/test_deep.py"]
+    assert files_testing("kschedd/other/deep.py", tree) == []
     assert files_testing("kschedd/none.py", tree) == []
+
+
+def test_a_module_without_a_file_of_its_own_is_tested_by_the_files_that_import_it_or_by_its_room(tree: Path) -> None:
+    for name in ("test_one.py", "test_two.py"):
+        (tree / "tests" / "sub" / name).touch()
+    assert files_testing("kschedd/sub/shared.py", tree) == ["tests/sub/test_one.py", "tests/sub/test_two.py"]
+    (tree / "tests" / "sub" / "test_two.py").write_text("from kschedd.sub.shared import each\n")
+    assert files_testing("kschedd/sub/shared.py", tree) == ["tests/sub/test_two.py"]
 
 
 def test_a_module_is_tested_by_the_file_of_its_folder_and_name(tree: Path) -> None:
     for name in ("test_log_writer.py", "test_writer.py"):
         (tree / "tests" / "sub" / name).touch()
     assert files_testing("kschedd/log/writer.py", tree) == ["tests/sub/test_log_writer.py"]
-    assert files_testing("kschedd/live/writer.py", tree) == ["tests/sub/test_writer.py"]
+    assert files_testing("kschedd/sub/live/writer.py", tree) == ["tests/sub/test_writer.py"]
     assert files_testing("kschedd/live/reader.py", tree) == []

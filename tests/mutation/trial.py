@@ -127,12 +127,21 @@ def copied(module: str, tests: Sequence[str], root: Path = ROOT) -> Iterator[Cop
 
 
 def files_testing(module: str, root: Path = ROOT) -> list[str]:
-    """Return the test file named after a module, or after its folder and it, or no file where there is none."""
+    """Return the test files of a module; none if its room has no tests.
+
+    They are the file named after the module, or after its folder and the module. Otherwise they are those files of the
+    room's tests that import the module, or all of these files if none imports the module.
+    """
     path = Path(module)
     beside = Path("tests", *path.parts[1:-1], f"test_{path.name}")
     if (root / beside).is_file():
         return [str(beside)]
-    for name in (f"test_{path.parent.name}_{path.name}", f"test_{path.name}"):
-        if found := sorted(str(each.relative_to(root)) for each in (root / "tests").rglob(name)):
-            return found
-    return []
+    if found := sorted((root / "tests").rglob(f"test_{path.parent.name}_{path.name}")):
+        return [str(each.relative_to(root)) for each in found]
+    if len(path.parts) < 3:
+        return []
+    there = sorted((root / "tests" / path.parts[1]).rglob("test_*.py"))
+    named = [each for each in there if each.name == f"test_{path.name}"]
+    name = ".".join(path.with_suffix("").parts)
+    importing = [each for each in there if f"from {name} import" in each.read_text(encoding="utf-8")]
+    return [str(each.relative_to(root)) for each in named or importing or there]
