@@ -1,4 +1,4 @@
-"""A configuration in a recording: written as a KubeSchedulerConfiguration, without TLS keys."""
+"""The configuration in a recording: a KubeSchedulerConfiguration without TLS keys."""
 
 import attrs
 
@@ -18,6 +18,6 @@ def text_of(config: Config, catalogue: Catalogue = IN_TREE) -> str:
 def config_of(
     text: str, catalogue: Catalogue, version: KubernetesVersion, gates: dict[str, bool], flush_s: int
 ) -> Config:
-    """Return the configuration of a recording. Raises ConfigErrors."""
+    """Return the configuration in a recording. Raises ConfigErrors."""
     config = load_config(text, "recording", catalogue=catalogue, version=version, feature_gates=gates)
     return attrs.evolve(config, unschedulable_flush_s=flush_s)

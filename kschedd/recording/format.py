@@ -1,4 +1,4 @@
-r"""The file format of a recording: a mark, then frames, each with its length, number and checksum.
+r"""The file format of a recording: a mark, then frames; each frame has its length, number and checksum.
 
     KSCHEDD-RECORDING\n  1\n          the mark and the format's number, as text
     frame 0                           the header (`RecordingHeader`)
@@ -27,16 +27,16 @@ Since 2, Kubernetes versions since 1.35 take the first of equally good nodes; be
 """
 MARK: Final = b"KSCHEDD-RECORDING\n"
 HEADER, NOTES, END = 0, 1, 2
-_LEVEL: Final = 1  # compression level zlib level: three times as fast as the default, with 20 % more bytes
+_LEVEL: Final = 1  # zlib level: three times as fast as the default, with 20 % more bytes
 _FRAME: Final = struct.Struct(">IIIB")
 FRAME_BYTES: Final = _FRAME.size
 LATEST_S: Final = 253_402_300_799.0  # the last second of the year 9999, the limit of a cluster's time
-MOST_BYTES: Final = 1 << 30  # maximum length maximum length of a frame; a larger length means that the frame is damaged
+MOST_BYTES: Final = 1 << 30  # maximum length of a frame; a larger length means that the frame is damaged
 
 
 @attrs.define(eq=False)
 class RecordingError(KscheddError):
-    """An error for a file that is not a recording, or that cannot be used by this version."""
+    """The file is not a recording, or this version cannot use it."""
 
     file: str
     why: str
@@ -60,8 +60,8 @@ class RecordingHeader:
     feature_gates: dict[str, bool]
     unschedulable_flush_s: int
     controllers: bytes  # a ControllerOptions, packed
-    without: list[str]  # controllers that were not part of the daemon
-    plugins: dict[str, list[str]]  # out-of-tree plugins, with the methods of their extension points
+    without: list[str]  # names of controllers that the daemon did not run
+    plugins: dict[str, list[str]]  # out-of-tree plugins, each with the methods of its extension points
     redacted: bool = False
 
     def packed(self) -> bytes:
@@ -95,13 +95,13 @@ def checksum(number: int, kind: int, body: bytes) -> int:
 
 
 def frame_head(head: bytes) -> tuple[int, int, int, int]:
-    """Return length, number, checksum and kind."""
+    """Return the packed length, number, checksum and kind of a frame."""
     length, number, summed, kind = _FRAME.unpack(head)
     return length, number, summed, kind
 
 
 class FrameWriter:
-    """A writer of a recording's frames to an open file, one after the other. Raises the exceptions of the file."""
+    """Writes the frames of a recording to an open file, one after the other. Raises the exceptions of the file."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.bytes = 0

@@ -1,8 +1,8 @@
-"""Notes taken by listeners: the inputs of a driver and a queue, and the attempts that result from the inputs.
+"""Notes that listeners record: the inputs of a driver and a queue, and the resulting attempts.
 
-`DriverNotes` and `QueueNotes` make no decisions: they record the input and execute the step. The result of a step is
-not recorded, since it follows from the inputs. The records of attempts are an exception: a replay is compared with
-them.
+`DriverNotes` and `QueueNotes` make no decisions: they record the input and then run the step. The result of a step is
+not recorded, because it follows from the inputs. Attempts are an exception: their records are compared with those of a
+replay.
 """
 
 from collections.abc import Callable
@@ -89,7 +89,8 @@ class DriverNotes:
         self._recorder = recorder
         self._started = bool(driver.observed)
         self._end = recorder.watch_handle(driver.machine.handle)
-        self._undoable = len(driver.config_changes.made)  # number of configuration changes made before the recording
+        # number of configuration changes before the start of the recording
+        self._undoable = len(driver.config_changes.made)
         self._steps: dict[type[Any], Callable[[Any, float, Step], Any]] = {
             BeginAttempt: self._begin,
             BeginGroupCycle: self._begin_group_cycle,
@@ -162,12 +163,15 @@ class DriverNotes:
         return self._run(step(attrs.evolve(given, clock=noted_clock), now), self._sent)
 
     def _sent(self, yielded: Any, answers: Any) -> None:
-        """Record the results that are sent to an attempt, except when it only resumes from a stop."""
+        """Record the results that are sent to an attempt, except when the attempt only resumes after a stop."""
         if not isinstance(yielded, StopPoint):
             self._recorder.note((NoteKind.SEND, _from_outside(yielded, answers)))
 
     def _run(self, work: Work[T], sent: Callable[[Any, Any], None]) -> Work[T]:
-        """Run the work. Before each continuation, call `sent` with the request of the work and the results for it."""
+        """Run the work.
+
+        Before each continuation, call `sent` with the request of the work and the results of the request.
+        """
         answers: Any = None
         yielded: Any = None
         while True:
@@ -188,7 +192,7 @@ class DriverNotes:
         return result
 
     def _complete_run(self, given: CompleteRun, now: float, step: Step) -> Any:
-        """Record each attempt separately: a replay runs the attempts one by one, with the same results."""
+        """Record each attempt separately: a replay runs the attempts one after the other, with the same results."""
         for result in given.run.results:
             self._recorder.note((NoteKind.BEGIN, self._began_s, result.pod.uid))
             self._recorder.note((NoteKind.SEND, None))
@@ -227,7 +231,7 @@ class DriverNotes:
         return text_of(config, catalogue), config.unschedulable_flush_s
 
     def _changed(self, note: Note, given: Any, now: float, step: Step) -> Any:
-        """Change the configuration and, if that succeeded, record it after the notes of the plugins created for it."""
+        """Change the configuration; if this succeeds, record it after the notes about plugins created for it."""
         before = enter(DRIVER)
         try:
             done = step(given, now)
@@ -279,7 +283,7 @@ def _packed(value: Any) -> bytes | None:
 
 
 def _from_outside(yielded: Any, answers: Any) -> bytes | None:
-    """Return the results of out-of-tree plugins and extenders; a replay calls in-tree plugins itself."""
+    """Return the results of out-of-tree plugins and extenders; a replay calls the in-tree plugins itself."""
     outside = [isinstance(shard, PluginBatch | ExtenderCall) for shard in yielded or ()]
     if not any(outside):
         return None

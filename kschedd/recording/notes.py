@@ -1,9 +1,9 @@
-"""Notes: one for each call of a machine, or value from outside, in the order in which they happened.
+"""Notes: one for each call of a state machine and for each value from outside, in the order in which they happened.
 
-A note is a tuple: its kind, then its values. Calls of the driver and of the queue form one sequence, in the order in
-which they began. With out-of-tree plugins, calls of the driver and of the queue may overlap in threads. The order
-within each machine is then still kept. This is sufficient, because the machines interact only through messages and
-plugins.
+A note is a tuple of its kind and its values. Calls of the driver and of the queue form one sequence, in the order in
+which they began. With out-of-tree plugins, calls of the driver and of the queue may overlap in threads. The order of
+the calls of each state machine is still preserved. This is sufficient, because the two state machines interact only
+through messages and plugins.
 
 Times are seconds (driver) or nanoseconds (queue) since the epoch.
 """
@@ -18,15 +18,19 @@ Note = tuple[Any, ...]
 
 
 class NoteKind(IntEnum):
-    """The kind of a note; the comments list its values. Numbers are part of the file format and never reused."""
+    """The kind of a note; the comments list its values.
+
+    The numbers are part of the file format and are never reused.
+    """
 
     # -- driver
     OBSERVE = 1  # now, events: each (type, kind, packed object, version)
     STARTED = 2  # version: all events before it describe the cluster at the start
-    POPPED = 3  # number of entries, in the order in which the queue returned them
-    NOMINATED = 4  # the number of pods, in the order in which the queue returned them
+    POPPED = 3  # number of entries that the queue returned, in the order of the queue
+    NOMINATED = 4  # number of pods that the queue returned, in the order of the queue
     BEGIN = 5  # now, uid
-    SEND = 6  # results of out-of-tree plugins and extenders that the attempt requested, packed; None if there are none
+    # packed results of the out-of-tree plugins and extenders that the attempt called; None without such results
+    SEND = 6
     BROKEN = 7  # packed status: the attempt was aborted with this result
     COMPLETE = 8  # now, seconds it took
     PLAN_EXECUTED = 9  # uid, status packed, now
@@ -44,10 +48,10 @@ class NoteKind(IntEnum):
     REJECT = 21  # uid, plugin, reason
     ACTIVATE = 22  # uids
     MADE = 23  # creation of an out-of-tree plugin: name, its packed description
-    CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins created for it are discarded
+    CONFIG_REFUSED = 24  # a change of the configuration failed; the plugins created for this change are discarded
     # 25 was a manual change, in words
     GROUP_CYCLE = 26  # now, uid of the first of the popped pods of a PodGroup; SEND follows, and no COMPLETE
-    STEPPED = 27  # the attempt that has just begun runs plugin by plugin
+    STEPPED = 27  # the attempt that has just begun runs one plugin at a time
     INTERVENED = 28  # a manual change: number of the attempt's stop point, verb, node, plugin, score
     # -- queue; times in nanoseconds
     DONE = 32  # now
@@ -78,7 +82,7 @@ MESSAGE_AT: Final = 1 + OUTCOME.index("message")  # index in the result of `line
 
 
 def line_of(record: AttemptRecord) -> tuple[Any, ...]:
-    """Return the recorded values of an attempt, for TAKE."""
+    """Return the values of an attempt that a TAKE note contains."""
     return record.at_s, *record.outcome, record.of_binding
 
 
@@ -96,7 +100,7 @@ _TIME_AT: Final = {
 
 
 def time_of(note: Note) -> float | None:
-    """Return the time of the note in seconds since the epoch, if it has one."""
+    """Return the time of the note in seconds since the epoch; None if the note has no time."""
     place = _TIME_AT.get(note[0])
     at: Any = note[place] if place is not None and place < len(note) else None
     if not isinstance(at, int | float):

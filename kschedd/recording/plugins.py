@@ -1,8 +1,8 @@
-"""PluginNotes: notes of the results of out-of-tree plugins, taken by a listener.
+"""PluginNotes: a listener that records the results of out-of-tree plugins as notes.
 
-The notes contain the checked and copied results that driver and queue get within their steps. The notes contain neither
-results for a fork or an explanation, nor results of calls that a plugin's own code makes. A replay returns these
-results to the two machines in the same order, and runs no plugin code.
+The notes contain the checked and copied results that the driver and the queue receive within their steps. Results for a
+fork or an explanation, and results of calls that a plugin's own code makes, are not recorded. A replay returns the
+recorded results to the two state machines in the same order, and runs no code of plugins.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from kschedd.scheduling.machine import SchedulingMachine
 class RecordedRegistry(GuardedRegistry):
     """A GuardedRegistry.
 
-    A registry that attaches a listener to the plugins created for the driver, once `recorder` is set.
+    As soon as `recorder` is set, this registry attaches a listener to the plugins created for the driver.
     """
 
     recorder: RunRecorder | None = None
@@ -47,7 +47,7 @@ class PluginNotes:
         machine, recorder = stream(), self._recorder
         if machine is None:
             return call(*args)
-        enter(None)  # calls from the plugin's own code belong to no machine
+        enter(None)  # calls by the plugin's own code belong to no state machine
         try:
             answer = call(*args)
         except PluginError as fault:
@@ -57,13 +57,13 @@ class PluginNotes:
         finally:
             leave(machine)
         if isinstance(answer, np.ndarray):
-            answer = answer.copy()  # the caller may write into the original array
+            answer = answer.copy()  # the caller may write to the original array
         recorder.note((NoteKind.ANSWER, machine, plugin, method, pack(answer)))
         return answer
 
 
 def made(plugin: GuardedPlugin) -> Note:
-    """Return the note of a created plugin, with all information that a replay needs about the plugin."""
+    """Return the note about a created plugin, with all information about the plugin that a replay needs."""
     own: Any = plugin
     registered = own.events_to_register() if hasattr(plugin, "events_to_register") else None
     described = {

@@ -1,6 +1,6 @@
 """Reading a recording: its header, then its notes, frame by frame, up to the last complete frame.
 
-A truncated recording is read up to its end, and `broken` states where and why it ends. Raises RecordingError for a file
+A truncated recording is read up to its end, and `broken` states where it ends and why. Raises RecordingError for a file
 that is not a recording, has a newer format, or has no complete header.
 """
 
@@ -53,7 +53,7 @@ _MOST_OF_NOTE: Final = 1 << 28
 class RecordingFile:
     """A recording; a context manager that keeps the file open. `notes` may be called once.
 
-    After `notes` has ended, `broken` is the reason why the recording ends early, "" if the recording is complete.
+    After `notes` has ended, `broken` is the reason why the recording ends early; "" if the recording is complete.
     """
 
     path: Path
@@ -131,7 +131,7 @@ class RecordingFile:
         if there != number or length > MOST_BYTES or what not in (kind, END):
             self.broken = f"it is damaged at byte {at}"
             return None
-        if length > self._size - at - FRAME_BYTES:  # checked before memory is allocated
+        if length > self._size - at - FRAME_BYTES:  # checked before memory is allocated for the body
             self.broken = f"it is truncated at byte {at}"
             return None
         body = self._file.read(length)
@@ -146,13 +146,13 @@ class RecordingFile:
 
 
 def _of_format_1(header: RecordingHeader) -> RecordingHeader:
-    """Return the header of a recording of format 1, converted to the current format.
+    """Return the header of a recording in format 1, converted to the current format.
 
     In format 1, all versions choose randomly among equally good nodes, and have feature gates that their release has
     removed.
     """
     if header.kube_version not in KUBE_VERSIONS:
-        return header  # the caller reports the version
+        return header  # the caller reports the unsupported version
     version = kube_version(header.kube_version).with_random_ties()
     states = header.feature_gates.items()
     gates = {name: state for name, state in states if name in version.gates or not why_removed(name)[0]}
@@ -160,7 +160,7 @@ def _of_format_1(header: RecordingHeader) -> RecordingHeader:
 
 
 def _notes(body: bytes) -> Iterator[Note]:
-    """Yield the notes piece by piece, since a small compressed body may be large when unpacked.
+    """Yield the notes one by one, because a small compressed body may be large when it is decompressed.
 
     Raises zlib.error, ValueError and UnpackException.
     """

@@ -1,11 +1,12 @@
 """RunRecorder: collects the notes of a run and writes them to a file, in a separate thread.
 
 Owns: the unwritten notes, the thread, the file. Ends: with `close`, or when the file cannot be written. An error of the
-file is logged and stored in `failure`, and no more notes are taken; the run continues.
+file is logged and stored in `failure`, and no more notes are recorded; the run continues.
 
-Taking a note is one append to a deque. The thread wakes when there is a note, waits a moment for more, and writes all
-notes as one frame. A run that is killed loses the notes of that moment. If the disk is slower than the run, up to
-MOST_WAITING notes accumulate. Then `behind` is true, and callers must wait before they add notes, so no note is lost.
+Recording a note is one append to a deque. The thread wakes when there is a note, waits for a moment for more notes, and
+writes all of them as one frame. If the run is killed, the notes of the last moment are lost. If the disk is slower than
+the run, up to MOST_WAITING notes accumulate. In this case `behind` is true, and callers must wait before they add
+notes, so that no note is lost.
 """
 
 import threading
@@ -27,9 +28,9 @@ from kschedd.store.objects.log import ADDED, DELETED, MODIFIED, EventType, Watch
 log = LazyLogger("kschedd.recording")
 
 MOST_WAITING: Final = 200_000  # notes
-_FRAME_NOTES: Final = 5_000  # notes notes per frame: about 500 KB before compression
-_MOMENT_S: Final = 0.1  # seconds for which the thread waits for further notes
-_LAST_S: Final = 30.0  # seconds for which the end of a run waits for the disk
+_FRAME_NOTES: Final = 5_000  # number of notes per frame: about 500 KB before compression
+_MOMENT_S: Final = 0.1  # seconds for which the thread waits for more notes
+_LAST_S: Final = 30.0  # maximum time in seconds for which the end of a run waits for the disk
 EVENT_CODES: Final[dict[EventType, int]] = {ADDED: 0, MODIFIED: 1, DELETED: 2}
 EVENT_TYPES: Final[dict[int, EventType]] = {code: name for name, code in EVENT_CODES.items()}
 
@@ -38,7 +39,7 @@ _this_thread = threading.local()
 
 @attrs.frozen
 class RecordingState:
-    """The state of a recording."""
+    """The state of a recording, for display."""
 
     file: str
     bytes: int
@@ -48,7 +49,7 @@ class RecordingState:
 
 
 class RunRecorder:
-    """A recorder; see the module. `open_file` opens a new file for writing."""
+    """Collects the notes of a run and writes them to a file. `open_file` opens a new file for writing."""
 
     def __init__(self, path: Path, open_file: Callable[[Path], IO[bytes]] = lambda path: path.open("xb")) -> None:
         self.path = path
@@ -65,7 +66,7 @@ class RunRecorder:
         self._open = open_file
 
     def begin(self, header: RecordingHeader, first: Iterable[Note] = ()) -> None:
-        """Write the header, then these notes, then all other notes, including the notes already waiting.
+        """Write the header, then these notes, then all other notes, including those already waiting.
 
         Raises RecordingError.
         """
@@ -100,13 +101,13 @@ class RunRecorder:
         return RecordingState(str(self.path), written, self._written, self.began_s, self.failure)
 
     def own(self, first: int, last: int) -> None:
-        """Record that the cluster's own controllers or the scheduler made these writes."""
+        """Record that these writes were made by the cluster's own controllers or by the scheduler."""
         self.note((NoteKind.OWN, first, last))
 
     def watch_handle(self, handle: Handle) -> Callable[[], None]:
         """Record the calls of out-of-tree plugins that are not results: allow, reject and activate.
 
-        Return a function that stops this recording of calls.
+        Return a function that ends this.
         """
         allow, reject, activate = handle.allow, handle.reject, handle.activate
 
@@ -132,7 +133,7 @@ class RunRecorder:
         return end
 
     def end(self) -> None:
-        """Take no more notes; notes already taken are still written."""
+        """Record no more notes; notes that were already recorded are still written."""
         self.note = _forget
 
     def close(self) -> None:
@@ -186,7 +187,7 @@ class RunRecorder:
 
 
 def _forget(note: Note) -> None:
-    """Ignore the note: the recording has ended."""
+    """Ignore the note, because the recording has ended."""
 
 
 # -- the caller of a step -----------------------------------------------------------------------------------------
@@ -199,7 +200,7 @@ def stream() -> int | None:
 
 
 def enter(machine: int | None) -> int | None:
-    """Mark this thread as running a call of that machine; return the value for `leave`."""
+    """Mark this thread as running a call of that state machine; return the argument for `leave`."""
     before: int | None = getattr(_this_thread, "stream", None)
     _this_thread.stream = machine
     return before

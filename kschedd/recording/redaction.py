@@ -1,11 +1,11 @@
-"""Redaction of a recording, so that it can be passed on: made-up words replace names, as with `save --redact`.
+"""Redaction of a recording, so that it can be given to others: made-up words replace names, as in `save --redact`.
 
 Names are replaced in objects, plugin results, records of attempts and the configuration. The replacements are the same
-everywhere and keep the order of the names, so that all decisions stay the same; a replay of the new recording verifies
-that. Messages are removed from the records of attempts; a replay creates the messages again. The fields that a redacted
-dump lacks are dropped, as are the addresses of extenders.
+everywhere and preserve the order of the names, so that all decisions stay the same; a replay of the new recording
+verifies this. Messages are removed from the records of attempts; a replay creates them again. The fields that redaction
+of a dump drops are dropped, and so are the addresses of extenders.
 
-The recording is read twice: every word must be known before the first one is replaced.
+The recording is read twice, because every word must be known before the first one is replaced.
 """
 
 import json
@@ -27,7 +27,7 @@ from kschedd.recording.values import pack, unpack
 
 _FRAME_NOTES: Final = 5_000
 _KEPT_FIELDS: Final = frozenset(("plugin", "method", "kind", "uid", "subresource", "propagation"))
-_REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # arguments of plugins that contain label names
+_REDACTED_ARGS: Final = ("addedAffinity", "defaultConstraints")  # arguments of plugins that contain names of labels
 
 
 def redact(source: Path, target: Path) -> int:
@@ -79,7 +79,7 @@ class _Rewriter:
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
         text, value = redaction.text, self._packed
-        #: by kind: a function for each value of a note that redacts it; None: the value is kept
+        #: for each kind of note: a function for each value that redacts it; None: the value is not redacted
         self._by_kind: Mapping[int, tuple[Callable[[Any], Any] | None, ...]] = {
             NoteKind.OBSERVE: (None, self._events),
             NoteKind.SEND: (value,),
@@ -109,7 +109,7 @@ class _Rewriter:
         return done
 
     def config(self, text: str) -> str:
-        """Return the configuration, YAML or JSON, redacted and as JSON."""
+        """Return the configuration, which is YAML or JSON, redacted and in JSON."""
         document = next(read_documents(text))
         if document.faults:
             raise ValueError(f"configuration: line {document.faults[0].line}: {document.faults[0].why}")
@@ -160,5 +160,5 @@ class _Rewriter:
         return value
 
     def _field(self, name: str, value: Any) -> Any:
-        """Return the redacted field; a raw object, or a part of one, is redacted by its schema."""
+        """Return the redacted field; an object, or a part of an object, is redacted by its schema."""
         return self._redaction.value(value) if name in ("raw", "patch") else self._value(value)

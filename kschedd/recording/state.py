@@ -1,4 +1,4 @@
-"""The initial state of a recording that begins on a running daemon: driver and queue, as the first notes.
+"""The initial state of a recording that begins on a running daemon: the first notes contain the driver and the queue.
 
     MADE          every out-of-tree plugin
     LAYOUT        the rows of the nodes in the table
@@ -7,10 +7,10 @@
     DRIVER_STATE  random state, start of the next search, nominations, skipped pods
     QUEUE_STATE   every entry and its place
 
-The state is taken while no pod is in flight and none is assumed (`DriverPart.of` checks that). At that time there is no
-attempt and no binding cycle to continue. Both are suspended coroutines, which cannot be stored. All other state is
-computed again: counts, cached evaluations, IDs. Copying each part takes a few milliseconds; the notes can be created
-from the copy in any thread.
+The state is copied when no pod is in flight or assumed (`DriverPart.of` checks this). There is then no attempt and no
+binding cycle to continue. Both are suspended coroutines and could not be stored. All other state is computed again:
+counts, cached evaluations, IDs. Copying each part takes a few milliseconds; the notes can be created from the copy in
+any thread.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ class DriverPart:
     random: Any
     start: int
     bound: int
-    version: int  # version of the store: every write up to this version has been observed
+    version: int  # version of the store up to which all writes were observed
     config: Config
     batches: Mapping[str, Any]
     plugins: Sequence[Note]  # out-of-tree plugins
@@ -64,7 +64,7 @@ class DriverPart:
     def of(cls, driver: SchedulingDriver) -> "DriverPart | None":
         """Return the state of the driver.
 
-        Return None while a pod is being scheduled or bound, while effects are pending, or before anything was observed.
+        Return None while a pod is being scheduled or bound, while effects are pending, or before the first observation.
         """
         machine = driver.machine
         busy = driver.attempts.running or driver.bindings.cycles or driver.popped.head is not None or driver.has_effects
@@ -109,7 +109,7 @@ class DriverPart:
         yield NoteKind.DRIVER_STATE, pack(state)
 
     def _ordered(self, objects: Sequence[Object]) -> list[Object]:
-        """Return the objects in the order of the caches, followed by those that the caches lack."""
+        """Return the objects in the order of the caches, followed by the objects that the caches do not contain."""
         cluster = self.cluster
         ordered: list[Object] = list(cluster.table.nodes_by_zone)
         for by_key in cluster.objects.values():
@@ -140,12 +140,12 @@ def _version(obj: Object) -> int:
 def restore_driver(driver: SchedulingDriver, packed: bytes, version: int) -> None:
     """Restore the state of the recorded driver, with the objects that it had observed. Raises UnreadableValue."""
     state: Mapping[str, Any] = unpack(packed)
-    driver.take_effects()  # the restored queue has already seen these objects
+    driver.take_effects()  # the restored queue already contains these objects
     machine = driver.machine
     if isinstance(machine.choose, NodeTies) and state["random"] is not None:
         machine.choose.random.setstate(state["random"])
     machine.start.index = state["start"]
-    if "batches" in state:  # missing in recordings of earlier versions
+    if "batches" in state:  # recordings of earlier versions lack this field
         machine.batches.restore(state["batches"])
     driver.bindings.pods_bound, driver.observer.version, driver.observed = state["bound"], version, version
     for name, size in state["images"].items():
@@ -175,7 +175,10 @@ class QueuePart:
         return cls(operations.queue.snapshot(), tuple(operations.nominated))
 
     def note(self, current: Mapping[str, Pod]) -> Note:
-        """Return the note of the queue. `current`: the pending pods as the driver had observed them, by key."""
+        """Return the note that contains the state of the queue.
+
+        `current`: the pending pods in the state that the driver had observed, by key.
+        """
         queue, waiting = self.queue, self.queue.unschedulable
         states = queue.states
         fields = {id(entry): its for entry, its in zip(states.entries, states.fields, strict=True)}
@@ -217,7 +220,7 @@ def _written(fields: tuple[Any, ...], referred: Callable[[Pod], list[Any]]) -> l
 
 
 def _group(fields: tuple[Any, ...]) -> list[Any]:
-    """Return the fields of a PodGroup's entry, with the keys of its pods instead of their entries."""
+    """Return the fields of a PodGroup's entry, with the keys of its pods in place of their entries."""
     pod, *rest, members = fields
     rest[_PLACE - 1] = rest[_PLACE - 1].value
     return [pod.key, *rest, [member.key for member in members]]
@@ -241,7 +244,7 @@ def restore_queue(operations: QueueOperations, packed: bytes, current: Mapping[s
         entry = QueuedPod(found(reference), *rest)
         entries[entry.key] = entry
 
-    # missing in recordings of earlier versions
+    # recordings of earlier versions lack this field
     known, of_groups, waiting_keys = state.get("pod_groups") or ({}, [], [])
     queued = []
     for first, *rest, members in of_groups:
@@ -280,7 +283,7 @@ Packed = Callable[[bytes], bytes]
 
 
 def objects_in(note: Note) -> list[bytes]:
-    """Return the packed objects in a DRIVER_STATE or a QUEUE_STATE."""
+    """Return the packed objects in a note DRIVER_STATE or QUEUE_STATE."""
     state: Mapping[str, Any] = unpack(note[1])
     if note[0] == NoteKind.DRIVER_STATE:
         return [raw for _, raw in state["nominations"]]
@@ -295,7 +298,7 @@ def driver_renamed(packed: bytes, text: Text, renamed: Packed) -> bytes:
 
 
 def queue_renamed(packed: bytes, text: Text, renamed: Packed, value: Callable[[Any], Any]) -> bytes:
-    """Return the redacted state of a queue. `value`: redacts the status that a plugin returned for a pod."""
+    """Return the redacted state of a queue. `value` redacts the status that a plugin returned for a pod."""
     state = dict(unpack(packed))
 
     def reference(one: Sequence[Any]) -> list[Any]:
@@ -326,7 +329,7 @@ def queue_renamed(packed: bytes, text: Text, renamed: Packed, value: Callable[[A
 
 
 def _key_renamed(key: str, text: Text) -> str:
-    """Return the redacted key of a pod, or of a PodGroup's entry."""
+    """Return the redacted key of a pod, or of the entry of a PodGroup."""
     kind, _, rest = key.partition("/")
     return f"{kind}/{text(rest)}" if "/" in rest else text(key)
 

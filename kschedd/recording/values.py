@@ -35,26 +35,26 @@ _CLASSES: Final[Mapping[str, type[Any]]] = {
     )
 }
 _ENUMS: Final[Mapping[str, type[Enum]]] = {cls.__name__: cls for cls in (Code, EventResource, ActionType, QueueingHint)}
-_DEEPEST: Final = 64  # maximum nesting of classes, tuples and sets: each level is a recursive call, in C as well
-_LEFT_OUT: Final = {"details"}  # fields of a PostFilterResult that only `explain` needs
+_DEEPEST: Final = 64  # maximum nesting of classes, tuples and sets, because each level is a recursive call, also in C
+_LEFT_OUT: Final = {"details"}  # fields of a PostFilterResult that only `explain` uses
 
 
 @attrs.frozen
 class PodRef:
-    """A reference to a pod in a result; the reader of the recording has the pod."""
+    """A reference to a pod within a result; the reader of the recording knows the pod."""
 
     uid: str
 
 
 class Ready:
-    """A placeholder of a plan's `ready` function, whose results are recorded one by one."""
+    """A placeholder for the `ready` function of a plan, whose results are recorded one by one."""
 
     def __call__(self, cluster: Any) -> Any:
         raise UnreadableValue("the recording contains the results of a plan's `ready` function, not its code")
 
 
 class UnreadableValue(KscheddError):
-    """An error for a value that is not part of any recording of this version."""
+    """A value does not occur in any recording of this version."""
 
 
 def pack(value: Any) -> bytes:

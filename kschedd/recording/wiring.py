@@ -1,4 +1,4 @@
-"""The components that replace the daemon's plain ones when a run is recorded."""
+"""The components that replace those of the daemon when a run is recorded."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +23,8 @@ from kschedd.recording.values import pack, unpack
 class RecordOptions:
     """Options of a recording.
 
-    `file`: record the run into this new file; None: do not record from the start. `controllers`, `without`: the parts
-    of the cluster that the daemon runs or omits.
+    `file`: record the run into this new file; None: do not record from the start. `controllers`, `without`: the
+    controllers that the daemon runs or omits.
     """
 
     file: Path | None = None
@@ -49,7 +49,7 @@ def header_of(options: RecordOptions, config: Config, registry: Registry, seed: 
 
 
 def controllers_of(header: RecordingHeader, file: Path) -> ControllerOptions:
-    """Return the options of the controllers. Raises RecordingError and UnreadableValue."""
+    """Return the options of the cluster's controllers. Raises RecordingError and UnreadableValue."""
     options = unpack(header.controllers)
     if not isinstance(options, ControllerOptions):
         raise RecordingError(str(file), "its header does not list the cluster's controllers")
@@ -62,7 +62,7 @@ def _methods(cls: type[Any]) -> list[str]:
 
 @contextmanager
 def as_driver() -> Iterator[None]:
-    """Record the results of plugins that are created in this context as results of the driver's plugins."""
+    """Record the results of plugins that are created in this context as results of plugins of the driver."""
     before = enter(DRIVER)
     try:
         yield
