@@ -1,7 +1,7 @@
-"""Aggregation of the collected data into a report: nodes to rows of a heat map, sums to means, and the shown examples.
+"""Aggregation of the collected data into a report: nodes into rows of a heat map, sums into means, and examples.
 
-A heat map has at most `MOST_ROWS` rows. If there are more nodes, neighbors (of one zone, by name) share a row, and its
-color is their mean. No node is omitted.
+A heat map has at most `MOST_ROWS` rows. If there are more nodes, neighboring nodes (of the same zone, by name) share a
+row, whose color is their mean. No node is omitted.
 """
 
 import re
@@ -70,7 +70,7 @@ def report_of(
 ) -> Report:
     """Return the run's report.
 
-    The engine is idle, or stopped in the middle of the run. `methods` are the methods of a fork.
+    The engine is idle, or stopped during the run. `methods` are the methods of a fork of the cluster.
     """
     collected.idle()
     return _Aggregation(collected, virtual, methods).report(title, facts, checked, notes)
@@ -81,7 +81,7 @@ class _Aggregation:
         self._got = collected
         self._methods = methods
         self._table = collected.engine.machine.cluster.table
-        # A run in which no time passed has one column with its final state.
+        # A run in which no time has passed has one column, which shows the final state.
         until = max(collected.now_s, 1.0)
         last = collected.axis.column(until)
         width = collected.axis.width_s
@@ -163,7 +163,7 @@ class _Aggregation:
         return sorted(used, key=lambda use: (use.resource == "pods", use.resource))
 
     def _groups(self) -> tuple[list[NodeGroup], list[list[int]], int]:
-        """Return the rows of the maps, the table rows of each, and the number of nodes that share a row."""
+        """Return the rows of the heat maps, their rows of the node table, and the number of nodes that share a row."""
         table, got = self._table, self._got
         zones = table.label(ZONE_LABEL)
 
@@ -318,7 +318,7 @@ class _Aggregation:
         return [decision.number for _, _, decision in ordered]
 
     def _funnels(self, decisions: dict[int, Decision]) -> list[int]:
-        """Return the first failure of each kind of reason, the most frequent first, and a few placed pods."""
+        """Return the first failure of each kind of reason, the most frequent first, and a few scheduled pods."""
         reasons = sorted(self._got.reasons.values(), key=lambda reason: -reason.failures)
         failed = [reason.example.number for reason in reasons if reason.example is not None][: MOST_FUNNELS - 2]
         placed = [

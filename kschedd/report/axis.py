@@ -1,10 +1,11 @@
-"""Time axis with columns of equal width, in memory that does not grow with the length of a run.
+"""A time axis with columns of equal width; its memory does not grow with the length of the run.
 
-A run begins with columns of one second each. When all are used, neighboring columns are merged into wider ones, whose
-width is the next of `WIDTHS_S`. Data by column registers with the axis, so that the axis can merge its columns.
+A run begins with columns of one second each. When all columns are in use, neighboring columns are merged into wider
+ones, whose width is the next of `WIDTHS_S`. Data per column is registered with the axis, so that the axis can merge it.
 
-`Levels` keeps amounts with a duration (a node's utilization, the number of pending pods): for each column the amount
-times its seconds, so a mean is weighted by time. `Counts` keeps numbers of occurrences, `Examples` the first few.
+`Levels` stores amounts that last for some time (a node's utilization, the number of pending pods): for each column the
+amount multiplied by its seconds, so that a mean is weighted by time. `Counts` stores numbers of occurrences, and
+`Examples` the first few occurrences.
 
 Units: seconds since the start of the run. Shapes: the rows of `sums` and `counts` are series, their columns times.
 """
@@ -22,7 +23,7 @@ N = TypeVar("N", np.float64, np.int64)
 Floats = npt.NDArray[np.float64]
 
 MOST_COLUMNS: Final = 300
-#: widths in seconds; each is a multiple of the previous width
+#: widths in seconds; each is a multiple of the width before it
 WIDTHS_S: Final = (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800, 2_419_200)
 
 
@@ -32,11 +33,11 @@ class TimeAxis:
         self._merged: list[Callable[[int], None]] = []
 
     def on_merge(self, merge: Callable[[int], None]) -> None:
-        """`merge` is called with the number of old columns in a new one, after which old column n is in n // number."""
+        """`merge` is called with the number of old columns per new column; old column n becomes part of n // number."""
         self._merged.append(merge)
 
     def column(self, time_s: float) -> int:
-        """Return the column of a time, after merging columns if the time lies beyond the last one."""
+        """Return the column of a time, after merging columns if the time is beyond the last column."""
         while time_s >= self.width_s * MOST_COLUMNS:
             wider = next((width for width in WIDTHS_S if width > self.width_s), self.width_s * 2)
             number = wider // self.width_s
@@ -47,7 +48,7 @@ class TimeAxis:
 
 
 def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
-    """Return an array of the same width, with sums of this many neighboring columns each."""
+    """Return an array of the same width; each element is the sum of this many neighboring columns."""
     things, count = columns.shape
     full = -(-count // number)
     padded = np.zeros((things, full * number), dtype=columns.dtype)
@@ -58,7 +59,7 @@ def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
 
 
 class Levels:
-    """See the module. Series are numbered from 0. A series that was never set is 0 throughout."""
+    """See the module. The items are numbered from 0. An item that was never set is 0 throughout."""
 
     def __init__(self, axis: TimeAxis) -> None:
         self._axis = axis
@@ -68,7 +69,10 @@ class Levels:
         axis.on_merge(self._merge)
 
     def set(self, things: Iterable[int], values: Iterable[float], now_s: float) -> None:
-        """Set these items to these amounts from now on. Few items change at a time, so numpy would not be faster."""
+        """Set these items to these amounts from this time on.
+
+        Only few items change at a time, so numpy would not be faster.
+        """
         for thing, value in zip(things, values, strict=True):
             self.set_one(thing, value, now_s)
 
@@ -81,19 +85,19 @@ class Levels:
         return self._values[thing] if thing < len(self._values) else 0.0
 
     def sums(self, count: int, until_s: float) -> Floats:
-        """Return amount times seconds by column for the first `count` items, with no change up to that time."""
+        """Return amount times seconds by column for the first `count` items; amounts are constant until that time."""
         self._grow(count)
         for thing in range(count):
             self._hold(thing, until_s)
         return self._sums[:count]
 
     def _hold(self, thing: int, now_s: float) -> None:
-        """Add the item's amount times the seconds since its last change."""
+        """Add the item's amount multiplied by the seconds since its last change."""
         value, since = self._values[thing], self._since[thing]
         self._since[thing] = now_s
         if not value or since >= now_s:
             return
-        last = self._axis.column(now_s)  # first: it may merge columns
+        last = self._axis.column(now_s)  # called first, because it may merge columns
         width = self._axis.width_s
         first = int(since // width)
         if first == last:
@@ -127,7 +131,7 @@ class Counts:
         axis.on_merge(self._merge)
 
     def add(self, name: str, time_s: float, count: int = 1) -> None:
-        column = self._axis.column(time_s)  # first, because it may replace the array of counts by a merged one
+        column = self._axis.column(time_s)  # called first, because merging replaces the array of counts
         self.counts[self.names[name], column] += count
 
     def of(self, name: str) -> Ints:

@@ -1,13 +1,15 @@
-"""ReportCollector: collects the data of a report while a cluster runs.
+"""ReportCollector: collects the data for a report while a cluster runs.
 
-It observes an engine from its creation on (`simulate.observing`), reads the node table, and changes nothing. Memory is
-bounded by the number of nodes and of kinds of reasons. It does not depend on the run's length or the number of pods:
+It observes an engine from the engine's creation on (`simulation.observing`), reads the node table, and changes nothing.
+Its memory is bounded by the number of nodes and the number of kinds of reasons. It does not depend on the run's length
+or the number of pods:
 
-* amounts with a duration (utilization of each node, pending pods by reason, pods by zone) as sums by column of time;
-* attempts as counts by column, with details of a few: the first of each column, the first of each kind of reason, those
-  whose pods waited longest, and a sample;
-* the scores of that sample. The scores are computed again, because a search keeps only totals: at first for each
-  attempt, then for each second, each fourth, and so on. Out-of-tree plugins are omitted, because they must not be
+* amounts that last for some time (utilization of each node, pending pods by reason, pods by zone) as sums per column of
+  time;
+* attempts as counts per column, with details of a few: the first of each column, the first of each kind of reason,
+  those whose pods waited longest, and a sample;
+* the scores of that sample. The scores are computed again, because a search stores only totals: at first for each
+  attempt, then for every second, every fourth, and so on. Out-of-tree plugins are omitted, because they must not be
   called twice.
 """
 
@@ -50,7 +52,7 @@ _TRIED_LATER: Final = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF, SubQueue.UNSCHE
 class PendingReason:
     """A kind of reason.
 
-    `failures` is the number of attempts that ended with the reason; `pods` are the first few pods.
+    `failures` is the number of attempts that failed for the reason; `pods` are the first few pods.
     """
 
     text: str
@@ -89,28 +91,29 @@ class ReportCollector:
         self.moment_s: float | None = None  # the time of the observed entry; None: the engine's time
         self.axis = TimeAxis()
         self.counts = Counts(self.axis, (ATTEMPTS, PLACED, FAILED, PREEMPTED))
-        self.slots: dict[str, int] = {}  # by the name of a present or former node
+        self.slots: dict[str, int] = {}  # number of each node, by name; includes former nodes
         self.use: dict[str, Levels] = {}  # utilization of each node, by resource
         self.fullest = Levels(self.axis)  # for each node the utilization of its scarcest resource
-        self.totals = Levels(self.axis)  # of the whole cluster, by resource
+        self.totals = Levels(self.axis)  # utilization of the whole cluster, by resource
         self.resources: dict[str, int] = {"pods": 0}
         self.zones: dict[str, int] = {}
         self.zone_pods = Levels(self.axis)
         self.pending = Levels(self.axis)
         self.reasons: dict[str, PendingReason] = {}
         self.first = Examples[Decision](self.axis, _PER_COLUMN)
-        self.longest: list[tuple[float, int, Decision]] = []  # a heap: by how long the pod waited, or the attempt took
+        # a heap, ordered by how long the pod waited or the attempt took
+        self.longest: list[tuple[float, int, Decision]] = []
         self.sampled: list[Decision] = []
         self.scores = ScoreSums()
-        self.unscored: dict[str, None] = {}  # out-of-tree plugins that scored
+        self.unscored: dict[str, None] = {}  # out-of-tree plugins that score; their scores are not computed again
         self._stamp = -1
         self._named: dict[int, str] = {}  # node by row
         self._attempts = 0
         self._stride, self._at_stride, self._scored = 1, 0, 0
         self._counted: dict[str, int] = {}  # uid -> reason number
-        self._failed: dict[str, PendingReason] = {}  # the reason of the last failure, by uid
+        self._failed: dict[str, PendingReason] = {}  # reason of each pod's last failure, by UID
         self._numbers: list[int] = []  # pods by reason number
-        self._first_active: dict[str, float] = {}  # start of the wait by uid, for pods without a node so far
+        self._first_active: dict[str, float] = {}  # start of the waiting time of pods without a node, by UID
 
     @classmethod
     def observing(cls, engine: Engine) -> Self:
@@ -272,7 +275,7 @@ class ReportCollector:
                 self.sampled.append(decision)
 
     def recorded(self, record: AttemptRecord) -> None:
-        """Add an attempt of which only the record exists."""
+        """Add an attempt of which only the record is available."""
         now = self.now_s
         reason = None
         if not record.of_binding:
@@ -356,7 +359,7 @@ class ReportCollector:
         )
 
     def _sampled_scores(self, entry: QueuedPod, result: ScheduleResult | FitError) -> Scores | None:
-        """Return each plugin's scores if this attempt is in the sample, else None."""
+        """Return each plugin's scores if this attempt is in the sample; otherwise None."""
         if isinstance(result, FitError) or result.totals is None:
             return None
         self._scored += 1
@@ -373,7 +376,7 @@ class ReportCollector:
         try:
             scores: Scores = drive(Ranking(own, cluster, None).details(result.state, entry.pod, result.feasible))
         except PluginFault:
-            return None  # the scores are out of range, which the attempt itself reports
+            return None  # the scores are out of range; the attempt itself reports this error
         names = cluster.table.names
         slots = np.array(
             [self.slots.setdefault(names[row], len(self.slots)) for row in result.feasible.tolist()], dtype=np.int64
@@ -393,7 +396,7 @@ class ReportCollector:
                 if uid in self._counted and before is not reason:
                     queued = self.engine.queue.entry(entry.pod)
                     if queued is not None and queued.uid == uid and queued.place in _TRIED_LATER:
-                        self._count(uid, reason, entry.pod)  # the binding failed after a successful attempt
+                        self._count(uid, reason, entry.pod)  # the attempt succeeded and the binding failed
 
     def preempted(self) -> None:
         """Count a pod that was preempted."""

@@ -1,4 +1,4 @@
-"""One attempt as shown in the report: the funnel of its nodes, and the scores of the best nodes."""
+"""One attempt as shown in the report: how many nodes each step rejected, and the scores of the best nodes."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ class FunnelStep:
     what: str
     lost: int
     left: int
-    reasons: tuple[tuple[int, str], ...] = ()  # (number of nodes, reason), largest number first
+    reasons: tuple[tuple[int, str], ...] = ()  # pairs of a number of nodes and a reason, largest number first
 
 
 @attrs.frozen
@@ -40,7 +40,7 @@ class Funnel:
 
 @attrs.frozen
 class NodeScore:
-    """A node's weighted scores by plugin, in the order in which the attempt called the plugins."""
+    """A node's weighted scores for each plugin, in the order in which the attempt called the plugins."""
 
     node: str
     total: int
@@ -51,11 +51,11 @@ class NodeScore:
 class Decision:
     """One scheduling decision of the report.
 
-    `waited_s` counts from the pod's first entry into the active queue; None if this time is unknown. `took_s` is
-    measured; it is None in virtual time, where an attempt takes no time.
+    `waited_s` counts from the pod's first entry into the active queue; None if that time is unknown. `took_s` is a
+    measured time; None in virtual time, in which an attempt takes no time.
     """
 
-    number: int  # number of the attempt, in the order of the run
+    number: int  # number of the attempt in the run
     time_s: float
     pod: str
     attempt: int
@@ -131,7 +131,7 @@ def _reasons(reasons: Sequence[tuple[Status, int]]) -> tuple[tuple[int, str], ..
 
 
 def best_of(scores: Scores, table: NodeTable, chosen: str) -> tuple[tuple[str, ...], tuple[NodeScore, ...]]:
-    """Return the plugins that scored, and the nodes with the highest totals, the chosen one first."""
+    """Return the plugins that scored, and the nodes with the highest totals; the chosen node is first."""
     order = np.argsort(-scores.total, kind="stable")[:_MOST_NODES].tolist()
     place = int(np.flatnonzero(scores.rows == table.row_of[chosen])[0])
     places = [place, *(each for each in order if each != place)][:_MOST_NODES]

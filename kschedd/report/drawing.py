@@ -1,6 +1,6 @@
-"""Drawings as SVG, made from numbers by pure functions.
+"""Drawings as SVG, which pure functions create from numbers.
 
-A drawing has the coordinates of its data (a column has width 1), and the page scales it to the available width. A
+A drawing has the coordinates of its data (a column has the width 1); the page scales it to the available width. A
 drawing contains no text, because scaling would distort it; labels are placed next to the drawing. Colors are classes
 that the page's style defines for light and dark mode.
 """
@@ -19,14 +19,14 @@ OVER: Final = LEVELS + 1  # above capacity
 
 
 def level(share: float) -> int:
-    """Return the level of a share: 0 for nothing, 1 to 9 for up to 100 %, 10 for more."""
+    """Return the color level of a share: 0 for 0 %, 1 to 9 for up to 100 %, 10 for more."""
     if not share > 0:
         return 0
     return min(math.ceil(round(share * LEVELS, 6)), OVER)
 
 
 def levels(cells: Floats) -> list[list[int]]:
-    """Return the levels of many values; -1 for missing values."""
+    """Return the color levels of many values; -1 for missing values."""
     known = np.where(np.isnan(cells), 0.0, cells)
     found = np.clip(np.ceil(np.round(known * LEVELS, 6)), 0, OVER).astype(np.int64)
     found[np.isnan(cells)] = -1
@@ -51,7 +51,7 @@ def svg(title: str, width: float, height: float, *shapes: Markup, cls: str = "",
 def heat_map(title: str, cells: Floats, description: str = "") -> Markup:
     """Draw shares as a heat map of rows and columns.
 
-    A path for each level, of one stroke for each run of equal cells in a row.
+    There is a path for each color level, with one stroke for each run of equal cells in a row.
     """
     rows, columns = cells.shape
     strokes: dict[int, list[str]] = {}
@@ -73,7 +73,7 @@ def heat_map(title: str, cells: Floats, description: str = "") -> Markup:
 
 
 def steps(series: Sequence[float], most: float) -> str:
-    """Return the path of a line that is level within each column, 100 high for `most`."""
+    """Return the path of a line that is constant within each column; `most` is drawn at height 100."""
     parts = [f"M0 {_y(series[0], most)}"]
     for column, value in enumerate(series):
         y = _y(value, most)
@@ -104,7 +104,7 @@ def lines(title: str, named: Sequence[tuple[str, Floats]], most: float, descript
 
 
 def stack(title: str, named: Sequence[tuple[str, Floats]], most: float, description: str = "") -> Markup:
-    """Draw stacked areas, the first at the bottom."""
+    """Draw stacked areas, the first one at the bottom."""
     count = len(named[0][1])
     below = np.zeros(count)
     drawn = []
@@ -145,16 +145,16 @@ def bar(share: float, before: float, title: str) -> Markup:
 
 
 def _rounded_up(value: float) -> float:
-    """Return the smallest of 1, 2, 5, 10, 20 ... (times a power of ten) that is at least `value`."""
+    """Return the smallest of 1, 2, 5, 10, 20 ... (and their multiples by powers of ten) that is at least `value`."""
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= value * 0.999999)
 
 
 def share_top(most: float) -> float:
-    """Return the top of a scale of shares: 100 %, unless only a small part is ever used."""
+    """Return the top of a scale for shares: 100 %, or less if all shares are small."""
     return 1.0 if most <= 0 or 0.4 < most <= 1 else _rounded_up(most)
 
 
 def count_top(most: float) -> float:
-    """Return the top of a scale of counts such that a quarter of it is an integer."""
+    """Return the top of a scale for counts; a quarter of it is an integer."""
     return 4 * max(_rounded_up(most / 4), 1.0) if most > 0 else 4.0

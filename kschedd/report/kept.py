@@ -1,10 +1,10 @@
-"""A report from the data that a daemon stores anyway: its log and its pods.
+"""A report from data that a daemon stores in any case: its log and its pods.
 
-A daemon collects nothing for reports. Instead, a fork of its cluster has its node table rewound to the beginning of the
-log. Pods bound later are removed from their nodes, and pods deleted later are restored. Then the log is replayed in the
-order of its times and collected as in an observed run.
+A daemon collects no data for reports. Instead, the node table of a fork of the cluster is set back to the beginning of
+the log. Pods bound later are removed from their nodes, and pods deleted later are added again. Then the entries of the
+log are replayed in the order of their times, and data is collected as in an observed run.
 
-The report shows the present nodes. Objects deleted before the beginning of the store's log are missing.
+The report shows the present nodes. Objects that were deleted before the beginning of the store's log are missing.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,14 +26,15 @@ from kschedd.simulation.pending import pending_pods
 from kschedd.store.objects.log import DELETED, WatchEvent
 
 _MOST_TRIED: Final = 10
-_POD, _ATTEMPT, _MOVE = range(3)  # order of entries with the same time: an attempt's reason precedes its requeueing
+# order of entries with the same time: the reason of an attempt precedes the move of its pod
+_POD, _ATTEMPT, _MOVE = range(3)
 
-Change = tuple[int, Pod, int]  # row, pod, 1 if the pod is added and -1 if it is removed
+Change = tuple[int, Pod, int]  # row, pod, and 1 (the pod is added) or -1 (it is removed)
 
 
 @attrs.frozen(eq=False)
 class KeptHistory:
-    """`written` are the store's latest events, as far back as its log reaches."""
+    """`written` are the latest events of the store, as far back as its log goes."""
 
     entries: Sequence[Entry]
     written: Sequence[WatchEvent] = ()
@@ -47,7 +48,7 @@ def _time_of(entry: Entry) -> float:
 
 
 def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
-    """Build the report. When this returns, the engine's table is as before."""
+    """Build the report. When this function returns, the engine's table is unchanged."""
     start_s = kept.begins(engine.now)
     collector = ReportCollector(engine, start_s=start_s)
     changes = _wound_back(engine, kept, start_s)
@@ -78,7 +79,7 @@ def of_kept(engine: Engine, kept: KeptHistory) -> ReportCollector:
 
 
 def _try_pending(engine: Engine, collector: ReportCollector) -> None:
-    """Return the filter results for one pending pod of each kind of reason; the records do not have them."""
+    """Return the filter results of one pending pod for each kind of reason, because the records do not contain them."""
     tried: set[str] = set()
     for pod in pending_pods(engine):
         reason = collector.reasons.get(collector.reason_of(pod.uid))
@@ -92,7 +93,7 @@ def _try_pending(engine: Engine, collector: ReportCollector) -> None:
 
 
 def _wound_back(engine: Engine, kept: KeptHistory, start_s: float) -> list[tuple[float, Change]]:
-    """Reset the table to that time, and return the changes to it since then."""
+    """Set the table back to that time; return the changes of the table since then."""
     table = engine.machine.cluster.table
     placed = {entry.uid: entry.at_s for entry in kept.entries if isinstance(entry, AttemptRecord) and entry.node}
     changes: list[tuple[float, Change]] = []
@@ -116,7 +117,7 @@ def _wound_back(engine: Engine, kept: KeptHistory, start_s: float) -> list[tuple
 
 
 def _gone(written: Iterable[WatchEvent], now_s: float) -> list[tuple[Pod, float]]:
-    """Return the pods that had a node and no longer occupy it, with the time of the change."""
+    """Return the pods that had a node and are no longer on it, with the time of the change."""
     found: dict[str, tuple[Pod, float]] = {}
     for event in written:
         pod = event.new

@@ -1,4 +1,6 @@
-"""HTML and SVG as text that is escaped once. Text becomes part of an element only through `el`, which escapes it.
+"""HTML and SVG as text; all inserted text is escaped exactly once.
+
+Text becomes part of an element only through `el`, which escapes it.
 
 `Markup` is text that is already markup. Only this module and constants of this package create it.
 """
@@ -8,7 +10,7 @@ from html import escape
 from typing import Final
 
 _VOID: Final = frozenset(("br", "hr", "img", "input", "link", "meta"))
-# XML's control characters are not allowed in HTML either, but a name may contain them.
+# HTML does not allow XML's control characters either, but a name may contain them.
 _CONTROL: Final = {code: "\ufffd" for code in (*range(9), 11, 12, *range(14, 32), *range(127, 160))}
 
 
@@ -23,7 +25,7 @@ Value = str | int | float | bool | None
 
 
 def text(value: Child) -> Markup:
-    """Return text as markup that shows it; markup is returned unchanged."""
+    """Return the text as markup that displays it; markup is returned unchanged."""
     if isinstance(value, Markup):
         return value
     return Markup("" if value is None else escape(str(value).translate(_CONTROL), quote=False))
@@ -32,7 +34,8 @@ def text(value: Child) -> Markup:
 def el(name: str, *children: Child | Iterable[Child], **attributes: Value) -> Markup:
     """Return an element.
 
-    Build an element. None and False omit an attribute, True gives no value; `cls` is `class`, `_` is `-`.
+    Build an element. None and False omit an attribute, True writes it without a value; `cls` becomes `class`, `_`
+    becomes `-`.
     """
     given = "".join(
         _attribute(key, value) for key, value in attributes.items() if not (value is None or value is False)

@@ -1,4 +1,4 @@
-"""The method report.page: an HTML page about the recent history of the cluster."""
+"""The method report.page, which returns an HTML page about the recent history of the cluster."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ from kschedd.store.objects.log import WatchEvent
 
 @attrs.frozen(eq=False)
 class ReportMethods(Methods):
-    """`methods`: the methods of a fork, on which remedies are verified."""
+    """`methods`: the methods of a fork of the cluster, on which remedies are verified."""
 
     _cluster: ClusterBackend
     _methods: MethodsOf
 
     @method(
         "report.page",
-        (Param("redact", "boolean", False, False, doc="replace the cluster's names by invented ones"),),
+        (Param("redact", "boolean", False, False, doc="replace the cluster's names by made-up names"),),
         reads=True,
         doc="Returns a report of the recorded history: utilization and pending pods over time, filter results by "
         "node, zones, the slowest attempts. The report is computed in a thread, on a fork.",

@@ -48,7 +48,7 @@ class NodeAtEnd:
 
 @attrs.frozen
 class NodeGroup:
-    """Neighbours of one zone, in the order of their names: one row of the heat maps."""
+    """Neighboring nodes of one zone, by name: one row of the heat maps."""
 
     label: str
     zone: str
@@ -57,7 +57,7 @@ class NodeGroup:
 
 @attrs.frozen(eq=False)
 class HeatMap:
-    """`cells`: groups by columns; of a map of scores, groups by plugins."""
+    """`cells`: values by group and column; in a map of scores by group and plugin."""
 
     name: str
     cells: Floats
@@ -65,7 +65,7 @@ class HeatMap:
 
 @attrs.frozen(eq=False)
 class ScoreMap:
-    """Mean weighted score of each group by plugin; `weights`: the weighted maximum of each plugin."""
+    """Mean weighted score of each group for each plugin; `weights`: the maximum weighted score of each plugin."""
 
     plugins: tuple[str, ...]
     weights: tuple[int, ...]
@@ -76,7 +76,7 @@ class ScoreMap:
 
 @attrs.frozen(eq=False)
 class PendingBand:
-    """Pods that wait for the same kind of reason. `pod_s`: pods times seconds."""
+    """Pods that wait for the same kind of reason. `pod_s`: number of pods multiplied by seconds."""
 
     reason: str
     series: Floats
@@ -89,7 +89,7 @@ class PendingBand:
 
 @attrs.frozen
 class CauseGroup:
-    """Pods that are pending at the end for one cause."""
+    """Pods that are pending at the end for the same cause."""
 
     code: str
     cause: str
@@ -99,7 +99,7 @@ class CauseGroup:
 
 @attrs.frozen
 class Explained:
-    """The cause and remedies of a pending workload, as `explain` gives them."""
+    """The cause and the remedies of a pending workload, in the form of `explain`."""
 
     workload: str
     text: str
@@ -122,7 +122,7 @@ class Spread:
     """
 
     workload: str
-    pods: tuple[int, ...]  # in the order of the zones
+    pods: tuple[int, ...]  # number of pods in each zone, in the order of the zones
     skew: int
 
 
@@ -137,7 +137,7 @@ class ColumnFacts:
 
 @attrs.frozen(eq=False)
 class Report:
-    """The report. `facts` and `checked` are shown at the top; `notes` list omissions and their reasons."""
+    """The report. `facts` and `checked` are shown at the top; `notes` list what was omitted and why."""
 
     title: str
     facts: Sequence[tuple[str, str]]
@@ -152,7 +152,7 @@ class Report:
     scores: ScoreMap | None
     zones: Sequence[ZoneUse]
     spread: Sequence[Spread]
-    decisions: Mapping[int, Decision]  # by number, in their order
+    decisions: Mapping[int, Decision]  # by number, in ascending order
     slowest: Sequence[int]
     funnels: Sequence[int]
     by_column: Sequence[ColumnFacts]

@@ -1,7 +1,7 @@
 """The page: a report's sections in one HTML file that loads no other resource.
 
 Everything works without script: drawings are SVG, details are expandable elements, and every row and column of a cell
-has an anchor for links. The script adds a description of the cell under the pointer or the cursor.
+has an anchor for links. The script adds a description of the cell under the pointer or the keyboard cursor.
 """
 
 import json
@@ -31,7 +31,7 @@ script-src 'unsafe-inline'; img-src data:">
 
 
 def page(report: Report) -> str:
-    """Return the whole file. Return the page. Equal reports give equal pages."""
+    """Return the whole file. Return the page. Equal reports result in equal pages."""
     sections = [*_sections(report)]
     contents = el("nav", el("ul", (el("li", el("a", title, href=f"#{name}")) for name, title, _ in sections)))
     body = joined(
@@ -65,7 +65,7 @@ def _asset(name: str) -> str:
 
 
 def _for_script(value: Any) -> str:
-    """Return JSON that cannot close the element around it."""
+    """Return JSON that cannot close the HTML element around it."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

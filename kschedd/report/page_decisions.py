@@ -1,4 +1,4 @@
-"""Sections about decisions: funnels, the slowest decisions, and the list of decisions, to which other sections link."""
+"""Sections about decisions: rejected nodes, the slowest decisions, and the list of decisions, which others link to."""
 
 from collections.abc import Iterator
 

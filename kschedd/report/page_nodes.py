@@ -1,4 +1,4 @@
-"""Sections about nodes: the heat maps over time and of scores, and the list of nodes that their rows lead to."""
+"""Sections about nodes: heat maps over time, heat maps of scores, and the list of nodes to which their rows link."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,7 +12,7 @@ from kschedd.report.model import HeatMap, NodeGroup, Report
 from kschedd.report.page_parts import NONE, heat_key, percent, table, time_scale
 
 MOST_MAPS: Final = 4
-_LABELLED: Final = 40  # maximum number of rows with a label each
+_LABELLED: Final = 40  # maximum number of rows that each have a label
 _FEW: Final = 12
 _CODES: Final = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"  # a cell's share, 2 % each
 _NONE: Final = "."
@@ -54,7 +54,7 @@ def _height(rows: int) -> str:
 
 
 def _side(groups: Sequence[NodeGroup]) -> Markup:
-    """Return the names of the rows, or of the zones if there are too many rows."""
+    """Return the names of the rows; the names of the zones if there are too many rows."""
     if len(groups) <= _LABELLED:
         labels = [el("a", group.label, href=f"#g-{n}", title=group.label) for n, group in enumerate(groups)]
         return el("div", labels, cls="side")
@@ -148,7 +148,7 @@ def _scores_of(report: Report, row: int) -> Markup | None:
 
 
 def cells(report: Report) -> dict[str, Any]:
-    """Return the values that the script shows, as text with one letter for each cell."""
+    """Return the values for the script, as text with one letter per cell."""
     found: dict[str, Any] = {
         "maps": [{"name": each.name, "cells": _letters(each)} for each in report.maps[:MOST_MAPS]],
         "codes": _CODES,

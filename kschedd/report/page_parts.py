@@ -1,4 +1,4 @@
-"""Parts shared by the sections of the page: headings, tables, charts with labels, amounts as text."""
+"""Parts that the sections of the page share: headings, tables, charts with labels, amounts as text."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -19,7 +19,7 @@ def section(name: str, title: str, *content: Child) -> Markup:
 
 
 def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[Child]], numbers: Iterable[int] = ()) -> Markup:
-    """`numbers`: the columns that are aligned right."""
+    """`numbers`: the columns that are right-aligned."""
     right = set(numbers)
     head = el("tr", (el("th", each, scope="col", cls="n" if n in right else None) for n, each in enumerate(heads)))
     body = (el("tr", (el("td", cell, cls="n" if n in right else None) for n, cell in enumerate(row))) for row in rows)
@@ -37,7 +37,7 @@ def chart(drawing: Markup, columns: Columns, up: Sequence[str]) -> Markup:
 
 
 def time_scale(columns: Columns) -> Markup:
-    """Return labels at equal distances, each a link to the events of its time."""
+    """Return labels at equal distances; each links to the events of its time."""
     end = columns.count * columns.width_s
     places = sorted(
         {min(round(part * (columns.count - 1) / (_TICKS - 1)), columns.count - 1) for part in range(_TICKS)}
@@ -55,7 +55,7 @@ def time_scale(columns: Columns) -> Markup:
 
 
 def when(columns: Columns, time_s: float) -> str:
-    """Return a time of the run: seconds since its start in virtual time, else the time of day."""
+    """Return a time of the run: in virtual time the seconds since its start, otherwise the time of day."""
     if columns.virtual:
         return lasting(time_s)
     at = datetime.fromtimestamp(columns.start_s + time_s, UTC)
@@ -63,7 +63,7 @@ def when(columns: Columns, time_s: float) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Return a duration without the zeros at its end: `7h5m`, `12h`, `3d`."""
+    """Return a duration without trailing zeros: `7h5m`, `12h`, `3d`."""
     text = span(seconds)
     for part, shorter in (("m0s", "m"), ("h0m", "h"), ("d0h", "d")):
         text = text.removesuffix(part) + shorter if text.endswith(part) else text

@@ -1,4 +1,4 @@
-"""Kinds of reasons: a fit error's message without its counts. The report groups pending pods by kind."""
+"""Kinds of reasons: the message of a FitError without its counts. The report groups pending pods by kind."""
 
 import re
 from functools import lru_cache
@@ -16,8 +16,8 @@ NO_NODES: Final = "no node is left"
 def reasons_of(message: str) -> str:
     """Return the reasons in a message of kube-scheduler without the counts of nodes.
 
-    `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.` gives `Insufficient cpu; node(s) were
-    unschedulable`.
+    For example, `0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable.` results in `Insufficient
+    cpu; node(s) were unschedulable`.
     """
     head = _HEAD.match(message)
     if head is None:

@@ -1,8 +1,8 @@
 """Redaction of a report: names are replaced by the made-up words of a redacted dump, each name always by the same word.
 
-Messages mix names and English. A word is kept if it occurs in the scheduler's own messages, replaced if it is part of a
-name in the cluster, and masked otherwise (for example a label of a deleted node). Explanations are omitted, because
-they quote labels, taints and volumes at length.
+Messages mix names and English. A word is not replaced if it occurs in the scheduler's own messages, replaced if it is
+part of a name in the cluster, and masked otherwise (for example a label of a deleted node). Explanations are omitted,
+because they quote labels, taints and volumes at length.
 """
 
 import re
@@ -17,7 +17,7 @@ from kschedd.report.model import Report
 _MASKED: Final = "xxx"
 _WORD: Final = re.compile(r"[A-Za-z0-9]+")
 _UNITS: Final = re.compile(r"\d+[A-Za-z]{0,2}")
-#: words that occur in the scheduler's messages, its plugins' reasons and this report
+#: words that occur in the scheduler's messages, in its plugins' reasons and in this report
 _KEPT_WORDS: Final = frozenset(
     """
     a about active affinity after all allocate allocated already an and another any anti are as at available be been
@@ -66,7 +66,7 @@ class _Names:
 
 
 def redacted(report: Report, objects: Iterable[Any]) -> Report:
-    """`objects`: all manifests of the cluster. Names of plugins and resources stay."""
+    """`objects`: all manifests of the cluster. Names of plugins and resources are not replaced."""
     names = _Names(report, objects)
     answer: Report = _rewritten(report, names.name, names.prose)
     note = (
@@ -104,7 +104,7 @@ _FIELDS: Final[Mapping[str, str | tuple[str, ...]]] = {
 
 
 def _rewritten(value: Any, name: Rewrite, prose: Rewrite, what: str | tuple[str, ...] = "") -> Any:
-    """Return the part of a report with each name as `name` returns it, and each message as `prose` does."""
+    """Return a part of a report; `name` replaces each name, and `prose` replaces each message."""
     if isinstance(value, str):
         if what == "workload":
             kind, _, own = value.partition(" ")

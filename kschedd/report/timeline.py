@@ -1,11 +1,12 @@
 """Timeline of a run: queue, attempts, bindings, the pods of each node, and the events that woke pods.
 
-Attempts are shown by extension point and plugin. An arrow leads from each event to the attempt of the pod that it woke.
+Attempts are shown by extension point and plugin. An arrow points from each event to the attempt of the pod that the
+event woke.
 
-The timeline observes an engine (`simulation.observing`). It writes continuously and keeps only open slices in memory.
-Virtual time stands still during an attempt, so the attempts of one moment are laid out one after the other. Each plugin
-takes a microsecond, and each node that the plugin evaluated a nanosecond. The length of a slice shows the amount of
-work, not the time it took.
+The timeline observes an engine (`simulation.observing`). The timeline is written continuously; only open slices are in
+memory. Virtual time does not advance during an attempt, so attempts at one point in time are drawn one after the other.
+Each plugin is drawn as a microsecond, and each node that it evaluated as a nanosecond. The length of a slice shows the
+amount of work and not its duration.
 
 Units: integer nanoseconds since the start of the run.
 """
@@ -47,11 +48,11 @@ class Timeline:
         self._bindings = file.group("bindings")
         self._lanes: list[tuple[int, int]] = []  # (track, free from)
         self._nodes = file.group("nodes, percent requested")
-        self._use: dict[tuple[str, str], tuple[int, float]] = {}  # (node, resource) -> (track, last value)
+        self._use: dict[tuple[str, str], tuple[int, float]] = {}  # track and last value for each node and resource
         self._named: dict[int, str] = {}
         self._stamp = -1
         self._free = self._events_free = 0  # time until which the tracks of attempts and of events are occupied
-        self._begun: dict[str, tuple[int, str]] = {}  # start time and node of the pod's binding, by uid
+        self._begun: dict[str, tuple[int, str]] = {}  # start time and node of each pod's binding, by the UID of the pod
         self._woken: dict[str, int] = {}  # uid -> arrow
         self._arrows = 0
         self._last_event = ""

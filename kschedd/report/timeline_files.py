@@ -1,7 +1,7 @@
 """Files of a timeline: Perfetto's own format, and the JSON format of Chrome's tracing, which Perfetto also reads.
 
-Perfetto's format needs the package `perfetto` (the extra of that name), which includes protobuf. Both formats are
-written continuously. Tracks are numbered from 1. An arrow is a number that its first and its last slice share.
+Perfetto's format requires the package `perfetto` (the extra with that name), which includes protobuf. Both formats are
+written continuously. Tracks are numbered from 1. An arrow is a number that its first and its last slice have in common.
 """
 
 import json
@@ -18,7 +18,7 @@ NO_FACTS: Final[Facts] = {}
 
 
 class TimelineFormatError(KscheddError):
-    """A file name with an unknown format, or a format that needs a missing package."""
+    """The file name has an unknown format, or its format requires a missing package."""
 
 
 class TimelineFile(Protocol):
@@ -42,7 +42,10 @@ class TimelineFile(Protocol):
 
 
 def timeline_file(path: Path) -> TimelineFile:
-    """Open a timeline for writing, in the format of its name's suffix. Raises TimelineFormatError, OSError."""
+    """Open a timeline for writing; the suffix of its name determines the format.
+
+    Raises TimelineFormatError, OSError.
+    """
     if path.suffix in JSON_SUFFIXES:
         return ChromeJson(path.open("w", encoding="utf-8", newline="\n"))
     if path.suffix not in PERFETTO_SUFFIXES:
@@ -60,7 +63,7 @@ def timeline_file(path: Path) -> TimelineFile:
 
 
 class ChromeJson:
-    """The Trace Event Format: a group is a process, a track a thread; times are microseconds."""
+    """The Trace Event Format: a group is a process and a track is a thread; times are in microseconds."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -119,7 +122,7 @@ class ChromeJson:
 
 
 class PerfettoProto:
-    """Perfetto's protobuf packets: a track's uuid is its number."""
+    """Perfetto's protobuf packets; the uuid of a track is its number."""
 
     def __init__(self, file: IO[bytes], builder: Any) -> None:
         from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as messages
