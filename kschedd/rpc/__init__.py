@@ -1,1 +1,1 @@
-"""MessagePack-RPC, with the sans-I/O protocol, the server, sessions and their limits, and clients."""
+"""MessagePack-RPC: the protocol without I/O, the server, sessions and their limits, and clients."""

@@ -5,8 +5,8 @@
         for change in daemon.subscribe("watch", kind="Pod"):
             ...
 
-The client makes one call at a time, on a blocking socket. The client is not thread-safe: each thread needs its own.
-This module does not import Trio, so that programs start quickly.
+The client makes one call at a time, on a blocking socket. The client is not thread-safe: each thread needs a client of
+its own. This module does not import Trio, so that programs start quickly.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ _CHUNK = 256 * 1024
 
 
 class BlockingSubscription:
-    """A stream of the daemon, for iteration; `close` cancels the stream. `result` is the result of the opening call.
+    """A stream of the daemon, for iteration; `close` cancels the stream.
+
+    `result` is the result of the call that opened the stream.
 
     Iteration waits for the next item without a time limit, and stops when the daemon ends the stream. Iteration raises
     RpcError if the stream ended with a code other than `done` or `cancelled`.
@@ -85,7 +87,7 @@ class BlockingSubscription:
         return self._items.popleft()
 
     def close(self) -> None:
-        """Cancel the stream and discard the items not yet read."""
+        """Cancel the stream and discard the items that were not read."""
         self._items.clear()
         if not self._ended:
             self._end(None)
@@ -94,7 +96,7 @@ class BlockingSubscription:
     def _take(self, item: Any, *, early: bool) -> None:
         """Buffer an item.
 
-        `early`: the item arrived together with the response that opened the stream, before it could be read.
+        `early`: the item arrived together with the response that opened the stream, before the caller could read it.
         """
         self._items.append(item)
         if len(self._items) > self._buffer and not self._iterating and not early:
@@ -110,8 +112,8 @@ class BlockingClient:
     """A connection to the daemon at `path` (see `endpoints`; default: `default_socket_path()`), open until `close`.
 
     `timeout` is the time limit of a call in seconds, None for no limit. `output` is the file descriptor of the pipe to
-    which the caller writes the items of a stream. Waiting for the next item raises BrokenPipeError once this pipe has
-    no reader. Raises NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
+    which the caller writes the items of a stream. Waiting for the next item raises BrokenPipeError if nothing reads
+    this pipe any more. Raises NoDaemonError if no daemon answers, and SocketPathError if the path cannot be used.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class BlockingClient:
 
     def _authenticate(self, endpoint: TcpEndpoint) -> None:
         if not endpoint.token:
-            return  # authenticated by the certificate
+            return  # the certificate authenticates the client
         try:
             self.call(AUTHENTICATE, token=endpoint.token)
         except ConnectionLostError:
@@ -161,9 +163,9 @@ class BlockingClient:
     def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Call a method with parameters by position or by name, and return its result.
 
-        If the only parameter is a map, pass it by name: see `service.params`. Raises RpcError with the daemon's error,
-        or with `timeout` if no response arrived in time (the daemon may still complete the call). Raises
-        ConnectionLostError if the connection ends first.
+        If the only parameter is a map, pass it by name; `service.params` explains why. Raises RpcError with the
+        daemon's error. With `timeout`, also raises RpcError if no response arrived in time; the daemon may still
+        complete the call. Raises ConnectionLostError if the connection ends before the response.
         """
         return self._request(method, wire_params(args, named))
 
@@ -179,7 +181,7 @@ class BlockingClient:
     def subscribe(self, method: str, /, *args: Any, buffer: int = 100_000, **named: Any) -> BlockingSubscription:
         """Call a method that opens a stream, and return the stream, which can be iterated over.
 
-        `buffer` is the number of items that may be buffered during other calls; beyond this number the stream ends with
+        `buffer` is the number of items that may be buffered during other calls; if there are more, the stream ends with
         `too_slow`.
         """
         self._opening = True
@@ -199,7 +201,7 @@ class BlockingClient:
     def _request(self, method: str, params: list[Any]) -> Any:
         deadline = self._deadline()
         msgid = next(self._msgids)
-        # No caller waits for responses to calls that timed out.
+        # There are no callers for responses to calls that timed out.
         self._responses.clear()
         try:
             self._transmit(request_bytes(msgid, method, params), deadline)
@@ -208,7 +210,7 @@ class BlockingClient:
         except TimeoutError:
             raise self._too_late(method) from None
         except ConnectionLostError:
-            if msgid not in self._responses:  # the daemon may have responded before it closed
+            if msgid not in self._responses:  # the daemon may have responded before it closed the connection
                 raise
         response = self._responses.pop(msgid)
         if response.error is not None:
@@ -305,5 +307,5 @@ class BlockingClient:
 
 
 def _left(deadline: float | None) -> float | None:
-    # A timeout of zero means non-blocking mode, in which BlockingIOError is raised instead of TimeoutError.
+    # A timeout of zero would mean non-blocking mode, in which BlockingIOError is raised instead of TimeoutError.
     return None if deadline is None else max(deadline - time.monotonic(), 0.001)

@@ -63,7 +63,7 @@ _RETRY_S = 0.02
 
 
 class Subscription:
-    """A stream of the daemon, which can be iterated over. `result` is the result of the opening call.
+    """A stream of the daemon, which can be iterated over. `result` is the result of the call that opened the stream.
 
     Iteration stops when the daemon ends the stream. Iteration raises RpcError if the stream ended with a code other
     than `done` or `cancelled` (`too_slow`: this client read too slowly), and ConnectionLostError if the connection was
@@ -89,7 +89,7 @@ class Subscription:
             raise StopAsyncIteration from None
 
     async def _take(self, item: Any) -> bool:
-        """Deliver an item to the subscriber, or return False if the subscription is closed."""
+        """Deliver an item to the subscriber; return False if the subscription is closed."""
         try:
             self._send.send_nowait(item)
             return True
@@ -113,16 +113,17 @@ class Subscription:
 
 @attrs.define(eq=False)
 class _Waiting:
-    """A call with an outstanding response."""
+    """A call whose response has not arrived yet."""
 
-    subscribes: tuple[int, float] | None  # buffer and `patience_s` of the subscription that the call opens, or None
+    # buffer and `patience_s` of the subscription that the call opens; None: it opens none
+    subscribes: tuple[int, float] | None
     done: trio.Event = attrs.field(factory=trio.Event)
     result: Any = None
     failure: Exception | None = None
 
 
 class Client:
-    """A connection to the daemon, created by `Client.connect`, which many tasks may use concurrently."""
+    """A connection to the daemon, created by `Client.connect`; many tasks may use it concurrently."""
 
     def __init__(self, stream: trio.abc.Stream, path: str) -> None:
         self.path = path
@@ -155,7 +156,7 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def over(cls, stream: trio.abc.Stream, path: str) -> AsyncIterator[Self]:
-        """Create a client over an open stream; `path` is the name of the stream in errors."""
+        """Create a client on an open stream; `path` is the name of the stream in errors."""
         failure: BaseException | None = None
         async with stream:
             async with trio.open_nursery() as nursery:
@@ -175,9 +176,9 @@ class Client:
     async def call(self, method: str, /, *args: Any, **named: Any) -> Any:
         """Call a method with parameters by position or by name, and return its result.
 
-        If the only parameter is a map, pass it by name: see `service.params`. Raises RpcError with the daemon's error,
-        and ConnectionLostError if the connection ends first. Cancelling discards the response; the daemon still
-        completes the call.
+        If the only parameter is a map, pass it by name; `service.params` explains why. Raises RpcError with the
+        daemon's error, and ConnectionLostError if the connection ends before the response. Cancelling discards the
+        response; the daemon still completes the call.
         """
         return await self._request(method, wire_params(args, named), None)
 
@@ -197,8 +198,9 @@ class Client:
     ) -> AsyncIterator[Subscription]:
         """Call a method that opens a stream; the stream is open inside the context and cancelled at its end.
 
-        `buffer` is the number of items that may wait to be read. When the buffer is full, all other data on this
-        connection waits up to `patience_s` until the next item is read; then the subscription ends with `too_slow`.
+        `buffer` is the maximum number of items that wait to be read. If the buffer is full, all other data on this
+        connection waits up to `patience_s` until the next item is read; after that time the subscription ends with
+        `too_slow`.
         """
         subscription: Subscription = await self._request(method, wire_params(args, named), (buffer, patience_s))
         try:
@@ -217,10 +219,10 @@ class Client:
         try:
             await self._put(message)
             await waiting.done.wait()
-        except trio.Cancelled:  # a stream opened by the call would have no reader
+        except trio.Cancelled:  # nothing would read a stream that the call opened
             if subscribes is not None and not waiting.done.is_set():
                 self._abandoned.add(msgid)
-            elif isinstance(waiting.result, Subscription):  # the response arrived after the cancellation
+            elif isinstance(waiting.result, Subscription):  # the response arrived after the call was cancelled
                 self._subscriptions.pop(waiting.result.id, None)
                 self._forget_stream(waiting.result.id)
             raise
@@ -234,7 +236,8 @@ class Client:
         try:
             await self._send.send(message)
         except trio.BrokenResourceError:
-            # The writer has ended. The reader may still receive the reason, and then fails all outstanding calls.
+            # The writer has ended. The reader may still receive the reason, and then it ends all calls that wait for a
+            # response.
             pass
 
     def _check(self) -> None:
@@ -245,7 +248,7 @@ class Client:
         try:
             await pump(self._outbox, self._stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
-            pass  # the reader gets the error, too, after the daemon's last messages
+            pass  # the reader receives the error as well, after the daemon's last messages
 
     async def _read(self) -> None:
         while self._lost is None:
@@ -267,7 +270,7 @@ class Client:
             case Notification("stream.item", [int(stream), int(), item]):
                 subscription = self._subscriptions.get(stream)
                 if subscription is not None and not await subscription._take(item):
-                    # If the subscription's block ended during the wait, it has already cancelled the stream.
+                    # If the subscription's block ended during the wait, the block has already cancelled the stream.
                     if self._subscriptions.pop(stream, None) is not None:
                         self._forget_stream(stream)
             case Notification("stream.end", [int(stream), reason]):
@@ -321,7 +324,7 @@ class Client:
 
 
 async def _open_unix(path: Path) -> trio.SocketStream:
-    """Open a connection, with retries while the daemon's backlog is full, which the kernel reports immediately.
+    """Open a connection, with retries while the daemon's backlog is full; the kernel reports this state immediately.
 
     Trio does not handle this error.
     """
@@ -373,9 +376,9 @@ _GATHER = 256 * 1024
 async def pump(
     outbox: trio.MemoryReceiveChannel[bytes], stream: trio.abc.SendStream, stall_s: float = math.inf
 ) -> None:
-    """Send all messages of the outbox until its last sender closes.
+    """Send all messages in the outbox until its last sender closes.
 
-    A sender blocks while the channel is full, so a slow reader exerts backpressure. All waiting messages are sent
+    A sender blocks while the channel is full, so a slow reader slows the senders down. All waiting messages are sent
     together, so a thousand small messages need only a few system calls. Raises TooSlowError if the peer reads nothing
     for `stall_s`, and BrokenResourceError if it has disconnected.
     """

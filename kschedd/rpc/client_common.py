@@ -1,4 +1,4 @@
-"""Conventions shared by both clients: the encoding of parameters, and the start and end of a stream."""
+"""Functions that both clients use: the encoding of parameters, and the start and end of a stream."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEEPEST: Final = 64  # the daemon rejects deeper nesting
 
 
 def wire_params(args: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-    """Return the params array of a call.
+    """Return the array of parameters of a call.
 
     Raises TypeError for positional and named parameters together, because the protocol does not support both in one
     call.
@@ -26,7 +26,7 @@ def request_bytes(msgid: int, method: str, params: list[Any]) -> bytes:
     """Return a request in its encoded form.
 
     Raises RpcError for input that the protocol cannot represent (a number beyond 64 bits, text that is not UTF-8), and
-    TypeError for a value that is not data.
+    TypeError for a value that is not plain data.
     """
     try:
         return encode_request(msgid, method, params)
@@ -48,7 +48,7 @@ def _beyond_64_bits(value: Any, level: int) -> int | None:
 
 
 def stream_id(result: Any) -> int | None:
-    """Return the id of the stream that a call opened, taken from its result, or None if it opened no stream."""
+    """Return the id of the stream that a call opened, from the result of the call; None if it opened no stream."""
     stream = result.get("stream") if isinstance(result, dict) else None
     return stream if type(stream) is int else None
 
@@ -58,6 +58,6 @@ def no_stream() -> RpcError:
 
 
 def ended_by(reason: Any) -> RpcError | None:
-    """Return the error in a `stream.end`, or None for a normal end."""
+    """Return the error in a `stream.end`; None for a normal end."""
     error = read_wire_error(reason)
     return None if error.code in ("done", "cancelled") else error

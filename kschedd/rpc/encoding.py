@@ -34,7 +34,7 @@ def encode_response(msgid: int, result: Any) -> bytes:
 
 
 def encode_pieces(msgid: int, head: Mapping[str, Any], name: str, values: Iterable[Any], count: int) -> Iterator[bytes]:
-    """Yield in pieces a response: the map `head` with the array of `count` values added as `name`."""
+    """Yield a response in pieces: the map `head`, to which the array of `count` values is added as `name`."""
     packer = msgpack.Packer(use_bin_type=True, default=_plain, autoreset=False)
     packer.pack_array_header(4)
     for value in (RESPONSE, msgid, None):
@@ -70,7 +70,7 @@ def _pack(message: Any) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """Return the MessagePack form of an answer class or of a scalar from a numpy column."""
+    """Return the MessagePack form of an answer class, or of a scalar from a numpy column."""
     if attrs.has(type(value)):
         return fields_of(value)
     # This module does not import numpy, because clients do not need it.
@@ -80,7 +80,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Packers(threading.local):
-    """A packer for each thread: a packer has a 256 KiB buffer, and sharing it between threads would mix messages."""
+    """A packer for each thread: it has a 256 KiB buffer, and threads that share it would mix messages."""
 
     def __init__(self) -> None:
         self.packer = msgpack.Packer(use_bin_type=True, default=_plain)

@@ -2,11 +2,11 @@
 
     tcp://HOST:PORT?ca-file=FILE&token-file=FILE&cert-file=FILE&key-file=FILE&server-name=NAME
 
-Missing options are read from $KSCHEDD_CA_FILE, $KSCHEDD_TOKEN_FILE and so on; the token itself may also be in
-$KSCHEDD_TOKEN. The token is never part of the address, because command lines are visible to all users of a machine. TLS
-is used unless the host is loopback and no CA is given, because a daemon listens without TLS only on loopback.
+Missing options are read from environment variables such as $KSCHEDD_CA_FILE and $KSCHEDD_TOKEN_FILE; $KSCHEDD_TOKEN may
+contain the token itself. The token is never part of the address, because command lines are visible to all users of a
+machine. TLS is used, except for a loopback host without a CA, because a daemon listens without TLS only on loopback.
 
-This module does not import Trio, and reads the files of tokens.  Raises: SocketPathError.
+This module does not import Trio, and reads the files with tokens.  Raises: SocketPathError.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPTIONS: Final = {
 
 @attrs.frozen
 class TcpEndpoint:
-    """A daemon on the network; `token` is "" if a certificate identifies the client."""
+    """A daemon on the network; `token` is "" if a certificate authenticates the client."""
 
     address: Address
     token: str = attrs.field(default="", repr=False)

@@ -1,6 +1,6 @@
-"""Errors of the transport between a client and the daemon, and how errors are encoded.
+"""Errors of the transport between a client and the daemon, and the encoding of errors.
 
-An error is encoded as a map `{code, message, data?}`; data contains the fields of the error, if it has fields.
+An error is encoded as a map `{code, message, data?}`; data contains the fields of the error if it has any.
 
 This module does no I/O and does not import Trio, so that the blocking client starts quickly.
 """
@@ -31,7 +31,7 @@ class NoDaemonError(KscheddError):
 
 @attrs.define(eq=False)
 class SocketPathError(KscheddError):
-    """A socket path that cannot be used, with the action that helps."""
+    """The path of the socket cannot be used; the message contains the action that helps."""
 
     path: str
     why: str
@@ -55,7 +55,7 @@ class DaemonRunningError(KscheddError, rpc_code="conflict"):
 
 @attrs.define(eq=False)
 class ConnectionLostError(KscheddError):
-    """A connection that ended while a response was outstanding."""
+    """The connection ended before a response arrived."""
 
     path: str
     why: str
@@ -65,7 +65,7 @@ class ConnectionLostError(KscheddError):
 
 
 def wire_error(error: KscheddError) -> tuple[str, str, Any]:
-    """Return the code, message and data (or None) that encode an error of this program."""
+    """Return the code, the message and the data (or None) that encode an error of this program."""
     if isinstance(error, RpcError):
         return error.code, error.message, error.data
     data = _fields(error) if attrs.has(type(error)) else None

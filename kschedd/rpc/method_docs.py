@@ -100,7 +100,6 @@ and is disconnected. A client is idle if it has no stream and no pending request
 ## Errors
 
 An error is a map `{code, message, data?}`. Programs should compare the code; the wording of the message may change.
-
 """
 
 _STREAMS = """
@@ -129,7 +128,7 @@ def methods_page(table: Mapping[str, Method]) -> str:
 def _section(method: Method, known: dict[str, str]) -> str:
     """Return the method's section.
 
-    `known` contains tables of keys, each with the method that has the table in its section.
+    `known` contains tables of keys, each with the method whose section contains the table.
     """
     parts = [f"\n### `{method.name}`\n\n{method.doc}\n"]
     if not method.reads:
@@ -151,7 +150,7 @@ def _section(method: Method, known: dict[str, str]) -> str:
 
 
 def _meanings(answer: Any, method: str, known: dict[str, str]) -> str:
-    """Return the documented keys of an answer as a table, or "" if there are none."""
+    """Return the documented keys of an answer as a table; "" if there are none."""
     rows = "" if answer is None else "".join(f"| `{path}` | {_cell(text)} |\n" for path, text in meanings(answer))
     if not rows:
         return ""
@@ -175,5 +174,5 @@ def _cell(text: str) -> str:
 
 
 def _anchor(name: str) -> str:
-    # The anchor that GitHub generates from a heading, without punctuation such as dots.
+    # The anchor that GitHub generates for a heading: without punctuation such as dots.
     return "".join(letter for letter in name.lower() if letter.isalnum() or letter in "-_")

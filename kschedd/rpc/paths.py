@@ -1,9 +1,9 @@
 """The path of the socket, and the security checks of its directory.
 
-The default is `$KSCHEDD_SOCKET`, or else `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`, or else `kschedd.sock` in
+The default is `$KSCHEDD_SOCKET`, otherwise `kschedd/kschedd.sock` in `$XDG_RUNTIME_DIR`, otherwise `kschedd.sock` in
 `kschedd-UID` under the directory for temporary files. All users can write to the directory for temporary files, so
-`kschedd-UID` must belong to this user and be closed to others. If others could write there, another user could
-impersonate the daemon.
+`kschedd-UID` must belong to this user, and others must not have access to it. If others could write there, another user
+could impersonate the daemon.
 
 This module accesses the file system, and does not import Trio.
 """
@@ -23,7 +23,7 @@ VARIABLE = "KSCHEDD_SOCKET"
 
 
 def default_socket_path() -> Path:
-    """Return the default socket path for the daemon and clients.
+    """Return the default path of the socket, for the daemon and for clients.
 
     This function does not access the disk. Raises SocketPathError.
     """
@@ -37,18 +37,18 @@ def default_socket_path() -> Path:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Return whether kschedd names and creates the directory of the socket, so that the strict checks apply."""
+    """Return whether kschedd chooses and creates the directory of the socket, so that the strict checks apply."""
     return not os.environ.get(VARIABLE) and path == default_socket_path()
 
 
 def prepare_path(given: str | os.PathLike[str]) -> Path:
-    """Return the absolute path on which to listen, in an existing directory.
+    """Return the absolute path on which the daemon should listen; its directory exists.
 
     The directory is created with mode 0700 if it does not exist, and is checked if kschedd chose it
     (`is_own_directory`).
 
-    An existing directory chosen by the user is left unchanged, because the mode of the socket itself, 0600, protects
-    it. Raises SocketPathError.
+    An existing directory that the user chose is left unchanged, because the mode 0600 of the socket itself protects it.
+    Raises SocketPathError.
     """
     path = Path(given).absolute()
     check_length(path)
@@ -58,7 +58,8 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
         directory.mkdir(mode=0o700, exist_ok=True)
         if is_own_directory(path):
             check_directory(path)
-            # The umask restricts mkdir's mode, and an earlier version may have created the directory with a wider mode.
+            # The umask restricts the mode of mkdir, and an earlier version may have created the directory with a wider
+            # mode.
             directory.chmod(0o700)
     except OSError as error:
         raise SocketPathError(str(path), f"its directory cannot be created: {error.strerror}") from error
@@ -66,7 +67,7 @@ def prepare_path(given: str | os.PathLike[str]) -> Path:
 
 
 def check_directory(path: Path) -> None:
-    """Raise SocketPathError unless the directory, if it exists, is a real one and only this user can write to it."""
+    """Raise SocketPathError if the directory exists and is not a real directory, or if others can write to it."""
     directory = path.parent
     try:
         found = directory.lstat()
@@ -97,7 +98,10 @@ def check_length(path: Path) -> None:
 
 
 def path_to_connect(path: str | os.PathLike[str] | None) -> Path:
-    """Return the path to which to connect, after checking its directory if kschedd chose it. Raises SocketPathError."""
+    """Return the path to connect to; if kschedd chose the directory, the directory is checked first.
+
+    Raises SocketPathError.
+    """
     chosen = default_socket_path() if path is None else Path(path)
     check_length(chosen)
     if is_own_directory(chosen):

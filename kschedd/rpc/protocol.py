@@ -1,4 +1,4 @@
-"""Sans-I/O MessagePack-RPC, which converts received bytes to events. `encoding` implements the other direction.
+"""MessagePack-RPC without I/O: converts received bytes into events. `encoding` implements the other direction.
 
 A message is a MessagePack array (the public specification, github.com/msgpack-rpc/msgpack-rpc):
 
@@ -8,16 +8,16 @@ A message is a MessagePack array (the public specification, github.com/msgpack-r
 
 `Connection` is the state of one side of a byte stream. There are two kinds of fault. If the bytes are not MessagePack,
 exceed a limit, or are not an array of this form, the start of the next message is unknown, and the peer may not use RPC
-at all. A fault in the framing is fatal: the connection reads no more. If only one message is invalid (its parameters
-are not an array, its nesting is too deep, a request has a string that is not UTF-8 or an invalid map key), the fault
-has the message's msgid if there is one, and the following messages are read as usual.
+at all. A fault in the framing is fatal: the connection reads no more bytes. If only one message is invalid (its
+parameters are not an array, its nesting is too deep, or a request has a string that is not UTF-8 or an invalid map
+key), the fault contains the msgid of the message if it has one, and the following messages are read as usual.
 
 For any input, `receive` returns events and raises no exception. Extension types, and map keys that are not strings, do
 not occur in this protocol and are also faults.
 
-Messages of untrusted clients are unpacked only once they are complete, because the unpacker allocates as many elements
-as an array header announces, and a few nested headers would take a gigabyte. A caller that must not block unpacks large
-messages in slices (`Connection.receive_frames`, `unpack_in_slices`).
+Messages of untrusted clients are unpacked only when they are complete, because the unpacker allocates as many elements
+as an array header announces, and a few nested headers would require a gigabyte. A caller that must not block unpacks
+large messages in slices (`Connection.receive_frames`, `unpack_in_slices`).
 
 This module does no I/O and does not import Trio. A connection ends at a fatal fault or at the end of the stream.
 """
@@ -41,15 +41,15 @@ from kschedd.rpc.message_checks import (
 )
 from kschedd.values import run_steps
 
-#: The method with which a client on the network authenticates.
+#: The method by which a client on the network authenticates.
 AUTHENTICATE = "rpc.authenticate"
 MAX_MSGID = 2**32 - 1
-#: The msgid of an error that responds to no particular request. Clients should count from 1.
+#: The msgid of an error that belongs to no particular request. Clients should count from 1.
 NO_MSGID = 0
 
-#: Number of bytes passed to the unpacker in one call, so that its buffer is limited for any size of input.
+#: Number of bytes that the unpacker receives in one call, which limits its buffer for inputs of any size.
 _FEED = 1 << 20
-#: Length of the beginning of an incomplete message in which announced lengths are checked; see `announced_too_long`.
+#: Number of bytes at the start of an incomplete message in which announced lengths are checked by `announced_too_long`.
 _HEAD = 512
 #: Length of the longest message that is unpacked in one step, and of a slice: one or two milliseconds of work.
 SLICE = 1 << 15
@@ -79,7 +79,7 @@ class RpcResponse:
 
 @attrs.frozen
 class ProtocolFault:
-    """Input that is not a valid message. `msgid` is the msgid of the request to answer, if known."""
+    """Input that is not a valid message. `msgid` is the msgid of the request that caused the fault, if it is known."""
 
     why: str
     msgid: int | None
@@ -89,7 +89,7 @@ class ProtocolFault:
 
 @attrs.frozen(eq=False)
 class Frame:
-    """A complete message that is not unpacked yet; see `unpack_in_slices`."""
+    """A complete message that is not unpacked yet; `unpack_in_slices` unpacks it."""
 
     data: bytes
 
@@ -98,7 +98,7 @@ Event = RpcRequest | Notification | RpcResponse | ProtocolFault
 
 
 class Connection:
-    """The state of one side of a byte stream; see the module. After a fatal fault `closed` is true."""
+    """The state of one side of a byte stream. After a fatal fault `closed` is true."""
 
     def __init__(self, limits: Limits = FROM_CLIENTS) -> None:
         self.closed = False
@@ -127,7 +127,7 @@ class Connection:
         return events
 
     def receive_frames(self, data: bytes | bytearray | memoryview) -> list[Event | Frame]:
-        """Return the events as `receive` does, but with large messages packed; the caller unpacks and `note`s these."""
+        """Return events as `receive` does, but leave large messages packed; the caller unpacks and `note`s them."""
         found: list[Event | Frame] = []
         for start in range(0, len(data), _FEED):
             if self.closed:
@@ -222,7 +222,7 @@ class Connection:
 def first_message(data: bytes, limits: Limits) -> tuple[Event, bytes] | None:
     """Return the first message of a stream that begins with these bytes, and the bytes after the message.
 
-    Returns None while the message is incomplete.
+    Returns None if the message is incomplete.
     """
     framing = _unpacker(limits)
     try:
@@ -299,7 +299,7 @@ def _unpacked(frame: bytes, limits: Limits) -> Event:
 
 
 def _fault_within(frame: bytes, error: Exception) -> ProtocolFault:
-    """Return the fault of a message with a known end, so that the fault has the msgid of the request."""
+    """Return the fault of a message whose end is known; the fault contains the msgid of the request."""
     msgid = _msgid_of(frame[:_HEAD])
     return ProtocolFault(_no_messagepack(error), msgid, msgid is None)
 
@@ -324,7 +324,7 @@ def _too_large(limits: Limits, msgid: int | None, why: str = "") -> ProtocolFaul
 
 
 def _msgid_of(head: bytes) -> int | None:
-    """Return the msgid at the beginning of an incomplete request, or None if it cannot be read."""
+    """Return the msgid at the beginning of an incomplete request; None if it cannot be read."""
     match _beginning(head):
         case [int(kind), int(msgid)] if kind == REQUEST and _is_msgid(kind, msgid):
             return msgid
@@ -364,7 +364,7 @@ def _event(message: Any, limits: Limits, *, whole: bool = True) -> Event:
 
 
 def _fault_of(method: Any, params: Any, depth: int | None, whole: bool) -> str:
-    """Return the fault of a request or notification, or "" if it is valid."""
+    """Return the fault of a request or notification; "" if it is valid."""
     if type(method) is not str:
         return f"the method must be a string, not {value_text(method)}"
     if type(params) is not list:

@@ -1,1 +1,1 @@
-"""The server side of the socket, with connections, sessions and their limits, streams, and large results."""
+"""The server side of the socket: connections, sessions and their limits, streams, and large results."""

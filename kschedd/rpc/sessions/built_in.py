@@ -1,4 +1,4 @@
-"""Built-in methods of the protocol, part of every table: they describe it, authenticate clients and cancel streams."""
+"""Built-in methods of the protocol, part of every table: describe methods, authenticate clients, cancel streams."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ BUILT_IN: tuple[Method, ...] = (
         "rpc.ping",
         _ping,
         reads=True,
-        doc="Answers at once: shows that the daemon is alive, and identifies it.",
+        doc="Answers immediately, which shows that the daemon is running, and identifies the daemon.",
         answer=PingAnswer,
     ),
     Method(
@@ -128,18 +128,18 @@ BUILT_IN: tuple[Method, ...] = (
         _authenticate,
         (Param("token", "string", False, doc="a token from the daemon's token file"),),
         reads=True,
-        doc="Authenticates the client and returns its user. On TCP it must be the first message, with a token, unless "
-        "a client certificate identifies the client. Later, and on the Unix socket, where every client that can "
-        "open it has access, it only returns the user.",
+        doc="Authenticates the client and returns its user. On TCP, this must be the first message; it requires a "
+        "token, unless a client certificate authenticates the client. In later calls, and on the Unix socket, where "
+        "every client that can open the socket has access, the method only returns the user.",
         answer=UserAnswer,
     ),
     Method(
         "stream.cancel",
         _cancel,
-        (Param("stream", "integer", doc="the id that the opening call returned", minimum=0),),
+        (Param("stream", "integer", doc="the id in the result of the call that opened the stream", minimum=0),),
         reads=True,
-        doc="Ends a stream of this connection. Its `stream.end` follows with the code `cancelled`; items in transit "
-        "may come before it. May be sent as a notification.",
+        doc="Ends a stream of this connection. The message `stream.end` with the code `cancelled` follows; items that "
+        "were already sent may arrive before it. This method may be sent as a notification.",
         answer=CancelledAnswer,
     ),
 )

@@ -7,7 +7,7 @@ from typing import Final
 from kschedd.rpc.encoding import encode_pieces
 from kschedd.service.table import Large
 
-_FEW: Final = 256  # maximum number of values encoded in one step, up to one piece
+_FEW: Final = 256  # maximum number of values that are encoded in one step, if they fit into one piece
 
 
 def encode_large(msgid: int, large: Large) -> Iterator[bytes]:
@@ -16,7 +16,7 @@ def encode_large(msgid: int, large: Large) -> Iterator[bytes]:
 
 
 def encode_large_at_once(msgid: int, large: Large) -> bytes | Iterator[bytes]:
-    """Return the response as bytes if it is small, and otherwise in pieces."""
+    """Return the response as bytes if it is small, otherwise in pieces."""
     pieces = encode_large(msgid, large)
     if len(large.values) > _FEW:
         return pieces

@@ -1,8 +1,8 @@
-"""The daemon's Unix socket file, created so that only this user can connect, and removed at the end.
+"""The file of the daemon's Unix socket: created so that only this user can connect, and removed at the end.
 
-Two daemons that start at the same time must not take each other's socket for a stale one. The socket is therefore
+If two daemons start at the same time, neither may take the other's socket for a stale one. The socket is therefore
 checked, removed and bound under a lock on the directory, which leaves no lock file. The mode is set between bind and
-listen, because no client can connect before listen.
+listen, because clients can connect only after listen.
 
 Owns: the socket file while the context is open.  Ends: with the context.
 """
@@ -24,9 +24,9 @@ import trio
 from kschedd.rpc.errors import DaemonRunningError, SocketPathError
 from kschedd.rpc.paths import prepare_path
 
-_BACKLOG = 1024  # the kernel limits it to net.core.somaxconn
-_AT_ONCE = 32  # number of connections accepted before other tasks run
-#: Maximum wait for the lock held by another daemon that starts in the same directory.
+_BACKLOG = 1024  # maximum length of the backlog; the kernel limits it to net.core.somaxconn
+_AT_ONCE = 32  # number of connections that are accepted before other tasks run
+#: Maximum time in seconds to wait for another daemon that starts in the same directory and holds the lock.
 _LOCK_PATIENCE_S = 5.0
 
 
@@ -46,10 +46,10 @@ async def unix_listener(path: str | os.PathLike[str]) -> AsyncIterator[EagerList
 
 
 class EagerListener(trio.abc.Listener[trio.SocketStream]):
-    """A listener that accepts all waiting connections in one round.
+    """A listener that accepts all waiting connections in one iteration of the event loop.
 
-    Trio's listener accepts only one connection per round of the event loop. If many connections arrive while the loop
-    is busy, the backlog fills up and the kernel rejects non-blocking clients.
+    Trio's listener accepts only one connection per iteration. If many connections arrive while the event loop is busy,
+    the backlog fills up and the kernel rejects non-blocking clients.
     """
 
     def __init__(self, listening: socket.socket) -> None:
@@ -96,7 +96,7 @@ async def _bind(path: Path) -> tuple[socket.socket, os.stat_result]:
 
 
 def _listen(path: Path) -> tuple[socket.socket, os.stat_result]:
-    """Return the listening socket, and the stat of its file, with which the file is identified when it is removed."""
+    """Return the listening socket and the stat of its file, which identifies the file when it is removed."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         listening.setblocking(False)
@@ -117,10 +117,10 @@ async def _lock(directory: int, path: Path) -> None:
                 fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except BlockingIOError:
-                # Polling is used, because waiting for a lock would need a thread, and contention at startup is rare.
+                # The lock is polled, because waiting for it would require a thread, and contention at startup is rare.
                 await trio.sleep(0.05)
             except OSError as error:
-                # Some network file systems have no locks, so a small race remains there.
+                # Some network file systems have no locks, so a small race condition remains there.
                 if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL):
                     return
                 raise SocketPathError(str(path), f"cannot lock its directory: {error.strerror}") from error

@@ -1,7 +1,7 @@
 """A stream to which a client of the socket has subscribed: items in order, and one message at its end.
 
-A stream that is not read holds values, not encoded bytes, and its producer waits. While many items are sent, other
-tasks run in between.
+A stream that the client does not read stores values instead of encoded bytes, and its producer waits. While many items
+are sent, other tasks run in between.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from kschedd.rpc.sessions.sending import Outbox
 from kschedd.service.table import StreamProducer
 from kschedd.service.turns import Turns
 
-#: Number of bytes of items that are encoded between two yields to other tasks.
+#: Number of bytes of items that are encoded before other tasks run.
 _STREAMED: Final = 64 * 1024
 STOPPING: Final = ("shutting_down", "the daemon is shutting down")
 
@@ -45,7 +45,7 @@ class OpenStream:
             await self._put(item)
 
     async def _put(self, item: Any) -> None:
-        """Encode and queue one item once the outbox has room; an unread stream holds values, not encoded bytes."""
+        """Encode and queue one item when the outbox has room; until then the stream stores the value."""
         await self._outbox.room()
         encoded = self._encoded(item)
         self._outbox.put(encoded)

@@ -1,12 +1,11 @@
 """Admission over the network: TCP clients authenticate with a token or a client certificate before a session begins.
 
-TLS comes first, if there is a certificate; then one message follows, `rpc.authenticate` with a token, which is
-answered. The whole admission is limited to a few seconds and a few kilobytes. Connections that are not admitted yet
-have a separate limit, as with HTTP. Connections that are not admitted take no client slots, and their requests are not
-processed.
+If there is a certificate, TLS is negotiated first. Then the client sends one message, `rpc.authenticate` with a token,
+and receives an answer. The whole admission is limited to a few seconds and a few kilobytes. Connections that are not
+admitted yet have a limit of their own, as in HTTP. They use no client slots, and their requests are not executed.
 
 Owns: the connections that are not admitted yet. Ends: never by itself.
-Fails: a fault of a peer ends its connection.
+Fails: a fault of a peer ends the connection of this peer.
 """
 
 import contextlib
@@ -34,7 +33,7 @@ _LAST_WORDS_S: Final = 1.0
 
 @attrs.frozen
 class AdmissionLimits:
-    """The limits for connections that are not admitted yet: their number, their time, the bytes of the message."""
+    """The limits on connections that are not admitted yet: their number, their time, and the bytes of the message."""
 
     pending: int = 64
     seconds: float = 10.0
@@ -45,7 +44,7 @@ class AdmissionLimits:
 class Admitted:
     """A connection with an authenticated caller.
 
-    `early` contains bytes already received after the authentication message.
+    `early` contains bytes that arrived after the authentication message.
     """
 
     stream: trio.abc.Stream
@@ -55,7 +54,7 @@ class Admitted:
 
 @attrs.define(eq=False)
 class RemoteDoor:
-    """The admission of TCP clients; see the module. `refused` counts rejections since the start."""
+    """The admission of TCP clients. `refused` is the number of rejections since the start."""
 
     listeners: list[trio.SocketListener]
     credentials: Credentials
@@ -79,7 +78,7 @@ class RemoteDoor:
         return len(self._pending), self._pending.most_so_far
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:
-        """Return the connection once its caller is authenticated, or None if it was rejected and an error was sent."""
+        """Return the connection when its caller is authenticated; None if it was rejected and received an error."""
         address = address_of(stream)
         if not address:
             return None
@@ -135,7 +134,7 @@ class RemoteDoor:
         return found
 
     def _user_of(self, message: Event | None) -> User:
-        """Return the user of the first message. Raises RpcError."""
+        """Return the user that the first message authenticates. Raises RpcError."""
         match message:
             case (
                 RpcRequest(method=method, params=[str(token)])
@@ -149,7 +148,7 @@ class RemoteDoor:
         raise RpcError("unauthenticated", f"the first message has to be {AUTHENTICATE} with a token")
 
     def _refused(self, address: str, why: str) -> None:
-        """Log a rejection; many rejections share one line every few seconds."""
+        """Log a rejection; if there are many rejections, they share one line every few seconds."""
         self.refused += 1
         self._untold += 1
         now = trio.current_time()

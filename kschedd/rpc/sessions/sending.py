@@ -1,10 +1,10 @@
-"""The send queue of one client, limited in bytes, and the task that sends its messages.
+"""The queue of messages to one client, limited in bytes, and the task that sends these messages.
 
-A message is either bytes or `Pieces`. `Pieces` is a large message that is encoded piece by piece only while it is sent,
-so that the queue of a slow reader only references values, which the store has anyway.
+A message is either bytes or `Pieces`. `Pieces` is a large message that is encoded in pieces while it is sent, so that
+the queue of a slow reader only refers to values that the store contains anyway.
 
-Senders wait in `room` while the client's queue is full. A `Total` counts the bytes of all clients together. When the
-total exceeds its limit, the client with the longest queue has to drop its messages.
+Senders wait in `room` while the client's queue is full. A `Total` counts the bytes of all clients together. If the
+total exceeds its limit, the messages in the longest queue are dropped.
 
 Owns: the messages.  Ends: `pump` returns when the outbox is closed and all messages have been sent.
 Fails: TooSlowError if the peer reads nothing for `stall_s`, and BrokenResourceError if it has disconnected.
@@ -19,9 +19,9 @@ import trio
 
 from kschedd.service.turns import Turns
 
-#: Number of bytes joined into one send, which must complete within the stall limit.
+#: Number of bytes that are joined into one send, which must end within the stall limit.
 GATHER = 256 * 1024
-_AT_ONCE = 64 * 1024  # maximum number of bytes of a response written without the pump
+_AT_ONCE = 64 * 1024  # maximum number of bytes of a response that are written without the pump
 
 
 @attrs.define(eq=False)
@@ -50,9 +50,9 @@ class Total:
 
 
 class Outbox:
-    """The send queue of one client; see the module.
+    """The queue of messages to one client.
 
-    `on_overflow` is called when this client's messages were dropped because of the total limit.
+    `on_overflow` is called if this client's messages were dropped because of the total limit.
     """
 
     def __init__(
@@ -86,13 +86,13 @@ class Outbox:
     async def room(self) -> None:
         """Wait until the queue is below the limit of this client.
 
-        There is no checkpoint if it already is below the limit.
+        If the queue already is below the limit, there is no checkpoint.
         """
         while self.full and not self.closed:
             await self._room.park()
 
     def answer(self, message: bytes | Pieces) -> None:
-        """Send as much of a response as the stream accepts now, so that the pump need not wake for each response."""
+        """Send as much of a response as the stream accepts immediately, so that most responses do not need the pump."""
         if not (self._resting and self._write is not None and isinstance(message, bytes) and len(message) <= _AT_ONCE):
             self.put(message)
             return
@@ -100,12 +100,12 @@ class Outbox:
         if taken == len(message):
             return
         self._resting = False
-        self._rest = message[taken:]  # partly sent, so the message may not be dropped any more
+        self._rest = message[taken:]  # this message is partly sent, so it must not be dropped
         self._count(len(self._rest))
         self._work.unpark()
 
     def put(self, message: bytes | Pieces) -> None:
-        """Append a message to the queue, or discard it if the outbox is closed."""
+        """Append a message to the queue; discard the message if the outbox is closed."""
         if self.closed:
             return
         self._resting = False
@@ -120,11 +120,11 @@ class Outbox:
         self._room.unpark_all()
 
     def end(self) -> None:
-        """Discard the queue and close."""
+        """Discard the queue and close the outbox."""
         self._messages.clear()
         self.close()
         self._leave_total()
-        self._on_overflow = _nothing  # this breaks the reference cycle with the session
+        self._on_overflow = _nothing  # breaks the reference cycle with the session
 
     def make_room(self) -> None:
         """Drop the messages that are not being sent yet, to free memory for other clients."""
@@ -185,10 +185,10 @@ class Outbox:
 
 
 def writer_to(stream: trio.abc.Stream) -> Callable[[bytes], int] | None:
-    """Return a function that writes to a socket without waiting, or None for other streams.
+    """Return a function that writes to a socket without waiting; None for other streams.
 
-    The function returns the number of bytes written, which is 0 also if the connection is broken; the next send detects
-    this.
+    The function returns the number of written bytes. This number is 0 also if the connection is broken, which the next
+    send detects.
     """
     if not isinstance(stream, trio.SocketStream):
         return None

@@ -1,9 +1,9 @@
 """The daemon's end of the socket: accepts clients from listeners and runs a session for each.
 
-Uses: the sessions (session.py), in which calls run the handlers of the method table. The server is independent of the
-purpose of the methods and of the kind of listener.
-Owns: the set of sessions. Ends: after `shut_down` when every session has ended, or by cancellation, which disconnects
-all clients.
+Uses: the sessions (session.py), in which calls run the handlers of the method table. The server does not depend on the
+meaning of the methods or on the kind of listener.
+Owns: the set of sessions.
+Ends: after `shut_down` when every session has ended, or by cancellation, which disconnects all clients.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ class Places:
     """The limits on the number of clients.
 
     When all slots are taken, the client that has been idle longest is disconnected for a new client. If no client is
-    idle, a new client gets one of the reserved slots, which allow no streams.
+    idle, a new client gets one of the reserved slots, in which streams are not allowed.
     """
 
     clients: int = 1024
     reserve: int = 16
     of_one_process: int = 256
     remote: int = 512  # limit for TCP, so that the Unix socket always has slots
-    idle_s: float = 1.0  # time after which a client is idle if it has no streams and requests and has sent nothing
+    # time in seconds after which a client without streams and requests counts as idle if it sends nothing
+    idle_s: float = 1.0
 
 
 class Server:
     """The server of a method table (see `built_in.method_table`) for the clients of the listeners.
 
-    `identity` is the part of the result of `rpc.ping` about this daemon, besides `pong`.
+    `identity` is the part of `rpc.ping`'s result about this daemon, without `pong`.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Server:
         self._log = log or structlog.get_logger("kschedd.rpc")
         self._sessions: dict[ClientSession, Caller] = {}
         self._numbers = itertools.count(1)
-        self._of_process: Counter[int] = Counter()  # number of sessions by client process
+        self._of_process: Counter[int] = Counter()  # number of sessions of each client process
         self._remote = 0  # number of sessions over TCP
         self._most: Counter[str] = Counter()
         self._grace_s = 0.0
@@ -129,7 +130,7 @@ class Server:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve until `shut_down`; close the listeners. Reports started once it accepts connections."""
+        """Serve until `shut_down`; close the listeners. Reports `started` when it accepts connections."""
         async with trio.open_nursery() as clients:
             async with trio.open_nursery() as accepting:
                 accepting.start_soon(self._accept, listeners, clients)
@@ -142,7 +143,7 @@ class Server:
                 session.shut_down(self._grace_s)
 
     def shut_down(self, grace_s: float = 2.0) -> None:
-        """Accept no more clients and no more requests; running requests have `grace_s` to end."""
+        """Accept no more clients and no more requests; running requests may end within `grace_s`."""
         self._grace_s = grace_s
         self._stop.set()
 
@@ -182,7 +183,7 @@ class Server:
             self._log.debug("rpc.client_ended", client=name)
 
     def _place_for(self, caller: Caller) -> tuple[str, SessionLimits]:
-        """Return why there is no slot for another client of this caller ("" if there is), and the client's limits."""
+        """Return the reason why there is no slot for another client of this caller ("" if there is), and its limits."""
         places, process = self._places, caller.process
         if (
             len(self._sessions) < places.clients
@@ -211,7 +212,7 @@ class Server:
         return why, self._terms
 
     def _end_idle(self, among: Sequence[ClientSession], why: str) -> bool:
-        """End the session that has been idle longest, or return False if none is idle."""
+        """End the session that has been idle longest; return False if no session is idle."""
         idle = [(session.idle_s, session) for session in among if session.idle_s is not None]
         idle_s, longest = max(idle, key=lambda entry: entry[0], default=(-1.0, None))
         if longest is None or idle_s < self._places.idle_s:

@@ -1,12 +1,13 @@
-"""One client's session, which reads the client's requests, runs them concurrently, and sends the responses.
+"""The session of one client: reads the client's requests, runs them concurrently, and sends the responses.
 
 Tasks: a reader; a writer (Outbox.pump); one task per running request; one per open stream. The reader takes a slot for
-each request and stops reading when no slot is free. A client that sends requests faster than they are served therefore
-gets backpressure from its socket. A client that does not read its responses also gets backpressure: while its outbox is
-full, no further response is encoded and its streams pause, so its slots stay taken.
+each request and stops reading when no slot is free. If a client sends requests faster than they are executed, its
+socket therefore blocks. The same happens to a client that does not read its responses: while its outbox is full, no
+further response is encoded and its streams pause, so its slots remain in use.
 
-A session ends in five cases: the client has disconnected (its requests are cancelled); the client has half-closed its
-side and all its requests have responses; a fatal protocol fault; the client reads nothing for too long; shutdown.
+A session ends in five cases: the client has disconnected (its requests are cancelled); the client has closed its
+sending side and all its requests have responses; a fatal protocol fault; the client reads nothing for too long;
+shutdown.
 Fails: a fault of a client affects only its own session; a handler's bug is logged and answered with the error
 `internal`.
 """
@@ -52,16 +53,16 @@ from kschedd.service.params import bind
 from kschedd.service.table import Call, Large, Method, StreamProducer, check_may_call, find_method
 from kschedd.service.workers import FairShares
 
-# Number of bytes read at a time: this many bytes of small requests are unpacked in a few milliseconds.
+# Number of bytes read in one step: so many bytes of small requests are unpacked in a few milliseconds.
 _CHUNK = 16 * 1024
-#: Interval of the disconnect check for a client from which the reader has stopped reading.
+#: Interval in seconds of the check whether a client is still connected while nothing is read from it.
 _HANG_UP_CHECK_S = 0.25
-#: Number of sessions of disconnected clients that end in one iteration of the event loop: a tenth of a millisecond
-# each.
+#: Number of sessions of disconnected clients that end in one iteration of the event loop; each takes a tenth of a
+# millisecond.
 ENDS_AT_ONCE = 32
 # depth of values that contain objects in the parameters of a request: in a List passed by name they are at level three
 _DEPTH = 3
-_LAST_WORDS_S = 1.0  # time limit for actions at the end of a session
+_LAST_WORDS_S = 1.0  # time limit in seconds for actions at the end of a session
 
 
 @attrs.frozen
@@ -70,7 +71,7 @@ class SessionLimits:
 
     requests: int = 64
     streams: int = 64
-    # Number of bytes that may be queued for the client; below this limit, one more response of any size is accepted.
+    # Number of bytes that may be queued for the client; below this limit, one more response of any size is queued.
     held: int = 8 << 20
     stall_s: float = 30.0
     wire: Limits = FROM_CLIENTS
@@ -78,7 +79,7 @@ class SessionLimits:
 
 @attrs.define(eq=False)
 class Shared:
-    """The state that all clients of the socket share; `shares` is also shared with HTTP clients."""
+    """The state that all clients of the socket share; HTTP clients share `shares` as well."""
 
     shares: FairShares = attrs.field(factory=FairShares)
     total: Total = attrs.field(factory=Total)
@@ -92,14 +93,15 @@ class Shared:
     async def turn_to_end(self) -> None:
         """Wait until only a few other sessions are ending.
 
-        A thousand clients may disconnect at the same time, and all other work would wait while their sessions end.
+        A thousand clients may disconnect at the same time, and all other work would have to wait until their sessions
+        end.
         """
         async with self._ends:
             pass
 
 
 class ClientSession:
-    """A client's session; see the module. Call `run` once; `shut_down` may be called at any time."""
+    """The session of one client. Call `run` once; `shut_down` may be called at any time."""
 
     def __init__(
         self,
@@ -173,7 +175,7 @@ class ClientSession:
 
     @property
     def idle_s(self) -> float | None:
-        """The seconds since the client was last active, or None while it has requests, streams or queued messages."""
+        """The seconds since the client was last active; None while it has requests, streams or queued messages."""
         if self._ending or self._streams or self._outbox.held or self._slots.value < self._terms.requests:
             return None
         return trio.current_time() - self._active_at
@@ -207,7 +209,7 @@ class ClientSession:
 
     @property
     def unread(self) -> int:
-        """The number of bytes waiting for the client to read them."""
+        """The number of queued bytes that the client has not read."""
         return self._outbox.held
 
     @property
@@ -215,16 +217,16 @@ class ClientSession:
         return self._ending
 
     def end_idle(self, why: str) -> None:
-        """Send the client the reason, and end the session."""
+        """Send the client the reason, and then end the session."""
         self._log.info("rpc.client_idle", why=why)
         self._ending = True
         self._outbox.put(encode_error(NO_MSGID, "idle", why))
         self._reading.cancel()
 
     def end_unfinished(self) -> None:
-        """Drop the client with the most bytes of incomplete requests: send it an error, and read no more from it.
+        """Disconnect the client with the most bytes of incomplete requests: send it an error, and read no more from it.
 
-        The client's earlier requests are completed.
+        The earlier requests of this client are completed.
         """
         why = f"dropped: more than {self._shared.unfinished.most >> 20} MiB have come of requests that are not complete"
         self._log.warning("rpc.client_left", why=why)
@@ -234,7 +236,7 @@ class ClientSession:
         self._reading.cancel()
 
     def _too_slow(self) -> None:
-        """Send an error to a client after its queued messages were dropped, and cancel its requests and streams."""
+        """Send an error to a client whose queued messages were dropped, and cancel its requests and streams."""
         why = f"dropped: more than {self._total_mib} MiB wait for all clients, and most of it for this one"
         self._log.warning("rpc.client_left", why=why)
         self._ending = True
@@ -244,7 +246,7 @@ class ClientSession:
         self._everything.cancel_scope.deadline = trio.current_time() + self._terms.stall_s
 
     def shut_down(self, grace_s: float) -> None:
-        """Stop reading, give running requests `grace_s` to end, and then fail them with `shutting_down`."""
+        """Stop reading, give running requests `grace_s` to end, and then end them with the error `shutting_down`."""
         self._stopping = True
         self._reading.cancel()
         for stream in self._streams.values():
@@ -297,7 +299,7 @@ class ClientSession:
         self._shared.unfinished.note(self, self._connection.unfinished)
 
     async def _start(self, event: Event) -> bool:
-        """Start the request in a message, or return False if the session must stop reading."""
+        """Start the request in a message; return False if the session must stop reading."""
         match event:
             case RpcRequest() | Notification():
                 if not await self._take_slot():
@@ -317,7 +319,7 @@ class ClientSession:
         return True
 
     async def _take_slot(self) -> bool:
-        """Wait for a free request slot, or return False if the client disconnects meanwhile."""
+        """Wait for a free request slot; return False if the client disconnects in the meantime."""
         try:
             self._slots.acquire_nowait()
             return True
@@ -365,7 +367,7 @@ class ClientSession:
                 self._outbox.put(encode_error(message.msgid, *STOPPING))
 
     async def _outcome(self, message: RpcRequest | Notification, opened: list[OpenStream]) -> bytes | Pieces | None:
-        """Run the handler, and return the response if one is due.
+        """Run the handler, and return the response; None for a notification.
 
         `opened` receives the streams opened by a successful call.
         """
@@ -439,10 +441,7 @@ class ClientSession:
 
     @asynccontextmanager
     async def _large_slot(self) -> AsyncIterator[None]:
-        """Hold a slot for a large response, which is taken only once the outbox has room.
-
-        Other clients also wait for these slots.
-        """
+        """Hold a slot for a large response; the slot is acquired only when the outbox has room."""
         while True:
             await self._outbox.room()
             await self._large.acquire(self._name)
@@ -493,12 +492,13 @@ class ClientSession:
             self._leave(f"dropped: it has read nothing for {self._terms.stall_s:g} s", warn=True)
         except trio.BrokenResourceError:
             self._leave("the client is gone")
-        except (ValueError, TypeError, OverflowError) as fault:  # a large response that is partly sent
+        # an error within a large response, of which a part was sent
+        except (ValueError, TypeError, OverflowError) as fault:
             self._log.error("rpc.handler_bug", what="a result with no MessagePack form", exc_info=fault)
             self._leave("an answer to it could not be completed")
 
     def _leave(self, why: str, warn: bool = False) -> None:
-        """End the session now: cancel all requests and streams of the client."""
+        """End the session immediately: cancel all requests and streams of the client."""
         if self._everything.cancel_scope.cancel_called:
             return
         running, streams = self._terms.requests - self._slots.value, len(self._streams)
@@ -507,9 +507,9 @@ class ClientSession:
 
 
 def freed(params: list[Any]) -> Generator[None, None, None]:
-    """Empty the parameters of a large request in steps, because freeing all at once takes tens of milliseconds.
+    """Empty the parameters of a large request in steps, because freeing all in one step takes tens of milliseconds.
 
-    Only containers of objects are emptied, and only within the parameters, because an object may still be in use.
+    Only containers within the parameters are emptied, because an object may still be in use.
     """
     left = [(value, _DEPTH) for value in params]
     params.clear()
@@ -524,14 +524,14 @@ def freed(params: list[Any]) -> Generator[None, None, None]:
 
 
 def only_of_group(raised: BaseException) -> BaseException:
-    """Return the single exception in a group, into which a handler's nursery has wrapped it."""
+    """Return the single exception in a group that a handler's nursery created around it."""
     while isinstance(raised, BaseExceptionGroup) and len(raised.exceptions) == 1:
         raised = raised.exceptions[0]
     return raised
 
 
 def hung_up(stream: trio.abc.Stream) -> bool | None:
-    """Return whether the peer has closed the connection, or None if this cannot be distinguished from a half-close."""
+    """Return whether the peer has closed the connection; None if the peer may have closed only its sending side."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family != socket.AF_UNIX:
         return None
     if stream.socket.fileno() < 0:

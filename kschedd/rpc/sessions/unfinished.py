@@ -1,7 +1,7 @@
-"""Incomplete requests: their received bytes, counted for all clients together.
+"""Incomplete requests: the number of their received bytes, for all clients together.
 
-A client may send a request slowly, and the received part must be stored meanwhile. If the total is too large, the
-client with the largest part is dropped.
+A client may send a request slowly, and the received part must be stored until the rest arrives. If the total is too
+large, the client with the largest part is disconnected.
 
 Owns: the count.  Ends: never.
 """
@@ -24,7 +24,7 @@ class Unfinished:
     _of: dict[Sender, int] = attrs.field(factory=dict)
 
     def note(self, sender: Sender, size: int) -> None:
-        """Record the number of bytes received so far of this sender's request; 0 means that none has begun."""
+        """Record how many bytes of this sender's request have been received; 0 means that no request has begun."""
         self.held += size - self._of.pop(sender, 0)
         if size:
             self._of[sender] = size
