@@ -1,1 +1,1 @@
-"""The Python library: clusters in process and behind a socket, for notebooks, programs and tests."""
+"""The Python library: clusters in this process, and clusters behind a socket, for notebooks, programs and tests."""

@@ -1,4 +1,4 @@
-"""A cluster in process, in virtual time: API server, controllers, kubelets and kube-scheduler without a daemon.
+"""A cluster in this process, in virtual time: API server, controllers, kubelets and kube-scheduler without a daemon.
 
     cluster = Cluster(nodes=3)
     cluster.apply(pod("a", cpu="500m"))
@@ -43,15 +43,15 @@ PluginClass = type[Any]
 Ties = Literal["release", "random"]
 
 _HEAD: Final = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-_NOTEBOOK: Final = "plugins"  # source of the plugins, in errors
+_NOTEBOOK: Final = "plugins"  # the source of the plugins that error messages contain
 
 
 class DumpLoadError(KscheddError):
-    """A dump without any readable object."""
+    """The dump contains no readable object."""
 
 
 class ClosedClusterError(KscheddError):
-    """A call on a cluster after `close`."""
+    """A method of a cluster was called after `close`."""
 
     def __str__(self) -> str:
         return "the cluster is closed"
@@ -81,24 +81,25 @@ class Cluster(ClusterHandle):
 
     * `nodes`: their number, or Node manifests.
     * `version`: the Kubernetes release whose rules apply, one of `kschedd.VERSIONS`, such as "1.36"; "" is the newest.
-    * `config`: a KubeSchedulerConfiguration as text, path or mapping; None is the default one.
-    * `seed`: decides the choice among equally good nodes (with 1.34 or with `ties`), and generated names and UIDs. The
-      same seed and input give the same decisions on every machine.
-    * `ties`: the choice among equally good nodes. "release": as in the release, at random in 1.34, and without
-      randomness since 1.35. "random": at random in every release, so that runs with several seeds differ.
+    * `config`: a KubeSchedulerConfiguration as text, path or mapping; None uses the default configuration.
+    * `seed`: determines the choice among equally good nodes (with 1.34 or with `ties`), and generated names and UIDs.
+      The same seed and the same input result in the same decisions on every machine.
+    * `ties`: how the scheduler chooses among equally good nodes. "release": as in the release: at random in 1.34, and
+      without randomness since 1.35. "random": at random in every release, so that runs with several seeds differ.
     * `plugins`: classes of out-of-tree plugins, or Python files with such classes. Without `config` they are enabled at
-      all their extension points, with it they are available to its profiles.
-    * `plugin_args`, `plugin_weights`: arguments and score weights by name of a plugin, in-tree plugins included;
-      without `config`. A weight is 1 or more; the default of plugins of your own is 1. The scores of a plugin, from 0
-      to 100, are multiplied by its weight.
-    * `feature_gates`: True or False, by the name of a feature gate of kube-scheduler.
-    * `plugin_limit`: the time limit of a call of a plugin, in a thread. None calls plugins in the caller's thread, so
-      that `breakpoint()` and Ctrl-C work. After you have interrupted a call, do not use the cluster any longer.
-    * `controllers`: False leaves out controllers and kubelets.
-    * `time`: the start of virtual time, in seconds since the epoch; None is 2025-01-01.
+      all their extension points; with `config` its profiles can enable them.
+    * `plugin_args`, `plugin_weights`: arguments and score weights by the name of a plugin, which may be in-tree; not
+      allowed with `config`. A weight is 1 or more; the default weight of your own plugins is 1. The scores of a plugin,
+      from 0 to 100, are multiplied by its weight.
+    * `feature_gates`: True or False, for each feature gate of kube-scheduler by name.
+    * `plugin_limit`: the time limit for each call of a plugin; calls then run in a thread. With None, plugins are
+      called in the caller's thread, so that `breakpoint()` and Ctrl-C work. After you have interrupted such a call, do
+      not use the cluster any longer.
+    * `controllers`: False omits controllers and kubelets.
+    * `time`: the start of virtual time, in seconds since the epoch; None uses 2025-01-01.
 
-    The attribute `warnings` is a tuple of texts: the unreadable parts of `from_dump`, and its assumptions. Raises
-    ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for rejected nodes.
+    The attribute `warnings` is a tuple of texts: unreadable parts of the dump in `from_dump`, and assumptions about it.
+    Raises ConfigErrors, PluginLoadError, UnknownVersionError, and ApplyError for rejected nodes.
     """
 
     warnings: tuple[str, ...]
@@ -162,13 +163,14 @@ class Cluster(ClusterHandle):
         plugin_limit: str | float | None = None,
         controllers: bool = True,
     ) -> "Cluster":
-        """Return a cluster made from a dump, such as `kubectl get all,nodes -A -o yaml` or `kschedd save` writes.
+        """Return a cluster with the objects of a dump; `kubectl get all,nodes -A -o yaml` or `kschedd save` writes one.
 
         `version`: "" uses the release of the dump's nodes if it is supported. The other options are those of `Cluster`.
-        The attribute `warnings` then has the unreadable objects, and the assumptions. Raises DumpLoadError if the dump
-        has no readable object.
+        The attribute `warnings` then contains the unreadable objects and the assumptions. Raises DumpLoadError if the
+        dump has no readable object.
         """
-        from kschedd.dumps.loading import LoadOptions, read_dump, take_dump  # most clusters are not made from a dump
+        # imported here, because most clusters are not made from a dump
+        from kschedd.dumps.loading import LoadOptions, read_dump, take_dump
 
         checked("seed", seed, int)
         registry = _registry(plugin_limit)
@@ -236,12 +238,12 @@ class Cluster(ClusterHandle):
 
     @property
     def version(self) -> str:
-        """The Kubernetes release whose rules apply, one of `kschedd.VERSIONS`."""
+        """The Kubernetes release whose rules apply; one of `kschedd.VERSIONS`."""
         return self._cluster.engine.machine.config.version.name
 
     @property
     def plugin_faults(self) -> Records[PluginTraceback]:
-        """The latest exceptions of out-of-tree plugins, the newest last, with tracebacks of the plugins' own lines."""
+        """The latest exceptions of out-of-tree plugins, the newest last; tracebacks show the plugins' own lines."""
         return Records(PluginTraceback, self._cluster.engine.machine.registry.raised or ())
 
     # -- time ---------------------------------------------------------------------------------------------------
@@ -280,7 +282,7 @@ class Cluster(ClusterHandle):
         return ClusterState(self._copy())
 
     def restore(self, state: ClusterState) -> None:
-        """Return to a state that `snapshot` recorded for this cluster or another one."""
+        """Restore a state that `snapshot` recorded for this cluster or for another one."""
         old, saved = self._cluster, checked("state", state, ClusterState)._cluster
         self._stand_on(VirtualCluster(resumed=saved.engine.snapshot()))
         old.engine.close()
@@ -315,7 +317,10 @@ class Cluster(ClusterHandle):
 
 
 def scheduler_config(given: Configuration | None, version: str) -> Config:
-    """Read a configuration of in-tree plugins; None is the default one. Raises ConfigErrors and UnknownVersionError."""
+    """Return a configuration of in-tree plugins; None returns the default configuration.
+
+    Raises ConfigErrors and UnknownVersionError.
+    """
     return _config(given, version, Registry())
 
 
@@ -326,7 +331,7 @@ def _config(
     feature_gates: Mapping[str, bool] | None = None,
     ties: Ties = "release",
 ) -> Config:
-    """Read the configuration; None is the default one. Raises ConfigErrors and UnknownVersionError."""
+    """Return the configuration; None returns the default configuration. Raises ConfigErrors and UnknownVersionError."""
     catalogue = IN_TREE | registry.catalogue()
     if ties not in get_args(Ties):
         raise ValueError(f"ties: {ties!r}: one of {', '.join(get_args(Ties))} is required")
@@ -349,7 +354,7 @@ def _registry(limit: str | float | None) -> GuardedRegistry:
 
 
 def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Run a plugin's `async def`."""
+    """Run the `async def` function of a plugin."""
     from kschedd.actors.scheduler.plugin_calls import run_async  # few plugins have one
 
     return run_async(method, args, limit_s)
@@ -358,7 +363,7 @@ def _run_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) 
 def _added(
     registry: Registry, plugins: PluginClass | str | Path | Sequence[PluginClass | str | Path]
 ) -> list[PluginClass]:
-    """Add plugins, or the plugins of files, to the registry and return the classes. Raises PluginLoadError."""
+    """Add plugins, or the plugins in files, to the registry and return their classes. Raises PluginLoadError."""
     found: list[PluginClass] = []
     for plugin in [plugins] if isinstance(plugins, type | str | Path) else plugins:
         if isinstance(plugin, str | Path):
@@ -373,16 +378,16 @@ def _added(
 
 
 def _check_names(argument: str, named: Iterable[str], known: Collection[str]) -> None:
-    """Raise ValueError for a name that no plugin has."""
+    """Raise ValueError for a name that belongs to no plugin."""
     for name in named:
         if name not in known:
             raise ValueError(f"{argument}: no plugin is named {name!r}{meant(name, known)}")
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:
-    """Return the default configuration with these plugins at all their extension points; None without plugins.
+    """Return the default configuration with these plugins at all their extension points; None if there are no plugins.
 
-    `args` and `weights` may also name in-tree plugins.
+    `args` and `weights` may also contain names of in-tree plugins.
     """
     if not (plugins or args or weights):
         return None

@@ -1,13 +1,13 @@
-"""Gymnasium environments over kube-scheduler's filters: choose a node for each pod, or the order of the pods.
+"""Gymnasium environments with kube-scheduler's filters: choose a node for each pod, or the order of the pods.
 
     env = KubeSchedulingEnv(nodes=[node(f"n{number}") for number in range(10)], pods=[pod("a"), pod("b")])
     observation, info = env.reset(seed=1)
     observation, reward, terminated, truncated, info = env.step(int(observation["mask"].argmax()))
 
-An episode places the pods of a list, one after the other. The mask has the nodes that pass all Filter plugins of the
-profile. A step costs one scheduling attempt and no API object: no object is written, and no controller runs.
+An episode schedules the pods of a list, one after the other. The mask shows the nodes that pass all Filter plugins of
+the profile. A step costs one scheduling attempt: no API object is written, and no controller runs.
 
-Needs the library gymnasium: pip install "kschedd[gym]".
+Requires the library gymnasium: pip install "kschedd[gym]".
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,11 +43,11 @@ _PODS = "pods"
 
 @attrs.frozen(eq=False)
 class Transition:
-    """One step, for reward functions.
+    """One step, passed to reward functions.
 
     `used_before` and `used`: the requested share of each node's resources before and after the step, an array of
     (nodes, resources) in the order of `resources`. `node`: the index of the chosen node; None if the pod was not
-    placed, because the choice was not feasible.
+    scheduled, because the chosen node was not feasible.
     """
 
     pod: Pod
@@ -61,41 +61,41 @@ Reward = Callable[[Transition], float]
 
 
 def placed(step: Transition) -> float:
-    """Return 1 for a placed pod and 0 otherwise."""
+    """Return 1 if the pod was scheduled and 0 otherwise."""
     return float(step.node is not None)
 
 
 def packed(step: Transition) -> float:
-    """Return the mean used share of the chosen node after the step, so that full nodes are preferred; -1 if none."""
+    """Return the mean used share of the chosen node after the step, which favors full nodes; -1 without a node."""
     return -1.0 if step.node is None else float(step.used[step.node].mean())
 
 
 def balanced(step: Transition) -> float:
-    """Return minus the standard deviation of the used shares over the nodes; -1 if the pod was not placed."""
+    """Return the negative standard deviation of the used shares over the nodes; -1 if the pod was not scheduled."""
     return -1.0 if step.node is None else -float(step.used.std(axis=0).mean())
 
 
 @attrs.define(eq=False)
 class _Episode:
-    """The state of one episode: the scheduler with its cache, and the pods that are still to be placed, in order."""
+    """The state of one episode: the scheduler with its cache, and the pods that are still to be scheduled, in order."""
 
     machine: SchedulingMachine
     waiting: list[int]  # indexes of pods
     feasible: Ints  # rows of the feasible nodes of the current pod
-    choice: str = ""  # the node that kube-scheduler would choose for the pod
+    choice: str = ""  # the node that kube-scheduler would choose for the present pod
     steps: int = 0
     placed: int = 0
     skipped: int = 0  # pods that fit on no node
-    leaving: dict[int, list[Pod]] = attrs.field(factory=dict)  # by step: placed pods that end before the step
+    leaving: dict[int, list[Pod]] = attrs.field(factory=dict)  # scheduled pods by the step before which they end
 
 
 class EnvironmentOptions(TypedDict, total=False):
-    """The options of both environments.
+    """Options that both environments have.
 
-    * `lifetimes`: for each pod the number of steps after which it ends; None: no pod ends.
-    * `reward`: called with each `Transition`; the default is `placed`.
-    * `version`, `config`: the same as for `Cluster`.
-    * `shuffle`: permute the pods in each episode, with the seed given to `reset`; the default is False.
+    * `lifetimes`: the number of steps after which each pod ends; None: no pod ends.
+    * `reward`: a function that is called with each `Transition`; the default is `placed`.
+    * `version`, `config`: as for `Cluster`.
+    * `shuffle`: permute the pods in each episode, with the seed that `reset` receives; the default is False.
     """
 
     lifetimes: Sequence[int] | None
@@ -106,7 +106,7 @@ class EnvironmentOptions(TypedDict, total=False):
 
 
 class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types where it is not installed
-    """The common part of both environments."""
+    """The code that both environments share."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
@@ -173,7 +173,7 @@ class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types wh
         return SchedulingMachine(self._config, cluster=cache.fork())
 
     def fork(self) -> Self:
-        """Return a copy in the same state, for look-ahead search; steps of the copy do not affect the original."""
+        """Return a copy in the same state, for look-ahead search; steps of the copy do not change the original."""
         now = self._now
         copy = self.__class__.__new__(self.__class__)
         copy.__dict__.update(self.__dict__)
@@ -183,7 +183,7 @@ class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types wh
         return copy
 
     def used(self) -> Floats:
-        """Return the requested share of each node's resources, as an array of (nodes, resources)."""
+        """Return the requested share of each node's resources, as an array of shape (nodes, resources)."""
         table = self._now.machine.cluster.table
         amounts = np.zeros_like(self._allocatable)
         for place, name in enumerate(self.resources[:-1]):
@@ -196,7 +196,7 @@ class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types wh
         return found
 
     def _attempt(self, pod: Pod) -> ScheduleResult | None:
-        """Make a scheduling attempt; None if no node is feasible."""
+        """Return the result of a scheduling attempt; None if no node is feasible."""
         attempt = self._now.machine.begin(pod, {}, post_filters=False)
         result = drive(attempt)
         return result if isinstance(result, ScheduleResult) else None
@@ -209,7 +209,7 @@ class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types wh
             now.leaving.setdefault(now.steps + self._lifetimes[number], []).append(assumed)
 
     def _pass(self) -> None:
-        """Count a step, and remove pods whose lifetime is over."""
+        """Count a step, and remove the pods whose lifetime has ended."""
         now = self._now
         now.steps += 1
         for pod in now.leaving.pop(now.steps, ()):
@@ -229,16 +229,16 @@ class _SchedulingEnv(_Env):  # type: ignore[misc]  # the library has no types wh
 
 
 class KubeSchedulingEnv(_SchedulingEnv):
-    """Choose the node of each pod. `nodes`, `pods`: manifests.
+    """An environment in which the agent chooses the node of each pod. `nodes`, `pods`: manifests.
 
     Observation: `used` and `size`, arrays of (nodes, resources): the requested share of each node's resources, and the
     node's resources relative to the largest node; `pod`, an array of (resources,): the pod's requests relative to the
     largest node, at most 1; `mask`, an array of (nodes,): 1 for each feasible node. Action: the index of a node in
     `node_names`.
 
-    A pod that fits on no node is skipped without a step. The choice of a node that is not feasible leaves the pod
-    without a node. The episode ends when no pod is left. `info` has `placed`, `skipped`, `waiting`, and
-    `default_choice`, the index of the node that kube-scheduler would choose (-1: the episode is over).
+    A pod that fits on no node is skipped and causes no step. If the chosen node is not feasible, the pod gets no node.
+    The episode ends when no pod is left. `info` contains `placed`, `skipped`, `waiting`, and `default_choice`, the
+    index of the node that kube-scheduler would choose (-1 at the end of the episode).
     """
 
     def __init__(self, nodes: Sequence[Raw], pods: Sequence[Raw], **options: Unpack[EnvironmentOptions]) -> None:
@@ -255,13 +255,13 @@ class KubeSchedulingEnv(_SchedulingEnv):
         )
 
     def reset(self, *, seed: int | None = None, options: Raw | None = None) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; see gymnasium.Env.reset."""
+        """Begin an episode, as gymnasium.Env.reset does."""
         self._begin(seed)
         self._look()
         return self._observation(self.used()), self._info()
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Put the current pod on a node; see gymnasium.Env.step."""
+        """Schedule the present pod to a node, as an action of gymnasium.Env.step."""
         now = self._now
         if not now.waiting:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset()")
@@ -277,7 +277,7 @@ class KubeSchedulingEnv(_SchedulingEnv):
         return self._observation(self.used()), reward, not now.waiting, False, self._info()
 
     def _look(self) -> None:
-        """Find the feasible nodes of the current pod, and skip pods that fit on no node."""
+        """Find the feasible nodes of the present pod, and skip pods that fit on no node."""
         now = self._now
         while now.waiting:
             found = self._attempt(self.pods[now.waiting[0]])
@@ -296,13 +296,16 @@ class KubeSchedulingEnv(_SchedulingEnv):
 
 
 class KubeQueueEnv(_SchedulingEnv):
-    """Choose the pod that kube-scheduler places next, among the first `window` that wait. `nodes`, `pods`: manifests.
+    """An environment in which the agent chooses the next pod to schedule among the first `window` waiting pods.
+
+    `nodes`, `pods`: manifests.
 
     Observation: `used` and `size`: the same as for `KubeSchedulingEnv`; `pods`, an array of (window, resources): the
     requests of the waiting pods; `mask`, an array of (window,): 1 for each waiting pod. Action: an index into the
     window.
 
-    A pod that fits on no node at its turn leaves the queue without a node, with the reward of `Transition.node` None.
+    A pod that fits on no node at its turn leaves the queue without a node; its reward is that of a `Transition` with
+    `node` None.
     """
 
     def __init__(
@@ -322,12 +325,15 @@ class KubeQueueEnv(_SchedulingEnv):
         )
 
     def reset(self, *, seed: int | None = None, options: Raw | None = None) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode; see gymnasium.Env.reset."""
+        """Begin an episode, as gymnasium.Env.reset does."""
         self._begin(seed)
         return self._observation(), self._info()
 
     def step(self, action: int) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Let kube-scheduler place a pod; see gymnasium.Env.step. An index without a pod takes the first one."""
+        """Let kube-scheduler schedule a pod, as an action of gymnasium.Env.step.
+
+        If the index has no pod, the first pod is chosen.
+        """
         now = self._now
         if not now.waiting:
             raise gymnasium.error.ResetNeeded("the episode is over: call reset()")
@@ -352,6 +358,6 @@ class KubeQueueEnv(_SchedulingEnv):
 
 
 def _pod(raw: Raw, number: int) -> Pod:
-    """Return the pod with its own UID, as the API server would assign."""
+    """Return the pod with a UID of its own, as the API server would assign it."""
     meta = {"namespace": "default", **raw["metadata"], "uid": f"pod-{number}"}
     return Pod.from_raw({**raw, "metadata": meta})

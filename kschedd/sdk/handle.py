@@ -1,4 +1,4 @@
-"""Operations that a cluster in process and a cluster behind a socket share: each calls methods of METHODS.md."""
+"""Operations that a cluster in this process and a cluster behind a socket share; each calls methods of METHODS.md."""
 
 import json
 import re
@@ -73,7 +73,7 @@ class CommandFailedError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class AppliedRecord:
-    """An object that was applied. `action`: created, configured or unchanged."""
+    """An object that was applied, and what happened to it. `action`: created, configured or unchanged."""
 
     kind: str
     namespace: str
@@ -83,7 +83,10 @@ class AppliedRecord:
 
 @attrs.frozen(kw_only=True)
 class MovedPod:
-    """A pod that has another node in a second cluster. None: the pod has no node, or does not exist there."""
+    """A pod whose node is another one in a second cluster.
+
+    None means that the pod has no node, or does not exist in that cluster.
+    """
 
     namespace: str
     name: str
@@ -92,7 +95,7 @@ class MovedPod:
 
 
 class ClusterHandle(ABC):
-    """A handle on a cluster: apply objects to it and query its state.
+    """A handle for a cluster: it applies objects and queries the cluster's state.
 
     Names of pods are `name` in the namespace "default", or `namespace/name`. Durations are texts such as "5m" or
     numbers of seconds. Methods raise RpcError, with the fields `code`, `message` and `data`, if the cluster rejects the
@@ -105,15 +108,15 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def _call(self, answer: Any, method: str, /, **params: Any) -> Any:
-        """Call a method and return its result as an instance of `answer`, which is a class or a sequence of a class."""
+        """Call a method and return its result as an instance of `answer`, a class or a sequence type of a class."""
 
     @abstractmethod
     def _list(self, kind: str) -> Sequence[Raw]:
-        """Return the manifests of all objects of a kind, sorted by namespace and name; do not change them."""
+        """Return the manifests of all objects of a kind, sorted by namespace and name; they must not be changed."""
 
     @abstractmethod
     def advance(self, duration: str | float) -> None:
-        """Let virtual time pass, and process every event that is due: backoffs, deletions, completing Jobs."""
+        """Let virtual time pass; every event that becomes due is processed: backoffs, deletions, Jobs that complete."""
 
     @property
     @abstractmethod
@@ -123,11 +126,11 @@ class ClusterHandle(ABC):
     @property
     @abstractmethod
     def elapsed(self) -> float:
-        """The virtual time in seconds since the start of the cluster; for a daemon, since `connect`."""
+        """Seconds of virtual time since the start of the cluster; for a daemon, since `connect`."""
 
     @abstractmethod
     def _next_moment(self) -> float | None:
-        """Return the next time at which an event is due; None if there is none."""
+        """Return the next time at which an event is due; None without such an event."""
 
     @abstractmethod
     def _advance_to(self, moment: float) -> None:
@@ -135,16 +138,16 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def run_until_idle(self, limit: str | float = "1h") -> bool:
-        """Let time pass until no work is left except retries that would fail again and times of CronJobs.
+        """Let time pass until the only work left is retries that would fail again and times of CronJobs.
 
         Returns False if work is left after `limit`.
         """
 
     def run_until(self, condition: Callable[[Self], bool], limit: str | float = "1h") -> bool:
-        """Let time pass, from one deadline to the next, until `condition` is true of this cluster.
+        """Let time pass, from one deadline to the next, until `condition` is true for this cluster.
 
-        `condition`: called with this cluster. Returns False if the condition is not true after `limit`. Time moves to
-        the limit even if no event is due.
+        `condition`: called with this cluster. Returns False if the condition is still not true after `limit`. Time
+        moves to the limit even if no event is due.
         """
         end = self.time + seconds(limit)
         while not condition(self):
@@ -162,11 +165,12 @@ class ClusterHandle(ABC):
     def run(self, command: str, given: str = "") -> str:
         """Run a command line, such as "explain a" or "get nodes -o wide", and return its output.
 
-        `given`: the standard input of the command. It may also follow the command as `<<'EOF'`, as in the commands of
-        remedies. Raises CommandFailedError for a command that failed. An exit status that is an answer, such as 1 of
-        `diff` and of `plan`, is not a failure.
+        `given`: the standard input of the command. The input may also follow the command in the form `<<'EOF'`, as in
+        the commands of remedies. Raises CommandFailedError if the command fails. An exit status that is an answer, such
+        as 1 of `diff` or `plan`, is not a failure.
         """
-        from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words  # many programs run no command
+        # imported here, because many programs run no command
+        from kschedd.verbs.table import BY_NAME, WRONG_USE, short_words
 
         words = checked("command", command, str).split()
         if not words:
@@ -197,7 +201,7 @@ class ClusterHandle(ABC):
     # -- changes ------------------------------------------------------------------------------------------------
 
     def apply(self, *manifests: Manifests, namespace: str = DEFAULT_NAMESPACE) -> Records[AppliedRecord]:
-        """Create or update objects as `kubectl apply` does. `namespace`: the namespace of objects that state none.
+        """Create or update objects as `kubectl apply` does. `namespace`: the namespace of objects that have none.
 
         Raises ApplyError if any object is rejected, OSError for an unreadable file, TypeError and ValueError for input
         that is not a manifest.
@@ -227,8 +231,8 @@ class ClusterHandle(ABC):
         """Delete one object by its name, or all objects of a kind whose labels a selector matches.
 
         `kind`: such as "Pod", "deployment" or "deploy". `namespace`: None is "default". `selector`: such as
-        "app=web,tier!=db"; it is not an error if no object matches. `grace_period_s`: seconds; None leaves a running
-        pod the grace period of its manifest.
+        "app=web,tier!=db"; it is not an error if no object matches. `grace_period_s`: seconds; with None, a running pod
+        gets the grace period of its manifest.
         """
         self._call(
             DeletionAnswer,
@@ -259,7 +263,10 @@ class ClusterHandle(ABC):
     # -- questions ----------------------------------------------------------------------------------------------
 
     def get(self, kind: str, name: str, namespace: str | None = None) -> Raw:
-        """Return the manifest of one object. `namespace`: None is "default". Raises RpcError, code "not_found"."""
+        """Return the manifest of one object.
+
+        `namespace`: None is "default". Raises RpcError with the code "not_found".
+        """
         found: Raw = self.call("objects.get", kind=kind, name=name, namespace=namespace)["object"]
         return found
 
@@ -281,9 +288,9 @@ class ClusterHandle(ABC):
         return node_records(self._list("Node"), self._list("Pod"))
 
     def placements(self) -> dict[str, str | None]:
-        """Return the node of each pod, None for a pod that has none.
+        """Return the node of each pod; None for a pod without a node.
 
-        The keys are `name` for pods of the namespace "default", and `namespace/name` for others.
+        The keys are `name` for pods in the namespace "default", and `namespace/name` for others.
         """
         return {
             name if namespace == DEFAULT_NAMESPACE else f"{namespace}/{name}": node
@@ -291,7 +298,7 @@ class ClusterHandle(ABC):
         }
 
     def pending(self) -> Records[PendingPod]:
-        """Return the pods without a node that are neither finished nor being deleted, with the reason."""
+        """Return the pods without a node that are neither finished nor being deleted, each with the reason."""
         queued = {entry.key: entry for entry in self._call(QueueAnswer, "queue.list").pods}
         found = []
         for raw in self._list("Pod"):
@@ -313,17 +320,17 @@ class ClusterHandle(ABC):
         return Records(PendingPod, found)
 
     def message(self, name: str) -> str:
-        """Return the message of a pod's PodScheduled condition, the reason why it has no node; "" if it has a node."""
+        """Return the message in a pod's PodScheduled condition: the reason why it has no node; "" if it has one."""
         namespace, _, plain_name = checked("name", name, str).rpartition("/")
         return _message(self.get("Pod", plain_name, namespace or DEFAULT_NAMESPACE).get("status") or {})
 
     def explain(self, name: str | PodRecord | PendingPod | ObjectNamed, *, remedies: bool = True) -> Explanation:
-        """Return the cause that keeps a workload, a pod or a node from working, and remedies tried on forks.
+        """Return the cause of a problem of a workload, a pod or a node, and remedies that were verified on forks.
 
         `name`: `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`, such as "web-0" or "deployment/web"; or a
-        record of `pods`, of `pending()` or of an explanation.
-        `remedies`: False returns only the cause, in less time. The result has `cause.code`, `cause.message`, and
-        `remedies`, the first to consider first; each has a `summary`, and `commands` for `run`.
+        record from `pods`, from `pending()` or from an explanation. `remedies`: False returns only the cause, in less
+        time. The result contains `cause.code`, `cause.message`, and `remedies`, the best first; each has a `summary`,
+        and `commands` for `run`.
         """
         kind, namespace, plain_name = _reference(checked("name", name, str, PodRecord, PendingPod, ObjectNamed))
         try:
@@ -337,24 +344,24 @@ class ClusterHandle(ABC):
         return explained(found)
 
     def causes(self, namespace: str | None = None, *, remedies: int = 0) -> Records[PendingGroup]:
-        """Return the pending pods grouped by the cause that keeps them waiting, the largest group first.
+        """Return the pending pods, grouped by the cause for which they are pending, the largest group first.
 
-        `namespace`: None is all. `remedies`: the number of groups (0 to 20) for which a remedy is searched; other
-        groups have the `remedy` None. `explain` of a workload searches for all its remedies.
+        `namespace`: None is all. `remedies`: the number of groups (0 to 20) for which a remedy is sought; in other
+        groups, `remedy` is None. `explain` seeks all remedies for a workload.
         """
         found = self._call(Sequence[PendingGroup], "causes.pending", namespace=namespace, remedies=remedies)
         return Records(PendingGroup, found)
 
     @property
     def decisions(self) -> Records[DecisionAnswer]:
-        """The latest scheduling attempts in the log, the newest last: 20,000 or more."""
+        """The latest scheduling attempts in the log, the newest last; the log has at least 20,000."""
         return Records(DecisionAnswer, self._call(Sequence[DecisionAnswer], "scheduler.decisions", limit=_ALL))
 
     def capacity(self, *manifests: Manifests, together: bool = False) -> Records[FitsAnswer]:
-        """Return how many more pods of each spec fit now, as one record for each spec, with the field `fits`.
+        """Return how many more pods of each spec fit at present: one record for each spec, with the field `fits`.
 
-        `manifests`: pods, or workloads with a pod template. `together`: count sets with one pod of each spec, in one
-        record. Counts end at 10,000; then `limited` is True.
+        `manifests`: pods, or workloads with a pod template. `together`: count sets that contain one pod of each spec,
+        in one record. Counting ends at 10,000; then `limited` is True.
         """
         return Records(
             FitsAnswer,
@@ -362,10 +369,11 @@ class ClusterHandle(ABC):
         )
 
     def nodes_needed(self, shapes: Raw | Sequence[Raw], *manifests: Manifests, limit: int = 512) -> NeededAnswer:
-        """Return the fewest additional nodes of these shapes with which every pod of the manifests is scheduled.
+        """Return the smallest number of additional nodes of these shapes with which all pods of the manifests fit.
 
-        `shapes`: Node manifests, or maps `{manifest, name, price}`. The total price is minimized; the default is 1 for
-        each node. Without manifests, the pending pods are placed. `limit`: the largest number of nodes of one shape.
+        `shapes`: Node manifests, or maps `{manifest, name, price}`. The total price is minimized; the default price of
+        a node is 1. Without manifests, nodes for the pending pods are computed. `limit`: the maximum number of nodes of
+        one shape.
         """
         several = [shapes] if isinstance(shapes, Mapping) else shapes
         given = [shape if "manifest" in shape else {"manifest": shape} for shape in several]
@@ -381,12 +389,12 @@ class ClusterHandle(ABC):
     def compare(
         self, other: "ClusterHandle | None" = None, *, config: Configuration | None = None, manifests: Manifests = ()
     ) -> "Records[MovedPod] | ConfigComparison":
-        """Return the differences to another cluster, or to another configuration of this one.
+        """Return the differences from another cluster, or from another configuration of this cluster.
 
-        `other`: returns the pods that have another node there, sorted by namespace and name. `config`: places
-        `manifests` on two copies, one under the present configuration and one under this configuration, with the same
-        random numbers. Returns the pods whose nodes differ, with the plugin that decided. Without manifests, each pod
-        of the cluster is scheduled independently, as if it were pending now.
+        `other`: returns the pods that have another node in that cluster, sorted by namespace and name. `config`:
+        schedules `manifests` on two copies, one with the present configuration and one with this configuration, and
+        with the same random numbers. Returns the pods whose nodes differ, with the plugin that decided. Without
+        manifests, each pod of the cluster is scheduled independently, as if it were pending.
         """
         if (other is None) == (config is None):
             raise TypeError("compare: another cluster or `config` is required")
@@ -420,8 +428,8 @@ class ClusterHandle(ABC):
     def plot_utilization(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the requested share of each node's CPU and memory, and return the matplotlib Axes.
 
-        The plot has a bar for each node, or a histogram of more than 60 nodes. `axes`: the Axes to draw on; None: new
-        Axes. Raises MissingLibraryError.
+        The plot has a bar for each node; for more than 60 nodes it is a histogram. `axes`: the Axes to draw on; None:
+        new Axes. Raises MissingLibraryError.
         """
         from kschedd.sdk.plots import utilization  # an extra
 
@@ -435,11 +443,11 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def plan(self, change: "Callable[[Any], object] | Commands", *, within: str | float = "1h") -> PlannedChanges:
-        """Return the effects of a change, which is made on a fork that then runs until it is idle.
+        """Return the effects of a change: the change is made on a fork, which then runs until it is idle.
 
         `change`: a function that is called with the fork, or one or more commands in the form of `kschedd plan`, such
-        as "drain node-1 --ignore-daemonsets". `within`: the virtual time after which the fork stops. Raises
-        CommandFailedError for a command that failed.
+        as "drain node-1 --ignore-daemonsets". `within`: the virtual time after which the fork stops at the latest.
+        Raises CommandFailedError if the command fails.
         """
 
     def _make(self, change: "Callable[[Self], object] | Commands") -> None:
@@ -459,7 +467,7 @@ def config_text(config: Configuration | None) -> str:
 
 
 def checked(name: str, value: T, *kinds: type[Any]) -> T:
-    """Return an argument if it is of one of these classes. Raises TypeError."""
+    """Return an argument if it is an instance of one of these classes. Raises TypeError."""
     if not isinstance(value, kinds):
         wanted = " or ".join(kind.__name__ for kind in kinds)
         raise TypeError(f"{name}: {value!r:.100}: {wanted} is required, not {type(value).__name__}")
@@ -476,7 +484,7 @@ def seconds(duration: str | float) -> float:
 
 
 def _reference(name: str | PodRecord | PendingPod | ObjectNamed) -> tuple[str, str, str]:
-    """Return kind, namespace and name of a record, `pod`, `kind/name`, `namespace/pod` or `namespace/kind/name`."""
+    """Return kind, namespace and name of a record, or of a text in one of four forms such as `kind/name`."""
     if not isinstance(name, str):
         return name.kind if isinstance(name, ObjectNamed) else "Pod", name.namespace, name.name
     match name.split("/"):

@@ -11,11 +11,11 @@ Raw = Mapping[str, Any]
 Manifests = str | Path | Raw | Sequence["Manifests"]
 """YAML or JSON text, the path of a file or folder, one object, or a sequence of these."""
 
-_DEEPEST: Final = 20  # depth of sequences within sequences
+_DEEPEST: Final = 20  # maximum depth of sequences within sequences
 
 
 def sources(manifests: Sequence[Manifests]) -> list[tuple[str, Any]]:
-    """Return each source's name and its content (text or a list of objects), in the given order."""
+    """Return the name and the content (text or a list of objects) of each source, in the given order."""
     found: list[tuple[str, Any]] = []
     objects: list[Any] = []
     for each in _flat(manifests):

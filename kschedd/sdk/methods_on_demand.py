@@ -1,7 +1,7 @@
-"""The methods of a cluster in process: the common methods, and all others once a program calls one of them.
+"""The methods of a cluster in this process: the common methods, and all others when a program first calls one of them.
 
-Importing the modules of all methods takes a fifth of the library's import time, and building their table a third of a
-new cluster's.
+Importing the modules of all methods takes a fifth of the library's import time, and building their table takes a third
+of the time to create a cluster.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from kschedd.service.table import Method
 
 
 class MethodsOnDemand(Mapping[str, Method]):
-    """The table of `kschedd.methods.daemon_methods`, built when a less common method is looked up."""
+    """The table of `kschedd.methods.daemon_methods`, which is built when a less common method is called."""
 
     def __init__(self, cluster: ClusterBackend, daemon: DaemonState) -> None:
         self._made_from = cluster, daemon

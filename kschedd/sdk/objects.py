@@ -1,10 +1,10 @@
-"""Builders of manifests in one line: a field that is not given has a default.
+"""Functions that create a manifest in one line: a field that is not given has a default.
 
     node("n1", cpu="4", labels={"disk": "ssd"})
     pod("a", cpu="500m", labels={"team": "x"}, spec={"priority": 10})
     deployment("web", 3, cpu="1")
 
-Amounts are quantities in Kubernetes' notation, such as "500m" CPUs and "64Mi" of memory.
+Amounts are quantities in the format of Kubernetes, such as "500m" CPUs and "64Mi" of memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ class PodFields(TypedDict, total=False):
     """The keyword arguments for a workload's pods: the arguments of `pod`, with their defaults.
 
     * `cpu`, `memory`: the requests of one pod, as quantities.
-    * `labels`: labels of the pods and of the workload; the label `app` is added, with the workload's name.
+    * `labels`: labels of the pods and of the workload; the label `app` with the workload's name is added.
     * `annotations`: annotations of the pods.
     * `resources`: the requests of one pod for other resources.
-    * `spec`: further fields of a pod's spec, such as {"nodeSelector": {"disk": "ssd"}}.
+    * `spec`: additional fields of a pod's spec, such as {"nodeSelector": {"disk": "ssd"}}.
     """
 
     cpu: str
@@ -43,7 +43,7 @@ def node(
 ) -> Raw:
     """Return a node that is ready, with the label kubernetes.io/hostname.
 
-    `labels`: further labels, such as {"topology.kubernetes.io/zone": "a"}. `pods`: the largest number of pods.
+    `labels`: additional labels, such as {"topology.kubernetes.io/zone": "a"}. `pods`: the maximum number of pods.
     `taints`: maps such as {"key": "gpu", "effect": "NoSchedule"}. `resources`: other resources of the node, such as
     {"nvidia.com/gpu": "8"}.
     """
@@ -72,7 +72,7 @@ def pod(
     """Return a pod with one container.
 
     `cpu`, `memory`: the requests of the pod. `node_name`: the node on which the pod already runs. `resources`: the
-    pod's requests for other resources. `spec`: further fields of the pod's spec, such as {"nodeSelector": {"disk":
+    pod's requests for other resources. `spec`: additional fields of the pod's spec, such as {"nodeSelector": {"disk":
     "ssd"}}.
     """
     extended = dict(resources or {})
@@ -98,12 +98,15 @@ def deployment(name: str, replicas: int = 1, *, namespace: str = "default", **po
 
 
 def statefulset(name: str, replicas: int = 1, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a StatefulSet of pods with one container and no volumes. `pods`: the same as for `deployment`."""
+    """Return a StatefulSet of pods with one container and no volumes.
+
+    `pods`: the arguments of `pod`, as for `deployment`.
+    """
     return _workload("apps/v1", "StatefulSet", name, namespace, pods, {"replicas": replicas, "serviceName": name})
 
 
 def daemonset(name: str, *, namespace: str = "default", **pods: Unpack[PodFields]) -> Raw:
-    """Return a DaemonSet of pods with one container. `pods`: the same as for `deployment`."""
+    """Return a DaemonSet of pods with one container. `pods`: the arguments of `pod`, as for `deployment`."""
     return _workload("apps/v1", "DaemonSet", name, namespace, pods, {})
 
 
@@ -118,9 +121,9 @@ def job(
 ) -> Raw:
     """Return a Job of pods with one container.
 
-    `completions`: the number of pods that must succeed. `parallelism`: the number of pods at a time; None: all pods
-    together. `run_seconds`: the virtual time after which a container ends; None: never. `pods`: the same as for
-    `deployment`.
+    `completions`: the number of pods that must succeed. `parallelism`: the maximum number of pods that run at the same
+    time; None: all pods. `run_seconds`: the virtual time in seconds after which a container ends; None: it never ends.
+    `pods`: the arguments of `pod`, as for `deployment`.
     """
     if run_seconds is not None:
         pods["annotations"] = {**(pods.get("annotations") or {}), "kschedd.io/run-seconds": f"{run_seconds:g}"}

@@ -1,4 +1,4 @@
-"""Plots of a cluster on matplotlib, in one style. Plots require the extra: pip install "kschedd[plots]"."""
+"""Plots of a cluster with matplotlib, in one style. Plots require the extra: pip install "kschedd[plots]"."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ _WIDEST_LABEL: Final = 60
 
 
 def utilization(nodes: Records[NodeRecord], axes: "Axes | None" = None) -> "Axes":
-    """Draw the requested share of CPU and memory, as a bar for each node, or as a histogram of more than 60 nodes.
+    """Draw the requested share of CPU and memory: a bar for each node, or a histogram of more than 60 nodes.
 
     Returns the matplotlib Axes; `axes`: the Axes to draw on. Raises MissingLibraryError.
     """

@@ -1,4 +1,4 @@
-"""Tables of typed records, which convert to data frames and show themselves in notebooks and terminals."""
+"""Tables of typed records, which can be converted to data frames and are displayed in notebooks and terminals."""
 
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=attrs.AttrsInstance)
 
 _SHOWN_ROWS: Final = 20
-_LONGEST_CELL: Final = 60  # characters of a cell in text; HTML shows whole cells
+_LONGEST_CELL: Final = 60  # maximum number of characters of a cell in text output; HTML shows whole cells
 
 
 @attrs.define(eq=False)
 class MissingLibraryError(KscheddError):
-    """A conversion or a plot that requires a library which is not installed."""
+    """A conversion or a plot requires a library that is not installed."""
 
     package: str
     extra: str
@@ -42,7 +42,10 @@ def optional_library(name: str, extra: str) -> ModuleType:
 
 
 class ConvertibleTable:
-    """A table that converts to data frames. `to_pandas` and the other conversions require the library of that name."""
+    """A table that can be converted to data frames.
+
+    `to_pandas` and the other conversions require the library of that name.
+    """
 
     __slots__ = ()
 
@@ -70,8 +73,8 @@ class Records(ConvertibleTable, Sequence[R], Generic[R]):
     """An immutable sequence of records of one class; the fields and properties of the class are the columns.
 
     `columns` lists them. Two tables are equal if their records are equal. `to_pandas`, `to_polars` and `to_arrow`
-    require the library of that name: pip install "kschedd[frames]". In data frames, columns with several values for
-    each record hold lists and dicts.
+    require the library of that name: pip install "kschedd[frames]". In data frames, columns with several values per
+    record contain lists and dicts.
     """
 
     __slots__ = ("_records", "kind")

@@ -27,7 +27,7 @@ class PodRecord:
     * `priority`: the priority in the pod's spec; 0 without one.
     * `phase`: Pending, Running, Succeeded or Failed, as the kubelet reports it.
     * `owner`: kind/name of the controller that created the pod; None without one.
-    * `workload`: like `owner`, but with the Deployment in place of its ReplicaSet.
+    * `workload`: like `owner`, but for a ReplicaSet of a Deployment it is the Deployment.
     """
 
     namespace: str
@@ -55,12 +55,12 @@ class NodeRecord:
     * `zone`: the node's label topology.kubernetes.io/zone; "" without the label.
     * `unschedulable`: True if it is cordoned.
     * `taints`: the taints as key=value:effect.
-    * `pods`: the number of unfinished pods on the node; `pods_allocatable`: the largest number of pods.
+    * `pods`: the number of unfinished pods on the node; `pods_allocatable`: the maximum number of pods.
     * `cpu_requested`, `cpu_allocatable`: in cores; `memory_requested`, `memory_allocatable`: in bytes.
     * `requested`, `allocatable`: the amounts of all other resources, by name.
     * `cpu_used`, `memory_used`: the requested share, from 0 to 1.
 
-    The requested amounts are the sums over the pods on the node.
+    The requested amounts are sums over the pods on the node.
     """
 
     name: str
@@ -78,12 +78,12 @@ class NodeRecord:
 
     @property
     def cpu_used(self) -> float:
-        """The requested share of the node's CPU; 0 for a node without CPU."""
+        """The requested share of the node's CPU; 0 if the node has no CPU."""
         return used_cpu([self])
 
     @property
     def memory_used(self) -> float:
-        """The requested share of the node's memory; 0 for a node without memory."""
+        """The requested share of the node's memory; 0 if the node has no memory."""
         return used_memory([self])
 
 
@@ -92,8 +92,8 @@ class PendingPod:
     """A pod without a node.
 
     * `message`: kube-scheduler's message in the PodScheduled condition.
-    * `place`: the part of the scheduling queue that holds the pod: active, backoff, unschedulable, gated, in_flight, or
-      another one; "" for a pod of another scheduler.
+    * `place`: the sub-queue that contains the pod, such as active, backoff, unschedulable, gated or in_flight; "" for a
+      pod of another scheduler.
     * `attempts`: the number of scheduling attempts so far.
     * `plugins`: the plugins that rejected the pod in its last attempt.
     """
@@ -112,12 +112,12 @@ class PendingPod:
 
 
 def used_cpu(nodes: Iterable[NodeRecord]) -> float:
-    """Return the requested share of the CPU of all these nodes; 0 if they have none."""
+    """Return the requested share of the CPU of all these nodes; 0 if they have no CPU."""
     return _share([(node.cpu_requested, node.cpu_allocatable) for node in nodes])
 
 
 def used_memory(nodes: Iterable[NodeRecord]) -> float:
-    """Return the requested share of the memory of all these nodes; 0 if they have none."""
+    """Return the requested share of the memory of all these nodes; 0 if they have no memory."""
     return _share([(node.memory_requested, node.memory_allocatable) for node in nodes])
 
 

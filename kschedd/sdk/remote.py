@@ -1,4 +1,4 @@
-"""A running daemon, with the operations of a cluster in process."""
+"""A running daemon, with the operations of a cluster in this process."""
 
 import shlex
 from collections.abc import Callable, Sequence
@@ -17,8 +17,8 @@ class RemoteCluster(ClusterHandle):
     """The cluster of a running daemon, or a fork of it; `connect` returns one.
 
     The class lacks `from_dump`, `warnings`, `version`, `snapshot`, `restore` and `plugin_faults` of `Cluster`. Methods
-    that let time pass require a daemon in virtual time (`kschedd run --time virtual`). In a fork they always work.
-    `fork_name`: "" means the cluster itself.
+    that let time pass require a daemon in virtual time (`kschedd run --time virtual`). In a fork, these methods always
+    work. `fork_name`: "" means the cluster itself.
     """
 
     def __init__(self, client: BlockingClient, fork_name: str = "") -> None:
@@ -62,18 +62,18 @@ class RemoteCluster(ClusterHandle):
 
     def _move(self, **to: Any) -> None:
         with self._client.subscribe("time.advance", **to) as moves:
-            for _ in moves:  # until the stream ends: each item is one move of the clock
+            for _ in moves:  # until the stream ends: each item is one advance of the clock
                 continue
 
     def _next_moment(self) -> float | None:
         if not self.fork_name:
-            self._move(seconds=0.0)  # the tasks of the daemon first finish the work that is due
+            self._move(seconds=0.0)  # the tasks of the daemon first finish the work that is due now
         found: float | None = self.call("time.get")["next_s"]
         return found
 
     def run_until_idle(self, limit: str | float = "1h") -> bool:
         if not self.fork_name:
-            with self.fork() as copy:  # the copy becomes idle when the cluster does
+            with self.fork() as copy:  # the copy becomes idle at the same virtual time as the cluster
                 rests = copy.run_until_idle(limit)
                 moment = copy.time
             self._move(until_s=moment)
@@ -128,7 +128,7 @@ def connect(address: str | PathLike[str] | None = None, *, timeout_s: float | No
     """Connect to a running daemon.
 
     `address`: the path of the daemon's socket, or `tcp://HOST:PORT?ca-file=FILE&token-file=FILE`; None:
-    $KSCHEDD_SOCKET, or else the default socket. `timeout_s`: the time limit of a call in seconds, None for none. Raises
-    NoDaemonError if no daemon answers, and SocketPathError for an unusable address.
+    $KSCHEDD_SOCKET, or the default socket if it is unset. `timeout_s`: the time limit of a call in seconds; None: no
+    limit. Raises NoDaemonError if no daemon answers, and SocketPathError if the address cannot be used.
     """
     return RemoteCluster(BlockingClient(address, timeout=timeout_s))

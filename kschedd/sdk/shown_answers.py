@@ -1,4 +1,4 @@
-"""The daemon's answers on causes, plans and comparisons with tables, displayed as on the command line."""
+"""The daemon's answers about causes, plans and comparisons with tables, displayed as on the command line."""
 
 from html import escape
 from typing import Any
@@ -14,11 +14,10 @@ from kschedd.simulation.comparing.comparison import ChangedPod, PlacementCompari
 
 @attrs.frozen(kw_only=True)
 class WorkloadExplanation(DiagnosisAnswer):
-    """The result of `explain`; `str` gives the text of the command line.
+    """The result of `explain`; `str` returns the text that the command line prints.
 
-    * `cause`, `also`: the cause that keeps the workload from its nodes, and further causes; each has a code, a message,
-      and its evidence.
-    * `remedies`: changes that were tried on forks, the first to consider first.
+    * `cause`, `also`: the main cause and further causes; each has a code, a message, and its evidence.
+    * `remedies`: changes that were verified on forks, the best first.
     * `wanted`, `scheduled`, `pending`, `missing`: numbers of the workload's pods.
     """
 
@@ -36,9 +35,12 @@ class WorkloadExplanation(DiagnosisAnswer):
 
 @attrs.frozen
 class PlannedChanges(DiffAnswer):
-    """The result of `plan`: the differences between the fork at its end and the cluster. `str` gives their text.
+    """The result of `plan`: the differences between the cluster and the final state of the fork.
 
-    * `pods`: pods that are placed, moved, pending, gone, ended or orphaned; `nodes`, `objects`: those that differ.
+    `str` gives their text.
+
+    * `pods`: pods that are placed, moved, pending, gone, ended or orphaned; `nodes`, `objects`: nodes and objects that
+      differ.
     * `usage`: the requested share of the nodes' resources, from 0 to 1, before and after.
     * `elapsed_s`: the virtual time in seconds that passed in the fork.
     """
@@ -62,27 +64,27 @@ class PlannedChanges(DiffAnswer):
 class ConfigComparison(PlacementComparison):
     """The result of `compare` for a configuration: `a` is the present configuration, `b` the other one.
 
-    * `different`: the pods with another node, or with another reason for having none, in the order of their attempts.
-    * `pending`: the number of pods without a node, first under `a`, then under `b`.
+    * `different`: the pods that have another node, or another reason for having none, in the order of their attempts.
+    * `pending`: the number of pods without a node: under `a` and under `b`.
     """
 
     different: Records[ChangedPod]
 
 
 def explained(found: DiagnosisAnswer) -> WorkloadExplanation:
-    """Return the answer with tables."""
+    """Return the answer with its tables."""
     return WorkloadExplanation(**_with_tables(found, remedies=RemedyAnswer))
 
 
 def planned(found: DiffAnswer) -> PlannedChanges:
-    """Return the answer with tables."""
+    """Return the answer with its tables."""
     return PlannedChanges(
         **_with_tables(found, pods=PodChange, nodes=NodeChange, objects=ObjectChange, usage=UsageChange)
     )
 
 
 def compared(found: PlacementComparison) -> ConfigComparison:
-    """Return the answer with tables."""
+    """Return the answer with its tables."""
     return ConfigComparison(**_with_tables(found, different=ChangedPod))
 
 

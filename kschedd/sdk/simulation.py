@@ -1,4 +1,4 @@
-"""Simulations as values: a specification in, a result out, both comparable and picklable."""
+"""Simulations as values: the input is a specification and the output is a result; both can be compared and pickled."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,12 +16,12 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen(kw_only=True)
 class SimulationSpec:
-    """The inputs of one simulation. Two runs of an equal specification give equal results on every machine.
+    """The inputs of one simulation. Two runs of equal specifications give equal results on every machine.
 
     `nodes`: Node manifests. `manifests`: all other objects, as manifests or as YAML text; they are applied in order at
-    the start. `until`: the virtual time to simulate; None runs until the cluster is idle, at most 24 h. The other
-    fields are the options of `Cluster`. To pickle a specification, its plugin classes must be picklable; paths always
-    are.
+    the start. `until`: the virtual time to simulate; with None, the simulation runs until the cluster is idle, at most
+    24 h. The other fields are the options of `Cluster`. To pickle a specification, its plugin classes must be
+    picklable; paths always are.
     """
 
     nodes: Sequence[Raw] = ()
@@ -40,7 +40,7 @@ class SimulationSpec:
 
 @attrs.frozen(kw_only=True)
 class SimulationResult:
-    """The end of a simulation, and its decisions.
+    """The final state of a simulation, and its decisions.
 
     `elapsed_s`: the simulated time in virtual seconds. `at_rest`: False if work was left at the end. `used`: the
     requested share of the allocatable CPU and memory of all nodes, from 0 to 1.
@@ -55,7 +55,7 @@ class SimulationResult:
     used: Mapping[str, float]
 
     def placements(self) -> dict[str, str | None]:
-        """Return the node of each pod by `namespace/name`, None for a pod that has none."""
+        """Return the node of each pod by `namespace/name`; None for a pod without a node."""
         return {pod.key: pod.node for pod in self.pods}
 
 
