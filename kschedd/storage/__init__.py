@@ -1,1 +1,1 @@
-"""Storage: rules for claims, volumes and CSI drivers, as pure functions shared by plugins and controllers."""
+"""Storage: rules for claims, volumes and CSI drivers, as pure functions that plugins and controllers share."""

@@ -1,6 +1,6 @@
-"""Assume caches for claims and volumes: objects as the scheduler will write them, before the API server confirms them.
+"""Assume caches for claims and volumes: objects as the scheduler will write them, before the API server confirms it.
 
-`get` returns the assumed object, or else the object in the scheduler cache. An assumption ends when it is restored,
+`get` returns the assumed object, otherwise the object in the scheduler cache. An assumption ends when it is restored,
 when the object is deleted, or when a newer version arrives, because the API server's version always wins. Volumes are
 also indexed by StorageClass. All instances of VolumeBinding share the caches, so that each instance uses the
 assumptions of all instances. The caches read the scheduler cache and never change it.
@@ -34,7 +34,7 @@ class AssumeCache:
     _assumptions: dict[str, _Assumption] = attrs.field(factory=dict)
 
     def actual(self, key: str) -> Object | None:
-        """Return the scheduler cache's version, ignoring assumptions."""
+        """Return the version in the scheduler cache, ignoring assumptions."""
         return self.objects().get(key)
 
     def get(self, key: str) -> Object | None:
@@ -45,18 +45,18 @@ class AssumeCache:
         if known is assumption.known:
             return assumption.assumed
         if known is not None and 0 < known.resource_version <= assumption.assumed.resource_version:
-            assumption.known = known  # an event that is not newer than the assumption
+            assumption.known = known  # the event is not newer than the assumption
             return assumption.assumed
         del self._assumptions[key]
         return known
 
     def assume_as(self, other: "AssumeCache") -> None:
-        """Copy the assumptions of `other`, which has a cluster with the same objects."""
+        """Copy the assumptions of `other`, whose cluster contains the same objects."""
         for key, kept in other._assumptions.items():
             self._assumptions[key] = _Assumption(kept.known, kept.assumed)
 
     def assumed_keys(self) -> list[str]:
-        """Return the keys with an assumption, which may differ from the version in the scheduler cache."""
+        """Return the keys that have an assumption, even if it equals the version in the scheduler cache."""
         return list(self._assumptions)
 
     def assume(self, obj: Object) -> None:
@@ -82,7 +82,7 @@ class AssumeCache:
 class VolumeCache(AssumeCache):
     """PersistentVolumes; each version of a volume is parsed into a `Volume` once."""
 
-    version: Callable[[], int] = lambda: -1  # changes whenever any volume changes; -1: unknown
+    version: Callable[[], int] = lambda: -1  # changes with every change of a volume; -1: unknown
     _seen: int = -1
     _read: dict[str, Volume] = attrs.field(factory=dict)
     _by_class: dict[str, dict[str, Volume]] = attrs.field(factory=dict)
@@ -93,7 +93,7 @@ class VolumeCache(AssumeCache):
         return None if obj is None else self._volume(obj)
 
     def of_class(self, storage_class: str) -> list[Volume]:
-        """Return all volumes of a class in the scheduler cache's order, with assumptions applied."""
+        """Return all volumes of a class in the order of the scheduler cache, with assumptions applied."""
         self._refresh()
         found = self._by_class.get(storage_class, {})
         changed = {key: latest for key in self.assumed_keys() if key in found and (latest := self.volume(key))}

@@ -1,10 +1,10 @@
-"""CSI volumes of a pod that must be attached to its node, and so count towards the limit of their driver there.
+"""CSI volumes of a pod that must be attached to its node, and therefore count towards the driver's limit there.
 
 An in-tree volume counts for the CSI driver to which it migrates, on nodes that have a CSINode. A Portworx volume counts
-only if an annotation of the node shows the migration, unless the feature portworx_volumes_counted is enabled. A claim
+only if an annotation of the node shows the migration, or if the feature portworx_volumes_counted is enabled. A claim
 without a volume counts as a separate volume for the driver of its StorageClass.
 Source: Kubernetes v1.34 and v1.36, nodevolumelimits/csi.go (filterAttachableVolumes, getCSIDriverInfo) and utils.go.
-Errors: no exception is raised; a Fault is returned if upstream returns an error.
+Errors: no exception is raised; if upstream returns an error, a Fault is returned.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class Attachable:
 
 @attrs.frozen
 class Fault:
-    """The error of one volume. `missing` is true if the claim does not exist (yet)."""
+    """The error of one volume. `missing` is true if the claim does not exist, or does not exist yet."""
 
     why: str
     missing: bool = False
@@ -43,7 +43,7 @@ def migrated_on_csi_nodes(plugin: InTree, csi_node: Object | None) -> bool:
 
 
 def migrated_or_annotated(plugin: InTree, csi_node: Object | None) -> bool:
-    """Return whether the plugin is migrated on the node; Portworx also requires the CSINode's annotation."""
+    """Return whether the plugin is migrated on the node; Portworx also requires the annotation of the CSINode."""
     if not migrated_on_csi_nodes(plugin, csi_node):
         return False
     return not plugin.by_annotation or plugin.plugin in migrated_plugins(csi_node)
@@ -68,7 +68,10 @@ class Storage:
     classes: Mapping[str, Object]
 
     def attachables(self, pod: Pod, *, new: bool) -> list[Attachable | Fault]:
-        """Return the pod's volumes in order. Missing claims of a running pod (not `new`) are skipped."""
+        """Return the pod's volumes in the order of its spec.
+
+        Missing claims of a running pod (not `new`) are skipped.
+        """
         found: list[Attachable | Fault] = []
         for volume in pod.signature.spec.volumes:
             source = volume.get("persistentVolumeClaim")
@@ -119,7 +122,8 @@ class Storage:
         plugin = BY_PLUGIN.get(provisioner)
         if plugin is not None and not plugin.migrated:
             return None
-        # No handle of a driver begins with a NUL, so a volume to be provisioned never collides with an existing volume.
+        # No handle of a driver begins with a NUL, so a volume to be provisioned cannot have the name of an existing
+        # volume.
         return _named(plugin.driver if plugin else provisioner, f"\0claim {claim.key}", plugin)
 
 
@@ -140,7 +144,7 @@ def _inline(volume: Mapping[str, object]) -> Attachable | Fault | None:
 
 
 def limits(csi_node: Object) -> dict[str, int]:
-    """Return the maximum number of attached volumes by driver, without drivers that have no limit."""
+    """Return the maximum number of attached volumes for each driver that has a limit."""
     found = {}
     for driver in csi_node.spec.get("drivers") or ():
         count = (driver.get("allocatable") or {}).get("count")
@@ -150,7 +154,7 @@ def limits(csi_node: Object) -> dict[str, int]:
 
 
 def attachments_by_node(attachments: Mapping[str, Object]) -> dict[str, set[tuple[str, str]]]:
-    """Return the (attacher, PersistentVolume) pairs in the VolumeAttachments of each node."""
+    """Return, for each node, the pairs (attacher, PersistentVolume) in its VolumeAttachments."""
     found: dict[str, set[tuple[str, str]]] = {}
     for attachment in attachments.values():
         spec = attachment.spec

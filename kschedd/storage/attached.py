@@ -1,12 +1,12 @@
-"""Volumes attached to each node, and the number of further volumes of each driver that can be attached.
+"""Volumes attached to each node, and how many more volumes of each driver can be attached to it.
 
 Attached volumes are the volumes of the node's pods and of its VolumeAttachments. Attached volumes and free attachments
-are cached by row of the cluster's table, and are recomputed if objects that they depend on have changed. The attached
-volumes depend on the node's CSINode, its pods, the pods' claims, the claims' volumes and classes, and the
+are cached by row of the cluster's table, and are computed again if objects on which they depend have changed. The
+attached volumes depend on the node's CSINode, its pods, the pods' claims, the claims' volumes and classes, and the
 VolumeAttachments. A change of a claim, a volume, a CSINode or a VolumeAttachment affects the rows that use it; a change
 of a class affects all rows.
-Shapes: one value for each row of the cluster's table. Errors: no exception is raised; a Fault is returned if upstream
-returns an error.
+Shapes: one value for each row of the cluster's table.
+Errors: no exception is raised; if upstream returns an error, a Fault is returned.
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ _NOTHING: Final[Attached] = frozenset()
 _NO_DRIVERS: Final[Mapping[str, int]] = {}
 _NO_PODS: Final[Mapping[Pod, Attached]] = {}
 _NO_ATTACHMENTS: Final[Set[tuple[str, str]]] = frozenset()
-_ANY: Final = 1 << 62  # more than the number of volumes that can exist
+_ANY: Final = 1 << 62  # more than the number of volumes that may exist
 
 
 def counted(wanted: Iterable[Attachable | Fault], csi_node: Object | None, is_migrated: IsMigrated) -> Attached | Fault:
-    """Return the volumes that count on the node, or the first fault that counts there."""
+    """Return the volumes that count on the node, or the first fault that counts on it."""
     found = set()
     for each in wanted:
         if each.plugin is not None and not is_migrated(each.plugin, csi_node):
@@ -49,25 +49,27 @@ def counted(wanted: Iterable[Attachable | Fault], csi_node: Object | None, is_mi
 
 @attrs.frozen
 class Present:
-    """The volumes attached to a node, valid at `stamp`."""
+    """The volumes attached to a node; `stamp` is the time of the computation."""
 
     csi_node: Object
     stamp: int
     of_pods: Mapping[Pod, Attached]  # by pod with volumes
     by_pods: Attached
-    per_driver: Mapping[str, int]  # including volumes that are attached although no pod on the node uses them
+    # number of volumes for each driver, including attached volumes that no pod on the node uses
+    per_driver: Mapping[str, int]
 
 
 class _Left:
-    """The number of further volumes of each driver that can be attached, by row; `at` contains stamps."""
+    """How many more volumes of each driver can be attached, by row; `at` contains the times of the computations."""
 
     def __init__(self, rows: int) -> None:
         self.at: Ints = np.full(rows, -1, dtype=np.int64)
-        self.faulty: Bools = np.zeros(rows, dtype=np.bool_)  # a fault prevents computing the attached volumes
+        # True for rows in which a fault prevents computing the attached volumes
+        self.faulty: Bools = np.zeros(rows, dtype=np.bool_)
         self.of_driver: dict[str, Ints] = {}
 
     def put(self, row: int, at_most: Mapping[str, int], present: Present | Fault | None) -> None:
-        """Store the values of a row; `present` None means that there is no limit."""
+        """Store the values of a row; if `present` is None, there is no limit."""
         self.faulty[row] = isinstance(present, Fault)
         per_driver = present.per_driver if isinstance(present, Present) else _NO_DRIVERS
         for driver in at_most:
@@ -79,7 +81,7 @@ class _Left:
 
 
 class _Readers:
-    """The rows with pods that depend on an object, by its kind and key."""
+    """The rows whose pods depend on an object, by the kind and the key of the object."""
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, str], set[int]] = {}
@@ -90,7 +92,7 @@ class _Readers:
     def take(self, kind: str, keys: Iterable[str]) -> set[int]:
         """Remove and return the rows that depend on one of these objects.
 
-        The removed rows are added again when they are recomputed.
+        The removed rows are added again when they are computed again.
         """
         return set().union(*(self._rows.pop((kind, key), ()) for key in keys))
 
@@ -103,8 +105,8 @@ class AttachedVolumes:
     _cluster: SchedulerCache
     _is_migrated: IsMigrated
     _logs: Mapping[str, ChangeLog[ObjectChange]] = attrs.field(init=False)
-    _stamp: int = -1  # stamp up to which changes of objects are in `_objects_at`
-    # By row: stamp of the objects on which it depends.
+    _stamp: int = -1  # `_objects_at` contains the changes of objects up to this stamp
+    # The stamp of the objects on which each row depends.
     _objects_at: Ints = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
     _readers: _Readers = attrs.field(factory=_Readers)
     _present: dict[int, Present] = attrs.field(factory=dict)  # by row
@@ -123,7 +125,7 @@ class AttachedVolumes:
     def limits_of(self, csi_node: Object) -> Mapping[str, int]:
         known = self._limits.get(csi_node.name)
         if known is None or known[0] is not csi_node:
-            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes are frequently added and removed
+            if len(self._limits) > 2 * len(self._cluster.of_kind("CSINode")):  # nodes are added and removed frequently
                 self._limits.clear()
             known = self._limits[csi_node.name] = (csi_node, limits(csi_node))
         return known[1]
@@ -131,9 +133,9 @@ class AttachedVolumes:
     # attached volumes
 
     def on(self, table: NodeTable, row: int, csi_node: Object) -> Present | Fault:
-        """Return the volumes attached to the node of this row of the cluster's table, or of a what-if copy.
+        """Return the volumes attached to the node of this row, in the cluster's table or in a what-if copy.
 
-        In a what-if copy, the cached value of the cluster is used as long as the node's pods with volumes are the same.
+        In a what-if copy, the cached value of the cluster is used as long as the node has the same pods with volumes.
         """
         self._catch_up()
         versions, own = self._cluster.versions, table is self._cluster.table
@@ -160,7 +162,7 @@ class AttachedVolumes:
         return found
 
     def _known(self, row: int, csi_node: Object) -> Present | None:
-        """Return the cached value of the row, unless the objects on which it depends have changed."""
+        """Return the cached value of the row; None if objects on which it depends have changed."""
         known = self._present.get(row)
         if known is None or known.csi_node is not csi_node or known.stamp < self._objects_at[row]:
             return None
@@ -181,7 +183,7 @@ class AttachedVolumes:
         return found
 
     def _handles(self, attachments: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-        """Yield (attacher, handle) of the attachments of CSI volumes."""
+        """Yield the attacher and the handle of each attachment of a CSI volume."""
         volumes = self._cluster.of_kind(_VOLUME)
         for attacher, name in attachments:
             volume = volumes.get(name)
@@ -192,7 +194,7 @@ class AttachedVolumes:
     # further volumes
 
     def room_for(self, wanted: Attached, rows: Rows) -> Bools:
-        """Return which of these rows of the cluster's table can attach this number of volumes of these drivers."""
+        """Return which of these rows of the cluster's table can attach so many volumes of these drivers."""
         self._catch_up()
         versions, left = self._cluster.versions, self._left
         changed_at = np.maximum(versions.row_pods_at[rows], self._objects_at[rows])
@@ -242,7 +244,7 @@ class AttachedVolumes:
             self._objects_at[list(rows)] = versions.now
 
     def _rows_concerned(self, stamp: int) -> set[int] | None:
-        """Return the rows that changes after the stamp may affect; None means all."""
+        """Return the rows that changes after the stamp may affect; None means all rows."""
         versions, row_of = self._cluster.versions, self._cluster.table.row_of
         nodes = versions.nodes.since(stamp) if versions.changed(stamp, LABELS) else []
         changes = {kind: log.since(stamp) for kind, log in self._logs.items()}

@@ -1,7 +1,7 @@
-"""The binding check of PreBind: all claims of a pod must be bound to volumes that are usable from its node.
+"""The binding check of PreBind: all claims of a pod must be bound to volumes that its node can use.
 
-The check is repeated while the volume controller and the provisioners work. The check reads only observed objects,
-never assumed ones. An object counts only after the scheduler's own write to this object has been observed.
+The check is repeated while the volume controller and the provisioners work. The check reads only observed objects, and
+no assumed ones. An object counts only after the scheduler's own write to this object has been observed.
 Source: Kubernetes v1.34, volumebinding/binder.go (checkBindings); v1.35, volumebinding/passive_assume_cache.go.
 """
 
@@ -25,7 +25,7 @@ class WrittenObject:
     key: str
     before: Object
     claim: str = ""  # for a volume: the key of the claim to which it was bound
-    changed: bool = True  # False: the write changed nothing, so no newer version will be observed
+    changed: bool = True  # False: the write changed nothing, so that no newer version will be observed
 
     def seen(self, now: Object) -> bool:
         """Return whether the version `now` may include the scheduler's write."""
@@ -43,7 +43,7 @@ class BindingCheck:
     def done(
         self, node: str, labels: Mapping[str, str], csi_node: Object | None, claims: Kinds, volumes: Kinds
     ) -> bool:
-        """Return True if all claims are bound, or False if they are not bound yet.
+        """Return True if all claims are bound; False if they are not bound yet.
 
         Raises StorageError if the claims cannot be bound for this node.
         """
@@ -59,12 +59,12 @@ class BindingCheck:
             if not claim.annotations:
                 raise StorageError(f'selectedNode annotation reset for PVC "{claim.name}"')
             if claim.annotations.get(SELECTED_NODE) != node:
-                # A provisioner that fails removes the annotation, so that the pod can be rescheduled.
+                # A provisioner that fails removes the annotation, so that the pod can be scheduled again.
                 raise StorageError(f'provisioning failed for PVC "{claim.name}"')
             if name := volume_of(claim):
                 volume = volumes.get(name)
                 if volume is None:
-                    return False  # the update of the claim was observed before that of the volume
+                    return False  # the update of the claim was observed before the update of the volume
                 _check_node(volume, node, labels, csi_node)
             if not fully_bound(claim):
                 return False
@@ -101,7 +101,7 @@ class BindingCheck:
 
 @attrs.define(eq=False)
 class _Untranslatable(StorageError):
-    """An in-tree volume that cannot be translated to CSI."""
+    """An in-tree volume cannot be translated to CSI."""
 
 
 def _check_node(volume: Object, node: str, labels: Mapping[str, str], csi_node: Object | None) -> None:

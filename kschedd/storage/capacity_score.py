@@ -1,7 +1,7 @@
 """Storage capacity scoring: a node's score as a piecewise linear function of the utilization of each StorageClass.
 
 Source: Kubernetes v1.34, volumebinding/scorer.go and volume_binding.go (Score), plugins/helper/shape_score.go.
-Units: bytes; utilization in percent; scores are 0 to 100, and scores in a configured shape a tenth of that.
+Units: bytes; utilization is in percent; scores are 0 to 100, and scores in a configured shape are a tenth of that.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ _FULL: Final = 100
 
 
 def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]:
-    """Return (requested, capacity) by StorageClass of the volumes to be bound.
+    """Return the requested amount and the capacity for each StorageClass of the volumes to be bound.
 
     If no existing volumes are bound and `of_pools` is set, the CSIStorageCapacity pools of the volumes to be
-    provisioned count instead.
+    provisioned are counted instead.
     """
     found: dict[str, tuple[int, int]] = {}
     if volumes.bindings or not of_pools:
@@ -34,14 +34,14 @@ def usage(volumes: NodeVolumes, *, of_pools: bool) -> dict[str, tuple[int, int]]
             continue
         name = class_of(provision.claim)
         requested, _ = found.get(name, (0, 0))
-        # Claims of one class share a pool, so the capacity of the pool is counted once.
+        # Claims of one class use the same pool, so the capacity of the pool is counted only once.
         size = value(provision.capacity.obj.raw.get("capacity") or 0)
         found[name] = (requested + (requested_bytes(provision.claim) or 0), size)
     return found
 
 
 def score(shape: Sequence[ShapePoint], classes: dict[str, tuple[int, int]]) -> int:
-    """Return the mean score over the classes, rounded half up, or 0 if there are no classes."""
+    """Return the mean of the classes' scores, rounded half up; 0 without classes."""
     if not classes:
         return 0
     total = sum(piecewise_linear(shape, _utilization(requested, there)) for requested, there in classes.values())

@@ -30,7 +30,7 @@ WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
 
 @attrs.frozen
 class PodClaimRef:
-    """A claim used by a volume of a pod: named in the pod, or generated for an ephemeral volume (`ephemeral`)."""
+    """A claim that a volume of a pod uses: named in the pod, or generated for an ephemeral volume (`ephemeral`)."""
 
     name: str
     key: str  # "namespace/name"
@@ -38,7 +38,7 @@ class PodClaimRef:
 
 
 def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
-    """Yield the claims of a pod in the order of its volumes; a claim used twice is yielded twice."""
+    """Yield the claims of a pod in the order of its volumes; a claim that is used twice is yielded twice."""
     for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -50,7 +50,7 @@ def claims_used(pod: Pod) -> Iterator[PodClaimRef]:
 
 
 def claims_named(pod: Pod) -> Iterator[str]:
-    """Yield the names of the claims that the pod refers to by name, without the claims of ephemeral volumes."""
+    """Yield the names of the claims to which the pod refers by name, without the claims of ephemeral volumes."""
     for volume in pod.signature.spec.volumes:
         source = volume.get("persistentVolumeClaim")
         if source is not None:
@@ -67,7 +67,7 @@ def ephemeral_claim(pod: Pod, volume: str) -> str:
 
 
 def not_made_for(pod: Pod, claim: Object) -> str:
-    """Return why the claim was not generated for an ephemeral volume of the pod, or "" if it was."""
+    """Return the reason why the claim was not generated for an ephemeral volume of the pod; "" if it was."""
     owner = claim.owner
     if claim.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
         return ""
@@ -79,7 +79,7 @@ def is_default_class(storage_class: Object) -> bool:
 
 
 def default_class(classes: Iterable[Object]) -> Object | None:
-    """Return the class for claims without a class: the newest class marked as default, then the first by name."""
+    """Return the class for claims without one: the newest default class; among equally new ones the first by name."""
     marked = sorted((c for c in classes if is_default_class(c)), key=lambda c: c.name)
     return max(marked, key=lambda c: c.metadata.get("creationTimestamp") or "", default=None)
 
@@ -90,13 +90,13 @@ def asks_for_no_class(claim: Object) -> bool:
 
 
 def class_of(claim: Object) -> str:
-    """Return the StorageClass of a claim or of a volume, or ""."""
+    """Return the StorageClass of a claim or of a volume; "" without one."""
     by_annotation = claim.annotations.get(BETA_CLASS)
     return claim.spec.get("storageClassName") or "" if by_annotation is None else by_annotation
 
 
 def volume_of(claim: Object) -> str:
-    """Return the claim's volumeName, or "" as long as it has none."""
+    """Return the claim's volumeName; "" as long as it has none."""
     name: str = claim.spec.get("volumeName") or ""
     return name
 
@@ -111,13 +111,13 @@ def _request(claim: Object) -> str | int | float | None:
 
 
 def requested(claim: Object) -> int:
-    """Return the claim's storage request in nanos, or 0 if it has none."""
+    """Return the claim's storage request in nanos; 0 without a request."""
     text = _request(claim)
     return 0 if text is None else nanos(text)
 
 
 def requested_bytes(claim: Object) -> int | None:
-    """Return the claim's storage request in whole bytes, rounded up, or None if it has none."""
+    """Return the claim's storage request in whole bytes, rounded up; None without a request."""
     text = _request(claim)
     return None if text is None else value(text)
 
@@ -130,5 +130,5 @@ _LISTED: Final = {
 
 
 def missing(kind: str, name: str) -> str:
-    """Return the message of Kubernetes' lister for an object that does not exist."""
+    """Return the message of Kubernetes' lister that an object does not exist."""
     return f'{_LISTED[kind]} "{name}" not found'

@@ -1,8 +1,8 @@
-"""An index of items by a node label that they require, to find the candidates for a node without visiting all items.
+"""An index of items by a node label that they require; it finds the candidates for a node without visiting all items.
 
-A local volume names one host and a CSIStorageCapacity one zone, so a node can use only a few items of a long list. An
-item is indexed by one of the labels that it requires. `candidates` returns the items with a label that the node has,
-and the items that require none. Candidates must still be matched in full. Insertion order is kept.
+A local volume requires one host and a CSIStorageCapacity one zone, so a node can use only a few items of a long list.
+An item is indexed by one of the labels that it requires. `candidates` returns the items whose label the node has, and
+the items that require no label. Candidates must still be compared in full. Insertion order is kept.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,11 +18,11 @@ T = TypeVar("T")
 @attrs.frozen(eq=False)
 class LabelIndex(Generic[T]):
     _anywhere: list[tuple[int, T]]
-    _filed: dict[str, dict[str, list[tuple[int, T]]]]  # label key -> value -> (rank, item)
+    _filed: dict[str, dict[str, list[tuple[int, T]]]]  # for each label key and value: the items with their ranks
 
     @classmethod
     def of(cls, items: Iterable[tuple[T, Requirement | None]]) -> "LabelIndex[T]":
-        """Index items, each given with an In requirement that every node able to use the item meets, or None."""
+        """Index items, each with an In requirement that every node which can use the item meets, or with None."""
         made = cls([], {})
         for rank, (item, demand) in enumerate(items):
             if demand is None:
@@ -44,7 +44,7 @@ class LabelIndex(Generic[T]):
 
 
 def required_node_label(selector: NodeSelector | None) -> Requirement | None:
-    """Return the In requirement with the fewest values that every matching node meets, or None."""
+    """Return the In requirement with the fewest values that every matching node meets; None without one."""
     if selector is None or len(selector.terms) != 1 or selector.terms[0].problems:
         return None
     return _narrowest(selector.terms[0].match_expressions)

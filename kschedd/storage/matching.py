@@ -1,4 +1,4 @@
-"""Selection of the existing volume for a claim: the volume pre-bound to the claim, or the smallest that matches.
+"""Selection of the existing volume for a claim: the volume pre-bound to the claim, or the smallest matching one.
 
 Checks that do not depend on the node are made once for all nodes (`candidates`). For each node, only the volumes that
 the node may be able to use are checked, smallest first. Volumes of equal size keep the order of the list.
@@ -21,14 +21,14 @@ from kschedd.storage.volumes import AVAILABLE, StorageError, Volume
 class VolumeCandidates:
     """The volumes to which one claim can be bound."""
 
-    reserved: tuple[Volume, ...]  # pre-bound volumes, which have a claimRef that names this claim
+    reserved: tuple[Volume, ...]  # pre-bound volumes: their claimRef refers to this claim
     free: tuple[Volume, ...]  # available volumes, smallest first
     _near: LabelIndex[Volume]
 
     def on(self, labels: Mapping[str, str], taken: Collection[str] = ()) -> Volume | None:
-        """Return the volume to which the claim is bound on a node with these labels, except volumes in `taken`.
+        """Return the volume to which the claim is bound on a node with these labels; volumes in `taken` are excluded.
 
-        If a pre-bound volume cannot be used from the node, no other volume is tried.
+        If the node cannot use a pre-bound volume, no other volume is tried.
         """
         for volume in self.reserved:
             if volume.name not in taken:
@@ -70,7 +70,8 @@ def candidates(claim: Object, volumes: Iterable[Volume], *, attributes_classes: 
         if meant:
             reserved.append(volume)
         elif (
-            # A volume in another phase may soon become Available, but binding it now would race with its controller.
+            # A volume in another phase may soon become Available, but binding it at this time would race with its
+            # controller.
             volume.phase == AVAILABLE
             and volume.storage_class == storage_class
             and modes <= volume.access_modes

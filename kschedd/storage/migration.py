@@ -1,9 +1,9 @@
-"""CSI migration: in-tree volumes translated to CSI (driver, volume handle, topology keys).
+"""CSI migration: in-tree volumes translated into CSI volumes (driver, volume handle, topology keys).
 
 An annotation on the CSINode of a node lists the in-tree plugins that are migrated on the node.
 Source: Kubernetes v1.34, csi-translation-lib (translate.go, plugins/*.go), volumebinding/binder.go
 (tryTranslatePVToCSI), nodevolumelimits/utils.go (isCSIMigrationOn).
-Errors: StorageError for a source that cannot be translated.
+Errors: StorageError if a source cannot be translated.
 """
 
 import re
@@ -125,7 +125,7 @@ BY_PLUGIN: Final = {each.plugin: each for each in IN_TREE}
 
 
 def in_tree(volume: Raw) -> InTree | None:
-    """Return the in-tree plugin of a pod's volume or of a PersistentVolume's spec, or None for other sources."""
+    """Return the in-tree plugin for the volume of a pod or the spec of a PersistentVolume; None for other sources."""
     for each in IN_TREE:
         if volume.get(each.source) is not None:
             return each
@@ -139,7 +139,7 @@ def migrated_plugins(csi_node: Object | None) -> frozenset[str]:
 
 
 def translated_affinity(volume: Object, migrated: InTree) -> Raw | None:
-    """Return the volume's nodeAffinity translated to CSI: with the driver's zone key, and the GA key for the region.
+    """Return the volume's nodeAffinity translated to CSI: with the driver's zone key and the GA key for the region.
 
     Raises StorageError if the volume cannot be translated.
     """
