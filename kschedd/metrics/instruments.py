@@ -54,7 +54,7 @@ class Metric:
 
 @attrs.frozen
 class Distribution:
-    """The sample of a histogram: observations in each bucket (the last bucket is above all bounds) and their sum."""
+    """The sample of a histogram: observations in each bucket (the last one is above all bounds), and their sum."""
 
     counts: tuple[int, ...]
     sum: float

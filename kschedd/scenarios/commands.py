@@ -1,6 +1,6 @@
-"""The commands of a scenario file: the verbs of the command line, and commands for set-up and virtual time.
+"""The commands of a scenario file: the verbs of the command line, and commands for setup and virtual time.
 
-Optional, before all other commands:
+These commands are optional, and must precede all other commands:
 
     kube-version 1.36 | seed N | config (a KubeSchedulerConfiguration follows, or -f FILE) | plugin FILE.py
     controllers --node-eviction-rate 1 ...         the controllers' flags of `kschedd run`
@@ -11,9 +11,9 @@ Time (after every command, all work that is due at the current virtual time is d
 
     A verb that waits (drain) advances the time as well.
 
-Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines that follow a command
-are its standard input; `-f -` (for patch: `--patch-file -`) is implied then. Lines that the command does not read are
-an error, because they were probably meant to be the next step. Relative file names are relative to the scenario's
+Any other command is a verb, as on the command line; `help VERB` shows its arguments. The lines after a command are its
+standard input; `-f -` (for patch: `--patch-file -`) is then added automatically. Lines that the command does not read
+are an error, because they were probably meant as the next step. Relative file names are relative to the scenario's
 directory. A verb's error messages are part of its output.
 """
 
@@ -48,16 +48,16 @@ from kschedd.verbs.scheduler.expecting import check
 from kschedd.verbs.table import WRONG_USE, find_verb, run_words, short_words, without_program
 
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-#: the flag that makes each verb read standard input
+#: the flag with which each verb reads standard input
 _READING: Final = {**dict.fromkeys(("apply", "create", "delete", "explain"), "-f"), "patch": "--patch-file"}
-_LONGEST_WAIT_S: Final = 3_600.0  # limit for a verb that waits, such as drain
-#: verbs that have no meaning here
+_LONGEST_WAIT_S: Final = 3_600.0  # limit in seconds for a verb that waits, such as drain
+#: verbs that have no meaning in a scenario
 _NOT_HERE: Final = {"stop": "there is no daemon to stop", "watch": "nothing changes while a command runs"}
 
 
 @attrs.define(eq=False)
 class CommandError(KscheddError):
-    """An error for a command that cannot be parsed."""
+    """A command cannot be parsed."""
 
     why: str
 
@@ -71,7 +71,7 @@ def duration(text: str) -> float:
 
 
 def with_input(words: list[str], given: str) -> list[str]:
-    """Return the words of a command, with the flag that reads standard input if the verb has such a flag."""
+    """Return the words of a command; the flag that reads standard input is added if the verb has such a flag."""
     flag = _READING.get(words[0])
     return [*words, flag, "-"] if given.strip() and flag is not None and flag not in words else words
 
@@ -92,7 +92,7 @@ class CommandResult:
 class ScenarioCluster:
     """The cluster of a scenario. `folder`: the base of relative file names; `cluster`: an existing cluster to use.
 
-    `only`: always use `version` and its feature gates, even if the scenario sets others.
+    `only`: use `version` and its feature gates, even if the scenario sets others.
     """
 
     def __init__(
@@ -145,9 +145,9 @@ class ScenarioCluster:
         try:
             words = list(without_program(shlex.split(command)))
             own = OWN.get(words[0]) if words == short_words(words) else None
-            reads = words == ["config"]  # `given` is the configuration
+            reads = words == ["config"]  # the input is a configuration
             if words[0] == "config" and words[1:2] != ["-f"] and not (reads and given.strip()):
-                own = None  # without a configuration, `config` is the verb that shows the current one
+                own = None  # without input, `config` is the verb that shows the present configuration
             if own is not None:
                 unread = bool(given.strip()) and not reads
                 return CommandResult("" if unread else own(self, words[1:], given), 0, unread)
@@ -176,7 +176,7 @@ class ScenarioCluster:
             was_read = True
             return given.encode()
 
-        limit = math.inf if words[0] == "expect" else _LONGEST_WAIT_S  # `expect` has its own time limit
+        limit = math.inf if words[0] == "expect" else _LONGEST_WAIT_S  # `expect` has a time limit of its own
         status = run_words(self._session(printed, read_input, limit), words, tuple(OWN))
         unread = bool(given.strip()) and not was_read and status != WRONG_USE
         return CommandResult("".join(printed), status, unread)
@@ -251,7 +251,7 @@ class ScenarioCluster:
     def feature_gates(self, words: list[str], given: str) -> str:
         self._not_begun()
         text = _exactly(words, "feature-gates NAME=true,...")
-        if not self._only:  # otherwise the gates of the version apply
+        if not self._only:  # with `only`, the feature gates of the version apply
             self._gates |= parse_flag([text], self._version.gates)
         return ""
 
@@ -275,7 +275,7 @@ class ScenarioCluster:
 
     def _not_begun(self) -> None:
         if self._cluster is not None:
-            raise CommandError("this comes before the first command that needs a cluster")
+            raise CommandError("this command must precede the first command that needs a cluster")
 
     # -- time ---------------------------------------------------------------------------------------------------
 

@@ -10,12 +10,12 @@
 
 Output that contains empty lines is enclosed in two lines `----` before and after it. A line `...` in the output matches
 any number of lines. If `...` is the only line, the command must succeed, and its output is ignored. A line `expect
-ASSERTION` is a step without output (if `----` follows, the line is an ordinary command). A run executes the steps from
+ASSERTION` is a step without output; if `----` follows, the line is an ordinary command. A run executes the steps from
 top to bottom on one cluster. Rewriting replaces expected output by the actual output, and a false assertion by a true
-one, so that the diff can be reviewed. The module `commands` defines the commands;
+one; the changes can then be reviewed as a diff. The module `commands` defines the commands;
 `kschedd.verbs.scheduler.expectations` defines the assertions.
 
-Errors: Raises ScenarioError if a file cannot be parsed into steps, or an assertion cannot be parsed. A failing command
+Errors: ScenarioError if a file cannot be parsed into steps, or if an assertion cannot be parsed. A failing command
 is not an error: its output shows the failure.
 """
 
@@ -69,7 +69,7 @@ class Scenario:
 
 @attrs.frozen
 class Difference:
-    """A step whose output differs from the expected output, or an assertion whose finding differs."""
+    """A step whose output differs from the expected output, or an assertion that is false."""
 
     file: str
     step: Step
@@ -93,7 +93,8 @@ class Difference:
 class StepResult:
     """The result of a step.
 
-    `output` without trailing line ends; `finding`: of an assertion; `difference`: None if the result is as expected.
+    `output` has no trailing line feeds; `finding` is the result of an assertion; `difference`: None if the result is as
+    expected.
     """
 
     step: Step
@@ -130,7 +131,7 @@ def parse(text: str, file: str) -> Scenario:
 
 
 def _expected(lines: Sequence[str], at: int, file: str) -> tuple[str, int]:
-    """Return the expected output that begins at this line, and the number of the line after it."""
+    """Return the expected output that begins at this line, and the number of the line after the output."""
     found: list[str] = []
     if at < len(lines) and lines[at] == SEPARATOR:
         first = at
@@ -159,9 +160,9 @@ def run(
     *,
     only: bool = False,
 ) -> Iterator[StepResult]:
-    """Run the scenario, step by step. `on_decision` is called with every attempt. Raises ScenarioError.
+    """Run the steps of the scenario in order. `on_decision` is called with every attempt. Raises ScenarioError.
 
-    `version`: the default Kubernetes version; with `only`, it is used even if the file sets another version.
+    `version`: the default Kubernetes version; with `only`, this version is used even if the file sets another one.
     """
     cluster = ScenarioCluster(Path(scenario.file).parent, on_decision, version=version, only=only)
     for step in scenario.steps:
@@ -195,7 +196,7 @@ def _asserted(scenario: Scenario, step: Step, cluster: ScenarioCluster) -> StepR
 
 
 def matches(expected: str, got: str) -> bool:
-    """Return whether the output equals the expected output, in which a line `...` stands for any number of lines."""
+    """Return whether the output equals the expected output; a line `...` in the latter matches any number of lines."""
     if ANYTHING not in expected.split("\n"):
         return expected == got
     pattern = "".join(r"(?:.*\n)*?" if line == ANYTHING else re.escape(line) + r"\n" for line in expected.split("\n"))
@@ -207,12 +208,12 @@ def differences(scenario: Scenario, on_decision: OnDecision | None = None) -> li
 
 
 def rewritten(scenario: Scenario, on_decision: OnDecision | None = None) -> str:
-    """Return the file's text with the actual output of its steps, and with corrected assertions."""
+    """Return the text of the file with the actual output of its steps, and with corrected assertions."""
     return text_of(scenario, list(run(scenario, on_decision)))
 
 
 def text_of(scenario: Scenario, done: Iterable[StepResult]) -> str:
-    """Return the file's text with the results of its steps."""
+    """Return the text of the file with the results of its steps."""
     return "".join(_text(scenario, done))
 
 

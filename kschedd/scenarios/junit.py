@@ -1,7 +1,7 @@
-"""The results of scenarios as JUnit XML: a suite for each file, a case for each of its steps.
+"""The results of scenarios as JUnit XML: a test suite for each file, a test case for each of its steps.
 
 All CI systems read these elements: `testsuites` with `testsuite`, `testcase`, `failure` and `error`.
-Characters that XML 1.0 does not allow are replaced. Times in seconds are given per file; steps have no times.
+Characters that XML 1.0 does not allow are replaced. Times, in seconds, are given for files only; steps have no times.
 """
 
 from collections.abc import Iterable

@@ -1,9 +1,10 @@
 """Runs scenario files and reports differences from the expected output.
 
-Each file runs on a separate cluster, so files may run concurrently in several processes. The reports do not depend on
+Each file runs on a cluster of its own, so files may run concurrently in several processes. The reports do not depend on
 concurrency, and are in the order of the given files. The files of a folder are sorted by name.
 
-`run_file` never raises because of a file's content: if the file cannot be read or parsed, `fault` contains the error.
+`run_file` never raises an error because of a file's content: if the file cannot be read or parsed, `fault` contains the
+error.
 """
 
 import multiprocessing
@@ -28,7 +29,7 @@ PASSED, FAILED, BAD_INPUT = 0, 1, 2
 class FileResult:
     """The result of a file.
 
-    `steps`: the steps that were run. `fault`: the reason why not all steps were run. `rewrote`: whether the file was
+    `steps`: the steps that have run. `fault`: the reason why not all steps have run. `rewrote`: whether the file was
     changed.
     """
 
@@ -90,7 +91,7 @@ def run_file(
 
 
 def _write(path: Path, text: str) -> bool:
-    """Write the file if its text changes; return whether the file was written."""
+    """Write the file if its text changes; return whether it was written."""
     try:
         if text == path.read_text(encoding="utf-8"):
             return False
@@ -115,7 +116,7 @@ def run_each(
 def report(result: FileResult, write: Callable[[str], object]) -> int:
     """Write the report of a file; return the file's exit status."""
     differences = result.differences
-    if result.rewrote:  # all steps are as expected now, except assertions without a replacement
+    if result.rewrote:  # after rewriting, all steps are as expected, except assertions without a replacement
         differences = [one for one in differences if one.finding is not None and not one.finding.instead]
     good = len(result.steps) - len(differences)
     if result.fault:

@@ -1,1 +1,1 @@
-"""The start of a daemon, with its options, clock, log, store, and network services other than the socket."""
+"""The start of a daemon: its options, clock, log, store, and network services other than the socket."""

@@ -16,9 +16,9 @@ _BEHIND_S: Final = 1.0
 
 
 def started_clock(options: DaemonOptions, mark: ClockMark | None) -> Clock:
-    """Return the clock for the options; any clock except the machine's continues from its mark.
+    """Return the clock for the options; any clock except the machine's continues from its recorded time.
 
-    A warning is logged if the cluster's time differs from the requested time or goes back.
+    A warning is logged if the cluster's time differs from the requested time or is earlier than before.
     """
     kept = None if mark is None else mark.read()
     if options.speed == REAL and options.start_s is None:

@@ -17,10 +17,10 @@ _QUIET_S: Final = 60.0
 
 
 class LogOutput:
-    """Standard error, looked up at each write, which never waits for its reader.
+    """Standard error, looked up at each write; writing never waits for a reader.
 
-    If a pipe is full, lines are dropped, because waiting would block the daemon. The number of dropped lines is written
-    once there is room again. Write errors end the log: the daemon continues without it.
+    If standard error is a full pipe, lines are dropped, because waiting would block the daemon. The number of dropped
+    lines is written when the pipe has room again. A write error ends the log: the daemon continues without it.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class LogOutput:
 
 
 def _written(descriptor: int, data: bytes) -> bool:
-    """Write as much as there is room for, and return whether that was all."""
+    """Write as much as the pipe has room for; return whether everything was written."""
     view = memoryview(data)
     while view:
         if not _has_room(descriptor):
@@ -67,7 +67,7 @@ def _written(descriptor: int, data: bytes) -> bool:
 
 
 def _has_room(descriptor: int) -> bool:
-    """Return whether PIPE_BUF bytes can be written without waiting; always true for a file, and in case of an error."""
+    """Return whether PIPE_BUF bytes can be written without waiting; always True for a file and after an error."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)
     return bool(poll.poll(0))
@@ -76,7 +76,7 @@ def _has_room(descriptor: int) -> bool:
 class NotAccepting(logging.Handler):
     """A handler for Trio's messages about connections that cannot be accepted because file descriptors are exhausted.
 
-    The handler logs at most one line per minute, whereas Trio would write ten tracebacks per second for each listener.
+    The handler logs at most one line per minute; Trio would write ten tracebacks per second for each listener.
     """
 
     def __init__(self, now: Callable[[], float] = monotonic) -> None:
@@ -100,7 +100,8 @@ def configure_log(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            # Local variables of the frames are omitted, because they would take seconds and thousands of lines.
+            # Local variables of the frames are omitted, because formatting them would take seconds and thousands of
+            # lines.
             structlog.dev.ConsoleRenderer(
                 colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
             ),

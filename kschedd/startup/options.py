@@ -1,6 +1,6 @@
 """The options of a daemon and the content of its files: configuration, plugins, admission.
 
-This module does no I/O except reading the named files. An error in a file is raised as a KscheddError.
+This module does no I/O except reading the files in the options. An error in a file is raised as a KscheddError.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ _NOBODYS_SCHEDULER = "(none)"  # not valid as the name of a scheduler
 
 @attrs.frozen
 class MirrorOptions:
-    """A cluster given by its kubeconfig ("" for the file that kubectl uses) and context ("" for the current context).
+    """A cluster: its kubeconfig ("" for the file that kubectl uses) and its context ("" for the current context).
 
     `schedules` is true if this daemon schedules the cluster's pods. `leader_elect` overrides the configuration (None:
     as configured).
@@ -67,29 +67,29 @@ class DaemonOptions:
     log_level: str = "info"
     verbosity: int = 0  # verbosity as in kube-scheduler, which selects the messages of level debug that are logged
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
-    without: frozenset[Part] = frozenset()  # controllers that are not part of the daemon
+    without: frozenset[Part] = frozenset()  # controllers that the daemon does not run
     audit: AuditFile | None = None  # log of writes
-    otlp_endpoint: str = ""  # address to which traces and metrics are sent; "": none
+    otlp_endpoint: str = ""  # address to which traces and metrics are sent; "": nowhere
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
     listen: ListenSettings | None = None  # serve the socket's protocol on TCP as well
     http: ListenSettings | None = None  # serve the Kubernetes REST API as well
     enable_admission: tuple[str, ...] = ()  # admission plugins
     disable_admission: tuple[str, ...] = ()
     plugin_limit_s: float = PLUGIN_LIMIT_S
-    plugin_start_limit_s: float = START_LIMIT_S  # time limit for importing a plugin, and for constructing it
+    plugin_start_limit_s: float = START_LIMIT_S  # time limit in seconds for importing a plugin, and for constructing it
     leave_out: tuple[ObjectRef, ...] = ()  # objects that are not restored
     max_request_body_bytes: int = MAX_REQUEST_BYTES
     max_object_bytes: int = MAX_OBJECT_BYTES
     service_range: str = SERVICE_RANGE
-    version: KubernetesVersion = DEFAULT  # Kubernetes version with the rules that are used
+    version: KubernetesVersion = DEFAULT  # Kubernetes version whose rules apply
     version_by_cluster: bool = False  # use the release of the dump or of the mirrored cluster instead
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     unschedulable_flush_s: int | None = None
     origin: tuple[str, ...] = ()  # dump with which a new cluster starts
-    keep_secrets: bool = False  # keep the data of Secrets and ConfigMaps in the dump
-    schedulers: Mapping[str, str] = {}  # schedulerName of pods -> the profile that schedules them
+    keep_secrets: bool = False  # load the data of Secrets and ConfigMaps from the dump
+    schedulers: Mapping[str, str] = {}  # for each schedulerName of pods: the profile that schedules these pods
     speed: float = REAL  # cluster seconds per real second; 0: virtual time
-    start_s: float | None = None  # time at the first start; None: EPOCH for virtual time, otherwise the machine's time
+    start_s: float | None = None  # time at the first start; None: EPOCH in virtual time, otherwise the machine's time
     mirror: MirrorOptions | None = None  # the real cluster to mirror
     record_file: Path | None = None  # a new file into which the run is recorded
     drop_damaged: bool = False  # move a damaged journal aside and start with its intact part
@@ -97,7 +97,7 @@ class DaemonOptions:
 
 @attrs.define(eq=False)
 class UnreadableFile(KscheddError):
-    """A file named in the options that cannot be read."""
+    """A file in the options cannot be read."""
 
     file: str
     why: str
@@ -107,7 +107,10 @@ class UnreadableFile(KscheddError):
 
 
 def read_options(options: DaemonOptions) -> tuple[Config, Registry]:
-    """Load the configuration and plugins named in the options. Raises ConfigErrors, PluginLoadError, UnreadableFile."""
+    """Load the configuration and the plugins that the options specify.
+
+    Raises ConfigErrors, PluginLoadError, UnreadableFile.
+    """
     registry = Registry(start_limit_s=options.plugin_start_limit_s)
     registry.add_entry_points()
     for file in options.plugin_files:
@@ -148,7 +151,7 @@ def read_config(options: DaemonOptions, catalogue: Catalogue, *, pipes: bool = T
 
 
 def without_scheduler(config: Config) -> Config:
-    """Return the configuration of a scheduler with a name that no pod can use, so that it schedules no pods."""
+    """Return the configuration of a scheduler whose name no pod can use, so that it schedules no pods."""
     return attrs.evolve(config, profiles=(attrs.evolve(config.profiles[0], scheduler_name=_NOBODYS_SCHEDULER),))
 
 

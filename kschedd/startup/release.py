@@ -1,4 +1,4 @@
-"""The release of the cluster that a daemon loads or mirrors, which determines the version unless the options do."""
+"""The release of the cluster that a daemon loads or mirrors; it determines the version if the options do not."""
 
 import sys
 from pathlib import Path
@@ -43,7 +43,7 @@ def dumped(options: DaemonOptions, config: Config, journal: Path | None, now_s: 
 
 
 async def served_release(server: ApiServer) -> DumpedRelease:
-    """Return the release reported by an API server, or an unknown release if the server does not respond."""
+    """Return the release that an API server reports, or an unknown release if the server does not respond."""
     try:
         answer = await server.ask(_VERSION)
     except LiveError as fault:
@@ -55,7 +55,7 @@ async def served_release(server: ApiServer) -> DumpedRelease:
 def by_release(
     options: DaemonOptions, config: Config, registry: Registry, release: DumpedRelease
 ) -> tuple[DaemonOptions, Config]:
-    """Return the options and the configuration with the version for this release. Raises ConfigErrors."""
+    """Return the options and the configuration with the version that matches this release. Raises ConfigErrors."""
     if not options.version_by_cluster or not release.reason:
         return options, config
     log.warning("version", why=release.reason)

@@ -1,6 +1,7 @@
 """The store with which a daemon starts: restored from its journal, filled from a dump, or new.
 
-Objects that are lost or set aside, and assumptions, are logged. Raises JournalError for an unusable journal.
+Objects that are lost or set aside are logged, and so are assumptions. Raises JournalError if the journal cannot be
+used.
 """
 
 import time
@@ -34,12 +35,12 @@ def nowhere(now_s: float) -> None:
 
 @attrs.frozen(kw_only=True)
 class StateOptions:
-    """Options of the store. Without a `journal` (a file), no objects are stored on disk.
+    """Options of the store. Without a `journal` file, no objects are stored on disk.
 
-    `begin` fills a new store if the journal contains no cluster yet. `mark_time` is called with the time of the clock
-    after the clock was moved and before each write. The journal is compacted after `compact_after` writes. With
-    `apart`, a separate process writes the journal; it also holds the lock of the state directory, which has the
-    descriptor `lock`.
+    `begin` fills a new store if the journal contains no cluster yet. `mark_time` is called with the clock's time after
+    the clock was moved and before each write. The journal is compacted after `compact_after` writes. With `apart`, a
+    separate process writes the journal; this process also holds the lock of the state directory, whose descriptor is
+    `lock`.
     """
 
     journal: Path | None = None
@@ -127,7 +128,7 @@ class EmptyDump(KscheddError):
 
 
 def load_origin(read: Callable[[float], Prepared], origin: Collection[str], store: Store) -> None:
-    """Fill a new store with the dump that `read` returns for a time, and log the assumptions. Raises EmptyDump."""
+    """Fill a new store with the dump that `read` returns, and log the assumptions. Raises EmptyDump."""
     cursor = store.watch(None, 0)  # no event is deleted from the store's log before the journal contains it
     with collection_paused():
         prepared = read(store.now)

@@ -51,7 +51,7 @@ def status(raw: Raw) -> Raw:
 
 
 def field(where: Callable[[Raw], Raw], name: str, absent: str = "") -> Cell:
-    """Return a cell function that prints one field of the object unchanged; `absent` if it is unset or empty."""
+    """Return a cell function that prints one field of the object unchanged, or `absent` if it is unset or empty."""
 
     def cell(raw: Raw, around: RowContext) -> str:
         value = where(raw).get(name)

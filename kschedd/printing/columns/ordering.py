@@ -1,4 +1,4 @@
-"""The order of `--sort-by`: quantities by amount, times by moment, numbers by size, other values in natural order.
+"""The order of `--sort-by`: quantities by amount, times by date, numbers by size, other values in natural order.
 
 The type of a field is determined from all its values, so that the order is consistent: cpu values are quantities if
 every value is a quantity. Objects without the field come first.

@@ -1,4 +1,4 @@
-"""Output of the debugger's state: the stop, the attempt so far, breakpoints, and the time of the cluster."""
+"""Output of the debugger's state: the stop point, the attempt so far, breakpoints, and the cluster's time."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final

@@ -168,7 +168,7 @@ def plugin_costs_table(costs: Sequence[Raw]) -> Table:
 
 
 def profiles_of(config: Raw) -> list[tuple[str, Raw]]:
-    """Return the (name, profile) pairs of a configuration with profiles in a list or in a map by name."""
+    """Return the pairs (name, profile) of a configuration, whose profiles are in a list or in a map by name."""
     profiles = config.get("profiles") or {}
     if isinstance(profiles, Mapping):
         return [(str(name), profile) for name, profile in profiles.items()]
@@ -234,7 +234,7 @@ def _faults(faults: Sequence[Raw]) -> list[str]:
 
 
 def on_the_way_text(status: Raw, style: TerminalStyle) -> str:
-    """Return the number of assumed pods that are not bound yet, by stage, or "" if there are none."""
+    """Return the number of assumed pods that are not bound yet, by stage; "" without such pods."""
     waiting, binding = status.get("waiting") or 0, status.get("binding") or 0
     parts = [f"{waiting} at Permit"] if waiting else []
     parts += [f"{binding - waiting} being bound"] if binding > waiting else []
@@ -247,7 +247,7 @@ def _objects(objects: Raw, style: TerminalStyle) -> str:
 
 
 def _counts(status: Raw) -> Raw:
-    """Return the object counts, which are in the status itself or in a nested map."""
+    """Return the object counts, which are in the status itself or in a map within it."""
     counts = status.get("counts")
     return counts if isinstance(counts, Mapping) else status
 
@@ -259,7 +259,7 @@ def _rate(value: Any) -> str:
 
 
 def _origin(info: Raw) -> tuple[str, str]:
-    """Return the label and the name of the origin of the objects: the journal, or the mirrored cluster."""
+    """Return the source of the objects, as label and name: the journal, or the mirrored cluster."""
     mirror = info.get("mirror")
     if mirror is None:
         return "Journal", _text(info.get("journal"), "off (in memory)")
@@ -270,7 +270,7 @@ def _origin(info: Raw) -> tuple[str, str]:
 
 
 def _leader(state: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the state of leader election, or nothing unless the daemon schedules a real cluster."""
+    """Return the state of the leader election; empty unless the daemon schedules a real cluster."""
     if state is None:
         return []
     if not state["lease"]:

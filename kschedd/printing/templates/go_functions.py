@@ -22,7 +22,7 @@ _LONGEST_PRECISION: Final = 6  # digits
 
 
 class _Absent:
-    """The value of a missing field, which is printed as in Go."""
+    """The value of a missing field, printed as Go prints it."""
 
     def __bool__(self) -> bool:
         return False

@@ -1,4 +1,4 @@
-r"""Go templates for kubectl's `-o go-template=`, with the common features of text/template.
+r"""Go templates for kubectl's `-o go-template=`, with the usual features of text/template.
 
     {{.metadata.name}}   {{range .items}}{{.metadata.name}}{{"\n"}}{{end}}   {{range $i, $pod := .items}}{{$i}}{{end}}
     {{if eq .status.phase "Running"}}...{{else if not .spec.nodeName}}...{{end}}   {{with .spec}}{{.nodeName}}{{end}}
@@ -23,7 +23,7 @@ from kschedd.printing.templates.go_functions import ABSENT, FUNCTIONS, is_true, 
 
 @attrs.define(eq=False)
 class GoTemplateError(KscheddError):
-    """A template that cannot be parsed or cannot be applied to this object."""
+    """A template that cannot be parsed, or that cannot be applied to this object."""
 
     template: str
     line: int  # 1-based
@@ -104,7 +104,7 @@ class _Print:
 
 @attrs.frozen
 class _Branch:
-    """An `if`, `with` or `range`."""
+    """An `if`, `with` or `range` with its bodies."""
 
     word: str
     pipeline: _Pipeline
@@ -388,7 +388,7 @@ def _fields(text: str) -> tuple[str, ...]:
 
 
 def _number(text: str) -> int | float | None:
-    """Return the number, or None if the text is not a number or exceeds a float64."""
+    """Return the number; None if the text is not a number or exceeds a float64."""
     try:
         number: int | float = int(text, 0)
     except ValueError:
@@ -550,7 +550,7 @@ class _Run:
             elif value is None:
                 raise self._wrong(f"nil pointer evaluating interface {{}}.{field}", operand.line)
             elif value is ABSENT:
-                return ABSENT  # the fields of an absent value are also absent
+                return ABSENT  # the fields of an absent value are absent, too
             else:
                 raise self._wrong(f"can't evaluate field {field} in {shown(value)[:40]}", operand.line)
         return value

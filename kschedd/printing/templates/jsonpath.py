@@ -53,7 +53,7 @@ class _Deep:
 
 @attrs.frozen
 class _Root:
-    """`$`: the root of the document, whatever the current value is."""
+    """`$`: the root of the document, even if the present value is another one."""
 
 
 @attrs.frozen

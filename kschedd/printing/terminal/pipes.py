@@ -8,7 +8,7 @@ from typing import IO
 
 
 def pipe_of(stream: IO[str]) -> int | None:
-    """Return the descriptor of a stream that is a pipe or socket, or None for a file, a terminal, or no descriptor."""
+    """Return the descriptor of a stream that is a pipe or socket; None for a file, a terminal, or no descriptor."""
     try:
         descriptor = stream.fileno()
     except io.UnsupportedOperation:
@@ -18,7 +18,7 @@ def pipe_of(stream: IO[str]) -> int | None:
 
 
 def wait_until_unread(descriptor: int) -> None:
-    """Block until the reading end of the pipe is closed."""
+    """Block until the reading side closes the pipe."""
     poll = select.poll()
     poll.register(descriptor, 0)  # no event mask needed: POLLERR and POLLHUP are always reported
     poll.poll()

@@ -6,12 +6,12 @@ import attrs
 
 from kschedd.printing.terminal.safe import safe
 
-_LONGEST: Final = 79  # a wrapped line could not be overwritten
+_LONGEST: Final = 79  # maximum number of columns, because a wrapped line could not be overwritten
 
 
 @attrs.define(eq=False)
 class ProgressLine:
-    """A progress line, which writes nothing if `out` is not a terminal."""
+    """A progress line; nothing is written if `out` is not a terminal."""
 
     out: TextIO
     _width: int = 0

@@ -1,8 +1,8 @@
 """Sanitizing of text for the terminal: no control sequences, no bidirectional control characters.
 
 Names, labels and messages are untrusted input. Control characters (C0 except line feed and tab, DEL, C1) and
-bidirectional controls are printed as visible escapes. In JSON and YAML, which must keep their content, these characters
-are printed in the escapes of the format.
+bidirectional controls are printed as visible escapes. In JSON and YAML, whose content must not change, these characters
+are printed as escapes of the format.
 """
 
 import re
@@ -18,7 +18,7 @@ _COMMANDS_BUT_OURS: Final = re.compile(f"(\x1b\\[(?:{_OURS})m)|({_UNSAFE})")
 
 
 def safe(text: str, *, color: bool = False) -> str:
-    """Return `text` sanitized; with `color`, the color codes of `style` in the text are kept."""
+    """Return `text` without unsafe characters; with `color`, the color codes of `style` remain."""
     if _COMMANDS.search(text) is None:
         return text
     if color:
@@ -32,7 +32,7 @@ def brief(text: str) -> str:
 
 
 def exact(document: str) -> str:
-    """Return a JSON document, or YAML with unsafe strings double-quoted, sanitized without changing its content."""
+    """Return JSON, or YAML with unsafe strings double-quoted, without unsafe characters and with equal content."""
     return _COMMANDS.sub(lambda found: f"\\u{ord(found[0]):04x}", document)
 
 

@@ -10,20 +10,20 @@ _ESCAPE: Final = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def rows_of(line: str, columns: int) -> int:
-    """Return the number of terminal rows that a line takes."""
+    """Return the number of terminal rows that a line fills."""
     width = width_of(_ESCAPE.sub("", line))
     return max(1, -(-width // columns)) if columns else 1
 
 
 def first_screen(text: str, style: TerminalStyle, taken: int = 0) -> str:
-    """Return the beginning of the text that fits below `taken` rows, followed by the number of omitted lines."""
+    """Return the beginning of the text that fits below `taken` rows, and the number of omitted lines."""
     lines = text.splitlines(keepends=True)
-    # The cursor has its own row below the text.
+    # The cursor needs a row below the text.
     room = max(1, style.height - taken - 1)
     needed = [rows_of(line.rstrip("\n"), style.width) for line in lines]
     if sum(needed) <= room:
         return text
-    shown, used = 0, 1  # row with the number of omitted lines
+    shown, used = 0, 1  # one row is for the number of omitted lines
     while shown < len(lines) and used + needed[shown] <= room:
         used += needed[shown]
         shown += 1

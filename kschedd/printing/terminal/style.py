@@ -1,6 +1,6 @@
 """Terminal capabilities and style: color, Unicode, width and height.
 
-Colors repeat information that is also in the text: green means healthy, yellow pending, red failed.
+Colors repeat information in the text: green means healthy, yellow pending, red failed.
 """
 
 import os
@@ -19,7 +19,7 @@ class TerminalStyle:
 
     color: bool = False
     unicode: bool = False
-    width: int = 0  # number of columns; 0 if not a terminal
+    width: int = 0  # number of columns; 0 if the output is not a terminal
     height: int = 0  # lines
 
     def paint(self, text: str, color: str) -> str:
@@ -27,7 +27,7 @@ class TerminalStyle:
         return f"\x1b[{CODES[color]}m{text}\x1b[0m" if self.color and color and text else text
 
     def plain(self, text: str) -> str:
-        """Return `text` with kschedd's own non-ASCII characters replaced by ASCII if the terminal is not Unicode."""
+        """Return `text`; on a terminal without Unicode, kschedd's own non-ASCII characters are replaced by ASCII."""
         return text if self.unicode else text.translate(_PLAIN)
 
 
@@ -87,7 +87,7 @@ TONES: Mapping[str, str] = {
 
 
 def color_of(word: str) -> str:
-    """Return the color of a status word in a table, or ""."""
+    """Return the color of a status word in a table; "" for other words."""
     color = TONES.get(word)
     if color is not None:
         return color

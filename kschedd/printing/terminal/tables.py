@@ -1,4 +1,4 @@
-"""Text in columns, three spaces apart as in kubectl's tables, or two if the terminal is too narrow for three."""
+"""Text in columns, separated by three spaces as in kubectl's tables, or by two if the terminal is too narrow."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ NONE = "<none>"
 _GAP, _NARROW = "   ", "  "
 #: a word with the space before it, or a part of a name such as NodeResourcesFit
 _WORD: Final = re.compile(r"\s*\S+?(?:(?=\s)|$|(?<=[a-z])(?=[A-Z]))")
-#: in columns; if a last column has less space than this and longer text, it is printed below the rows
+#: minimum number of columns of a last column; if it has less space and longer text, it is printed below its row
 _LEAST_ROOM: Final = 20
 _PAINT: Final = re.compile("\x1b\\[[0-9;]*m")
 _BULLETS: Final = ("- ", "· ", "~ ", "+ ", "! ")
@@ -39,7 +39,7 @@ def clean(text: str) -> str:
 
 
 def width_of(text: str) -> int:
-    """Return the number of terminal columns that the text takes."""
+    """Return the number of terminal columns that the text fills."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(char) in "WF" for char in text)
@@ -57,13 +57,13 @@ def widths_of(table: Table) -> list[int]:
 def render(
     table: Table, style: TerminalStyle, *, headers: bool = True, widths: Sequence[int] | None = None, indent: str = ""
 ) -> str:
-    """Return the table as lines, each with a line end. The last column is not padded; status words are colored.
+    """Return the table as lines, each with a line feed. The last column is not padded; status words are colored.
 
-    On a terminal that is too narrow, columns without any value are omitted, columns move closer together, and cells are
-    wrapped between words. If there is too little space for a long last column, its cells are printed below their rows.
-    `widths` are the widths of an earlier part of the table, which stays unchanged.
+    On a narrow terminal, columns without any value are omitted, the gaps become smaller, and cells are wrapped between
+    words. If there is too little space for a long last column, its cells are printed below their rows. `widths` are the
+    widths of an earlier part of the table, which does not change.
     """
-    below: list[str] = []  # cells of the last columns, of header and rows
+    below: list[str] = []  # cells of the last column that are printed below their row
     gap = _GAP
     if widths is None and style.width:
         room = style.width - width_of(indent)
@@ -90,7 +90,7 @@ def render(
 
 
 def flowing(text: str, style: TerminalStyle) -> str:
-    """Return prose with the lines that are too long for the terminal broken at spaces, and indented like the first."""
+    """Return prose: lines that are too long for the terminal are broken at spaces and indented like the first line."""
     if not style.width:
         return text
     lines = []
@@ -113,7 +113,7 @@ def flowing(text: str, style: TerminalStyle) -> str:
 
 
 def _fitted(table: Table, room: int) -> tuple[Table, list[int], str]:
-    """Return the table, the gap, and its column widths, which are reduced to fit into `room` as far as words allow."""
+    """Return the table, the gap, and the column widths, reduced to fit into `room` as far as the words allow."""
     widths = widths_of(table)
     if _total(widths, _GAP) <= room:
         return table, widths, _GAP
@@ -134,7 +134,7 @@ def _fitted(table: Table, room: int) -> tuple[Table, list[int], str]:
         for place in range(len(headers))
     ]
     gap = _GAP if _total(least, _GAP) <= room else _NARROW
-    for _ in range(_total(widths, gap) - room):  # one column at a time, always the widest column that can be narrower
+    for _ in range(_total(widths, gap) - room):  # one column at a time; always the widest column that can be narrower
         able = [place for place in range(len(widths)) if widths[place] > least[place]]
         if not able:
             break
@@ -147,7 +147,7 @@ def _total(widths: Sequence[int], gap: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Return the lines of a cell, with its text broken between words so that each line fits, if possible."""
+    """Return the lines of a cell: its text is broken between words so that each line fits, if possible."""
     if width_of(text) <= width:
         return [text]
     lines = [""]
@@ -168,7 +168,7 @@ def _row(
     header: bool,
     indent: str,
 ) -> str:
-    """Return the lines of a row, which are several if a cell is wrapped."""
+    """Return the lines of a row; there are several if a cell is wrapped."""
     wrapped = [_wrapped(clean(cell), width) for cell, width in zip(cells, widths, strict=True)]
     text = ""
     for number in range(max(map(len, wrapped))):
