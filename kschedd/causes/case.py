@@ -49,7 +49,7 @@ class Case:
         return self.with_pod(Pod.from_raw(raw), attrs.evolve(self.workload, obj=parse(manifest)))
 
     def with_pod(self, pod: Pod, workload: ExaminedWorkload | None = None) -> "Case":
-        """Return the case with its pod replaced by this one."""
+        """Return the case with its pod replaced by this pod."""
         judgment = self.judgment.of_changed(pod)
         return Case(self.engine, workload or self.workload, pod, judgment, self.preempted, cluster=self.cluster)
 
@@ -67,7 +67,7 @@ class Case:
         return {node: plugins for plugins, nodes in self.judgment.alike for node in nodes}
 
     def rejected_only_by(self, *plugins: str) -> set[str]:
-        """Return the nodes that are rejected by none but these plugins."""
+        """Return the nodes that no plugin rejects except these plugins."""
         found: set[str] = set()
         for verdicts, nodes in self.judgment.alike:
             if verdicts.keys() <= {*plugins}:

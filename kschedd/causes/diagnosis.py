@@ -76,7 +76,7 @@ _DEMANDS: Final[Sequence[Callable[[Case], FoundCause | None]]] = (
 )
 
 
-#: by rejecting plugin, the causes in what occupies the nodes
+#: by rejecting plugin: functions that find the cause in the pods on the nodes
 _OCCUPIED: Final[Mapping[str, Sequence[Callable[[Case, Sequence[str]], FoundCause | None]]]] = {
     "NodeResourcesFit": (no_room,),
     "VolumeRestrictions": (claim_in_use, disk_in_use),
@@ -288,7 +288,7 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
     refused, made = not_created(store, workload)
     yield from refused
     if pod is None and made is not None and made.scheduler_name in engine.machine.schedulers:
-        later = case_of(engine, workload, made)  # the trouble of the pod after its creation
+        later = case_of(engine, workload, made)  # the causes that the pod will have after its creation
         if not later.judgment.fits:
             yield from _pending(engine, workload, made, later, claimless=bool(unmade))
 
@@ -296,7 +296,7 @@ def _found(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
 def _pending(
     engine: Engine, workload: ExaminedWorkload, pod: Pod, case: Case | None, *, claimless: bool
 ) -> Iterator[FoundCause]:
-    """Why the pod has no node. `claimless`: it is already known that claims of the pod are missing."""
+    """Why the pod has no node. `claimless` is true if it is already known that claims of the pod are missing."""
     unknown = unknown_scheduler(engine, workload, pod)
     if unknown is not None:
         yield unknown
@@ -309,7 +309,7 @@ def _pending(
     claims = [*claims_at_fault(case), *device_claims_at_fault(case)]
     yield from claims
     if claims or claimless:
-        # Further causes show only without the claims.
+        # Other causes can be found only without the claims.
         case = case.with_pod(_without_claims(case.pod))
     gate = group_waits(case) or gated(case)
     if gate is not None:
@@ -338,7 +338,7 @@ def _pending(
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
             return
-        # Look for another cause in the case in which this one is removed.
+        # Look for another cause, assuming that the option of this one is carried out.
         case = case.after(first.edit)
         if case.judgment.fits:
             return
@@ -353,7 +353,7 @@ def _no_nodes() -> FoundCause:
 
 
 def _unmet_demand(case: Case) -> FoundCause | None:
-    """Return the cause in the first requirement that no node meets together with the earlier ones."""
+    """Return the cause that lies in the first requirement that leaves no node."""
     for demand in _DEMANDS:
         finding = demand(case)
         if finding is not None:

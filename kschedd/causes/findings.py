@@ -1,7 +1,7 @@
 """The results of a search for causes: a cause, and options. Each option is a change that a person might choose.
 
 An option changes the workload's own manifest, or carries out other steps. Options of several causes may be carried out
-together. This module changes no cluster: `remedies` turns options into commands and tries these.
+together. The functions of this module change no cluster: `remedies` turns options into commands and tries these.
 """
 
 from collections.abc import Callable, Sequence
@@ -49,16 +49,16 @@ class RemedyOption:
     steps: Sequence[RemedyStep] = ()
     target: str = ""  # "": the workload
     after: Sequence[RemedyStep] = ()  # steps to carry out after the change of the workload
-    less: bool = False  # gives the workload less than it was meant to have; other options are preferred
+    less: bool = False  # true if the workload gets less than intended; other options are preferred
 
 
 @attrs.frozen(eq=False)
 class FoundCause:
     """A cause that was found.
 
-    `options` are alternatives, the best one first. `passing`: only time helps, or nothing has to be done. `partial`:
-    the cause keeps the pod from some nodes only, and other causes keep it from the remaining nodes, so that removing
-    one may be enough.
+    `options` are alternatives, the best one first. `passing` is true if only time helps, or if nothing has to be done.
+    `partial` is true if the cause keeps the pod from some nodes only, and other causes keep it from the remaining
+    nodes. Removing one cause may then be enough.
     """
 
     code: str
@@ -70,7 +70,7 @@ class FoundCause:
     certain: bool = True
     passing: bool = False
     partial: bool = False
-    waits_for: Pod | None = None  # a pod of another workload whose own cause is the actual one
+    waits_for: Pod | None = None  # a pod of another workload; the cause of its trouble is the actual one
 
     def answer(self) -> CauseAnswer:
         message, evidence = cut(self.message), list(map(cut, self.evidence))

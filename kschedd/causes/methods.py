@@ -186,7 +186,7 @@ class CauseMethods(Methods):
             try:
                 if manifests:
                     self._apply(cluster, manifests, given_up)
-                if stop is not None:  # a fork has no breakpoints, so its scheduling runs
+                if stop is not None:  # restore the stop, which a fork does not take over
                     cluster.engine.driver.debugger.stop = attrs.evolve(stop, point=None)
                 return examine(cluster.engine, given_up)
             finally:

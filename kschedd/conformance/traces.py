@@ -103,8 +103,8 @@ class Lockstep:
     def step(self, op: Raw, want: Sequence[Raw], hinted: Sequence[Sequence[str]] = ()) -> Actual:
         """Apply one operation and return a step in the record's format.
 
-        `want` contains the attempts recorded for the step; `hinted` contains pods, each with node that upstream tried
-        first, or "" for it.
+        `want` contains the attempts recorded for the step; `hinted` contains pods, each with the node that
+        upstream tried first for it.
         """
         world = self.environment
         self._hinted = list(hinted)

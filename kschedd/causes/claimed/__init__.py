@@ -1,1 +1,1 @@
-"""Causes in the volumes and devices that a pod claims."""
+"""Causes of pending pods that lie in the volumes and devices that they claim."""

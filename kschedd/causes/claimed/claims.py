@@ -144,7 +144,7 @@ def _of_ephemeral(volume: str, change: Callable[[Spec], None]) -> Callable[[Spec
 def _stateful(
     workload: ExaminedWorkload, store: ClusterReader, template: str, change: Callable[[Spec], None]
 ) -> list[RemedyStep]:
-    """Return the steps that replace the StatefulSet without its pods, and the claims that have no volume yet."""
+    """Return the steps that recreate the StatefulSet (but not its pods), and the claims that have no volume yet."""
     made = as_new(workload.obj.raw)
     made["spec"] = copy.deepcopy(made["spec"])
     for each in made["spec"]["volumeClaimTemplates"]:

@@ -1,4 +1,4 @@
-"""Causes before a pod's claims exist: a quota or a LimitRange rejects them, so a controller cannot create them.
+"""Causes of missing claims: a quota or a LimitRange rejects a claim, so that a controller cannot create it.
 
 The rejecting object is found by creating the claim in a dry run.
 """

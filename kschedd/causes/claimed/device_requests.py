@@ -1,4 +1,4 @@
-"""Causes in the requests of a resource claim: a missing DeviceClass, or devices that no ResourceSlice publishes.
+"""Causes of pending pods: a claim requests a missing DeviceClass, or devices that no ResourceSlice publishes.
 
 `Devices` holds the published devices, and their allocation to claims. If a selector matches no device, the option
 changes the one word in it whose smallest change matches a device.

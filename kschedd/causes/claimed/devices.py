@@ -1,4 +1,4 @@
-"""Causes in resource claims: missing claims, selectors without a device, and devices that are elsewhere or in use."""
+"""Causes of pending pods: missing resource claims, selectors without a device, devices elsewhere or in use."""
 
 import copy
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Causes in existing volumes: none satisfies the claim, or the only one that does belongs to another claim.
+"""Causes of unbound claims: no existing volume satisfies the claim, or all that do belong to other claims.
 
 Existing volumes matter only if no provisioner creates one, or if the claim names its volume.
 """

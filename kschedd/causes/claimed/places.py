@@ -1,4 +1,4 @@
-"""Causes in the location of volumes: the nodes that can use them are not nodes on which the pod may run."""
+"""Causes of pending pods: the nodes that can use the pod's volumes are not nodes on which the pod may run."""
 
 import copy
 from collections import Counter
@@ -282,18 +282,18 @@ def _elsewhere(case: Case, place: _Place) -> FoundCause:
 
 
 def demanded(demand: Demand, key: str) -> str:
-    """Return the demand as text: `zone b`, or the whole expression if it is not about the place."""
+    """Return the requirement as text: `zone b`, or the whole expression if it is not about the place."""
     if demand.operator == IN and (demand.key == key or word(demand.key) in ("zone", "node", "region")):
         return f"{word(demand.key)} {joined(list(demand.values), 'or')}"
     return f"`{demand}`"
 
 
 def clashing(case: Case, nodes: Collection[str]) -> list[Demand]:
-    """Return the pod's demands that exclude it from all of these nodes."""
+    """Return the pod's requirements that exclude it from all of these nodes."""
     found: list[Demand] = []
     for alternative in demands(case.workload.pod_spec):
         unmet = [each for each in alternative if not any(_meets(case, each, name) for name in nodes)]
-        if not unmet:  # some node meets each demand, but no node meets all of them
+        if not unmet:  # each requirement is met by some node, but no node meets all
             unmet = [each for each in alternative if not all(_meets(case, each, name) for name in nodes)]
         if not found or len(unmet) < len(found):
             found = unmet
@@ -305,7 +305,7 @@ def _meets(case: Case, demand: Demand, name: str) -> bool:
 
 
 def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: str) -> RemedyOption | None:
-    """Return the option that replaces the demands in `against` by ones that these nodes meet."""
+    """Return the option that replaces the requirements in `against` by requirements that these nodes meet."""
     if not against:
         return None
     edits, wanted, dropped = [], [], []

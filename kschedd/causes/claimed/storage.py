@@ -1,4 +1,4 @@
-"""Causes in a pod's claims themselves: missing, being deleted, lost, or without any volume that could be bound to them.
+"""Causes of pending pods: a claim is missing, being deleted, lost, or no volume can be bound to it.
 
 These causes keep the pod from every node, regardless of its other requirements.
 """
@@ -261,7 +261,7 @@ def _no_default(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def _not_provisioned(case: Case, use: ClaimUse, claim: Object, storage_class: Object) -> FoundCause | None:
-    """Return the cause that the provisioner creates no volume. Return None if it is about to, or need not do it yet."""
+    """Return the cause that the provisioner creates no volume; None if it will, or if it need not do so yet."""
     waits = storage_class.raw.get("volumeBindingMode") == WAIT_FOR_FIRST_CONSUMER
     never = delay_of(storage_class, 0) == float("inf")
     fails = storage_class.annotations.get(PROVISION_FAILS) == "true"

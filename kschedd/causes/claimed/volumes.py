@@ -1,4 +1,4 @@
-"""Causes in volumes that are in use: by the one pod that may use them, or as many as a node's driver can attach."""
+"""Causes of pending pods: a volume that only one pod may use is in use, or a node can attach no more volumes."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -227,7 +227,7 @@ def _limits_of(case: Case, node: str) -> Mapping[str, int]:
 
 
 def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]:
-    """Return the VolumeAttachments without a pod on the node. They count toward the driver's limit as well."""
+    """Return the VolumeAttachments without a pod on the node. These also count toward the driver's limit."""
     used = {
         (pod.node_name, volume_of(claim))
         for pod in case.store.list("Pod")

@@ -1,1 +1,1 @@
-"""Causes in the pod's requirements on nodes: labels, taints, amounts, ports and other pods nearby."""
+"""Causes of pending pods that lie in their requirements: labels, taints, amounts, ports, other pods nearby."""

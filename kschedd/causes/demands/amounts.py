@@ -1,4 +1,4 @@
-"""Causes in amounts: requests that exceed every node."""
+"""Causes of pending pods: requests that exceed every node."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,9 +16,9 @@ from kschedd.causes.words import counted, joined, some
 Spec = dict[str, Any]
 _BYTES: Final = ("memory", "ephemeral-storage")
 _USUAL: Final = ("cpu", *_BYTES)
-_LEAST_SHARE: Final = 0.25  # smallest share of a request that an option proposes
+_LEAST_SHARE: Final = 0.25  # smallest share of the present request that an option proposes
 _STEPS: Final = {"cpu": (1_000, 500, 100, 10), "memory": (1 << 30, 1 << 28, 1 << 20), "": (1,)}
-_PLAIN_EXCESS: Final = 16  # factor above the largest node from which the unit is probably wrong
+_PLAIN_EXCESS: Final = 16  # multiple of the largest node's amount above which the unit is probably wrong
 
 
 def amount(resource: str, number: int) -> str:
@@ -172,7 +172,7 @@ def larger_than_every_node(case: Case) -> FoundCause | None:
 
 
 def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
-    """Return each container's request as text; none if only one container runs."""
+    """Return the request of each container as evidence; none if only one container runs."""
     spec = case.workload.pod_spec
     if initial or resource in ((spec.get("resources") or {}).get("requests") or {}):
         return []
@@ -186,7 +186,7 @@ def _summed(case: Case, resource: str, initial: Sequence[str]) -> list[str]:
 
 
 def _reserved(case: Case, node: str, resource: str, requested: int) -> list[str]:
-    """Return the fact that a node would hold the pod if none of its capacity was reserved."""
+    """Return, as evidence, that the node would hold the pod if it reserved no capacity for itself."""
     stated = (case.nodes[node].status.get("capacity") or {}).get(resource)
     whole = 0 if stated is None else read_amount(resource, str(stated))
     if whole < requested:
@@ -285,7 +285,7 @@ def _containers_asking(case: Case, resource: str) -> int:
 
 
 def _largest_for_all(case: Case, resource: str) -> int:
-    """Return the largest request with which all pending and missing pods fit.
+    """Return the largest request that all pending and missing pods could have on these nodes.
 
     Assume a separate node for each pod if there are enough nodes.
     """

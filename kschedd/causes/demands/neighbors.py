@@ -1,4 +1,4 @@
-"""Causes in other pods: affinity and anti-affinity between pods."""
+"""Causes of pending pods: affinity and anti-affinity between pods."""
 
 import copy
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -177,7 +177,7 @@ def _kept_off(case: Case, turned_away: Sequence[str]) -> FoundCause | None:
 
 
 def _keeping_off(case: Case) -> Iterator[tuple[Pod, int, PodAffinityTerm]]:
-    """Yield each pod on a node whose required anti-affinity excludes this pod, with the term and its position."""
+    """Yield each running pod whose required anti-affinity excludes this pod, with the term and its position."""
     labels = case.namespaces.get(case.pod.namespace, {})
     terms = case.judgment.counts.existing_terms_matching("required-anti", case.pod.signature)
     table = case.engine.machine.cluster.table
@@ -353,7 +353,7 @@ def _nobody_there(case: Case, place: int, term: PodAffinityTerm) -> FoundCause:
 
 
 def _without_pods(case: Case, term: PodAffinityTerm) -> list[ExaminedWorkload]:
-    """Return the workloads without pods whose pods would match the term."""
+    """Return the workloads that have no pods now, but whose pods would match the term."""
     found = [
         workload
         for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")

@@ -1,4 +1,4 @@
-"""Nodes that a remedy adds: copies of existing nodes, with their drivers' objects."""
+"""Nodes that a remedy adds: copies of existing nodes, with copies of the objects that their drivers created."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final

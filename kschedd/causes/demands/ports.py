@@ -1,4 +1,4 @@
-"""Causes in host ports: pods use the port on every otherwise suitable node."""
+"""Causes of pending pods: a host port is in use on every otherwise suitable node."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -84,7 +84,10 @@ def _port_of_own(case: Case, taken: Sequence[str], port: int) -> FoundCause:
 
 
 def _portless(port: int) -> RemedyOption:
-    """Return the option to give up the host port, the last resort: clients can no longer use the node's port."""
+    """Return the option to give up the host port.
+
+    It is the last resort, because clients can no longer use the node's port.
+    """
     summary = f"use no host port {port} (clients reach the pods by a Service only)"
     return RemedyOption(summary, WORKAROUND, edit=spec_edit(_without_port(port)))
 

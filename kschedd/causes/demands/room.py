@@ -1,4 +1,4 @@
-"""Causes in free room: nodes that are large enough for the pod, but full."""
+"""Causes of pending pods: all nodes that are large enough for the pod are full."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -15,8 +15,8 @@ from kschedd.causes.words import counted, every, joined, some
 from kschedd.causes.workload import label_of, root_of, roots_of
 
 _MOST_SEARCHED: Final = 256  # largest number of nodes, those with the most room, that are searched for a resize
-_NEARLY_ALL: Final = 0.75  # smallest share of the request that is proposed on full nodes, as adding a node is usual
-#: a reason why nodes with room are left out: the plugin that rejects them, and all plugins that may
+_NEARLY_ALL: Final = 0.75  # smallest share of the request to propose for full nodes; otherwise adding a node is better
+#: by reason why nodes with room are left out: the plugin that rejects them, and all plugins that may reject them
 _KEPT_OUT: Final = {
     "cordoned": ("NodeUnschedulable", {"NodeUnschedulable", "TaintToleration"}),
     "not selected by the pod": ("NodeAffinity", {"NodeAffinity"}),
@@ -86,7 +86,7 @@ def no_room(case: Case, among: Sequence[str]) -> FoundCause | None:
 
 
 def _deferred_resize(case: Case, full: Sequence[str], resource: str) -> str:
-    """Return the pod whose deferred resize already counts on its node and takes the room; "" if there is none."""
+    """Return the pod whose deferred resize, which counts on its node, takes the needed room; "" if there is none."""
     table = case.engine.machine.cluster.table
     free = case.frees(full, resource)
     for place in np.argsort(-free, kind="stable")[:_MOST_SEARCHED].tolist():
@@ -144,7 +144,7 @@ def _preempts_never(case: Case, full: Sequence[str]) -> str:
 
 
 def _as_high(case: Case, full: Sequence[str]) -> list[str]:
-    """Return the fact that the pod has a priority, but no pod on these nodes has a lower one."""
+    """Return, as evidence, that the pod has a priority but no pod on these nodes has a lower one."""
     if case.pod.priority <= 0:
         return []
     table = case.engine.machine.cluster.table

@@ -1,4 +1,4 @@
-"""Causes in the pod's requirements on node labels: nodeSelector, required node affinity, spec.nodeName."""
+"""Causes of pending pods: nodeSelector, required node affinity or spec.nodeName selects no node."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -30,14 +30,14 @@ _AFFINITY: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnored
 _SIGNS: Final = {GT: ">", LT: "<"}
 _ARCHITECTURES: Final = {"amd64", "arm64", "arm", "386", "ppc64le", "s390x", "riscv64"}
 _SYSTEMS: Final = {"linux", "windows"}
-#: values that are never misspellings of each other
+#: values that are never taken for misspellings of each other
 _PLATFORMS: Final = {
     "kubernetes.io/arch": _ARCHITECTURES,
     "beta.kubernetes.io/arch": _ARCHITECTURES,
     "kubernetes.io/os": _SYSTEMS,
     "beta.kubernetes.io/os": _SYSTEMS,
 }
-_VERY_ALIKE: Final = 0.79  # similarity of a misspelling; zone-a and zone-b are less alike
+_VERY_ALIKE: Final = 0.79  # least similarity of a misspelling; zone-a and zone-b are less alike
 Spec = dict[str, Any]
 
 
@@ -156,7 +156,7 @@ def no_node_selected(case: Case) -> FoundCause | None:
     if case.pod.node_name:
         return _missing_node(case)
     alternatives = [(one, _unmet(case, one)) for one in demands(case.workload.pod_spec)]
-    # Examine the alternative that is nearest to being met by some node.
+    # Examine the alternative that some node is nearest to meeting.
     wanted, unmet = min(alternatives, key=lambda pair: (len(pair[1]), _without_guess(case, pair[1]), -len(pair[0])))
     if unmet:
         return _unknown(case, unmet)
@@ -345,7 +345,7 @@ def _quoted(text: str) -> str:
 
 
 def _contradiction(case: Case, wanted: Sequence[Demand]) -> FoundCause:
-    """Return the cause that some node meets each requirement, but no node meets all of them."""
+    """Return the cause that each requirement is met by some node, but no node meets all of them."""
     met = [(each, _met(case, each)) for each in wanted]
     clashing = _smallest_clash(met)
     parts = [f"{_quoted(str(each))} ({counted(len(nodes), 'node')})" for each, nodes in clashing]

@@ -1,4 +1,4 @@
-"""Causes in topology spread constraints: nodes without the key, too few domains, or a full domain."""
+"""Causes of pending pods: topology spread constraints (nodes without the key, too few domains, a full domain)."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -212,7 +212,7 @@ def _skewed(case: Case, place: int, constraint: SpreadConstraint, counts: Mappin
 
 
 def _blockers(case: Case, key: str, domain: str) -> dict[str, str]:
-    """Return, for each other plugin, the nodes of a domain that it rejects."""
+    """Return, by plugin, the nodes of a domain that other plugins reject."""
     found: dict[str, list[str]] = {}
     for name, node in case.nodes.items():
         if node.labels.get(key) == domain:

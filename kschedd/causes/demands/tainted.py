@@ -1,4 +1,4 @@
-"""Causes in taints and cordons: the pod tolerates none of the nodes that it selects."""
+"""Causes of pending pods: all nodes that the pod selects are cordoned or have a taint that it does not tolerate."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -45,7 +45,7 @@ class _Pool:
 
     @property
     def broken(self) -> bool:
-        """Return whether the taints represent a failed node condition, which no workload should tolerate."""
+        """Return whether the taints represent a failed node condition; no workload should tolerate these."""
         return any(_of_condition(taint) and taint.key != CORDON for taint in self.taints)
 
     @property
@@ -54,7 +54,7 @@ class _Pool:
 
     @property
     def leaving(self) -> bool:
-        """Return whether the taints take the nodes out of use for a while, which no workload should tolerate."""
+        """Return whether the taints take the nodes out of use for a while; no workload should tolerate these."""
         return any(_LEAVING.search(f"{taint.key}={taint.value}") for taint in self.taints)
 
     @property
@@ -106,7 +106,7 @@ def _pools(case: Case, names: Iterable[str]) -> list[_Pool]:
 
 
 def untolerated(case: Case, name: str) -> Iterator[Taint]:
-    """Return the taints of a node that the pod does not tolerate, with the cordon of a node that lacks its taint."""
+    """Return the taints of a node that the pod does not tolerate. A cordon counts as a taint."""
     node, tolerations = case.nodes[name], case.pod.pod_spec.tolerations
     keys = set()
     for taint in node.taints:
@@ -200,7 +200,7 @@ def _replacing(pairs: Sequence[tuple[Toleration, Taint]]) -> Any:
 
 
 def _of_other_purpose(case: Case, pool: _Pool) -> bool:
-    """Return whether the nodes are meant for pods that use their devices, and this pod neither uses nor selects them.
+    """Return whether the nodes are meant for pods that use their devices, and the pod neither uses nor selects them.
 
     A pod selects a pool with any label in its selector or node affinity, except labels of topology and platform.
     """

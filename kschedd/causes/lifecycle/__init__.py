@@ -1,1 +1,1 @@
-"""Causes in the life cycle of a workload's pods: rejected, waiting, being replaced, or gone."""
+"""Causes of missing or pending pods that lie in their life cycle: rejected, waiting, being replaced, or gone."""

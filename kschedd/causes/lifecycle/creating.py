@@ -1,4 +1,4 @@
-"""Causes before the scheduler: pods that a controller cannot create, or does not create yet.
+"""Causes of missing pods: a controller cannot create them, or does not create them yet.
 
 The reason of a rejection is found by creating a pod of the template in a dry run.
 """

@@ -45,7 +45,7 @@ def awaited_end(engine: Engine, workload: ExaminedWorkload) -> FoundCause | None
         ending = [pod for pod in workload.pods if pod.deleting]
         if len(ending) < len(workload.pods):
             return None
-    elif workload.kind in ("StatefulSet", "DaemonSet"):  # wait also for pods of ended containers
+    elif workload.kind in ("StatefulSet", "DaemonSet"):  # these also wait for pods with ended containers
         owned = engine.store.owned_by(workload.obj.uid)
         ending = [pod for pod in owned if isinstance(pod, Pod) and pod.deleting]
     else:

@@ -1,4 +1,4 @@
-"""Causes in a PodGroup: it does not exist, has too few pods, or the nodes lack room for its minimum number of pods."""
+"""Causes of pending pods of a PodGroup: it does not exist, has too few pods, or there is no room for its minimum."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ def member_to_examine(engine: Engine, group: Object) -> Pod | None:
 
 
 def group_waits(case: Case) -> FoundCause | None:
-    """Return the cause that a PodGroup keeps its pod out of the queue, or off a node that would hold the pod alone."""
+    """Return the cause that a PodGroup keeps its pod out of the queue, or off a node on which the pod alone fits."""
     judgment = case.judgment
     key, engine = judgment.pod_group, case.engine
     gate = judgment.gated

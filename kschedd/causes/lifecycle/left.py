@@ -1,4 +1,4 @@
-"""Causes of a pod's end: its preemptor, the taint or eviction that ended it, or a deletion.
+"""Causes of a pod's end: preemption, a taint, an eviction, or a deletion by a user.
 
 The last state of a pod that the system ended has a DisruptionTarget condition. The store's log contains this state for
 a while; the scheduler's own log contains the preemptor.

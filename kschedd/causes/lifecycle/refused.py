@@ -1,4 +1,4 @@
-"""Causes in a rejection by the API server: quota, LimitRange, Pod Security level, class, policy or webhook.
+"""Causes of missing pods: rejection by a quota, LimitRange, Pod Security level, class, policy or webhook.
 
 The API server's message names the rejecting object.
 """
@@ -133,7 +133,7 @@ def _over_quota(store: ClusterWriter, workload: ExaminedWorkload, rest: str, fou
 def over_quota(
     store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str], missing: int, fits: int
 ) -> FoundCause:
-    """`missing`: number of objects to create; `fits`: number of replicas that the quota allows now."""
+    """`missing` is the number of objects to create; `fits` is the number of replicas that the quota allows now."""
     name, requested, used, hard = found[1], _amounts(found[2]), _amounts(found[3]), _amounts(found[4])
     parts = [
         f"{resource} {used.get(resource, '0')} of {hard[resource]} used, {requested[resource]} more requested"
@@ -235,7 +235,8 @@ def _out_of_bounds(store: ClusterWriter, workload: ExaminedWorkload, rest: str, 
 def _shared(resource: str, bound: str, way: str) -> Callable[[Spec], None]:
     """Return the edit that brings the sum of all containers' requests and limits to this amount.
 
-    A maximum lowers all by one share, and sets limits where there are none. A minimum raises the first container.
+    A maximum lowers all amounts by one share, and sets limits where there are none. A minimum raises the first
+    container.
     """
 
     def edit(spec: Spec) -> None:

@@ -1,4 +1,4 @@
-"""Causes in rollouts: new pods without the room that old ones occupy, and controllers that wait without end."""
+"""Causes of stuck rollouts: old pods occupy the room of new ones, or a controller waits without end."""
 
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""Causes in the scheduler: no profile for the pod, a gate, or a pod that only has to wait."""
+"""Causes of pending pods: there is no profile for the pod, the pod is gated, or it only has to wait."""
 
 from typing import Any, Final
 
@@ -237,7 +237,7 @@ def nothing_wrong(engine: Engine, workload: ExaminedWorkload) -> FoundCause:
 
 
 def _kept_back(workload: ExaminedWorkload) -> list[str]:
-    """Return the fact that pods still have an earlier template, because the update strategy does not replace them."""
+    """Return, as evidence, that the update strategy does not replace pods of an earlier template."""
     status = workload.obj.raw.get("status") or {}
     strategy = workload.spec.get("updateStrategy") or {}
     if workload.kind == "DaemonSet":

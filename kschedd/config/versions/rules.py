@@ -1,14 +1,14 @@
 """Rules: named differences in decisions or messages between later releases of kube-scheduler and 1.34.1.
 
-A rule applies since one release, and possibly until another. A release is the set of the rules that apply in it
+A rule applies from one release on, possibly until another. A release is the set of the rules that apply to it
 (`kube_versions`), so code never checks for a release. A plugin reads a rule from its handle at construction
-(`handle.rules.image_volumes_scored`), keeps the function that the rule selects, and names the rule in its docstring.
-Since each rule can be turned on by itself, a difference between two releases can be attributed to one of them.
+(`handle.rules.image_volumes_scored`), stores the function that the rule selects, and names the rule in its docstring.
+Because each rule can be turned on alone, a difference between two releases can be attributed to one of them.
 
-A rule's name describes the behavior with the rule; without any rule the behavior is that of 1.34.1. A rule with `gates`
-applies only while these feature gates are on: check the rule, not the gate.
+A rule's name describes the behavior with the rule. Without any rule, the behavior is that of 1.34.1. A rule with
+`gates` applies only while these feature gates are on; code checks the rule, not the gate.
 
-Source: Kubernetes v1.34.1, v1.34.9, v1.35.6, v1.36.3 and v1.37.2, by comparing their behavior.
+Source: Kubernetes v1.34.1, v1.34.9, v1.35.6, v1.36.3 and v1.37.2, whose behavior was compared.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class VersionRule:
     """The feature gates that it requires, if the release has them."""
 
     def holds_in(self, release: Release) -> bool:
-        """Return whether a release has the rule."""
+        """Return whether the rule applies to a release."""
         return self.since <= release and (self.until is None or release < self.until)
 
     @property
     def releases(self) -> str:
-        """The releases with the rule, as text."""
+        """The releases to which the rule applies, as text."""
         return f"{self.since}" if self.until is None else f"{self.since}, until {self.until}"
 
 
@@ -51,7 +51,7 @@ _RULE: Final = "kschedd.rule"
 
 
 def rule(where: str, since: str, what: str, *, until: str = "", gates: tuple[str, ...] = ()) -> Any:
-    """Return a field of `Rules`."""
+    """Return a field for the class `Rules`."""
     ends = Release.of(until) if until else None
     return attrs.field(default=False, metadata={_RULE: (what, where, Release.of(since), ends, gates)})
 
@@ -458,12 +458,12 @@ class Rules:
 
     @classmethod
     def of_any_release(cls) -> Rules:
-        """Return every rule that any release has."""
+        """Return every rule that applies to any release."""
         holding: dict[str, Any] = dict.fromkeys(RULES, True)
         return cls(**holding)
 
     def under(self, gates: Mapping[str, bool]) -> Rules:
-        """Return these rules without the rules whose feature gates are off."""
+        """Return these rules without those whose feature gates are off."""
         off = [one.name for one in RULES.values() if not all(gates.get(gate, True) for gate in one.gates)]
         had = self.off.union(name for name in off if getattr(self, name))
         return attrs.evolve(self, off=had, **dict.fromkeys(off, False))
@@ -480,7 +480,7 @@ class Rules:
 
     @property
     def features(self) -> frozenset[str]:
-        """The names of the rules that apply, and in the form of `gated_off` of rules whose gate is off."""
+        """The names of the rules that apply, and of rules whose gate is off in the form of `gated_off`."""
         return frozenset(self.names).union(map(gated_off, self.off))
 
 

@@ -1,1 +1,1 @@
-"""Controllers of nodes: lifecycle, taints, evictions, zones."""
+"""Controllers of nodes: lifecycle, taints, evictions and zones."""

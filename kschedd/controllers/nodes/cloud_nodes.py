@@ -1,8 +1,9 @@
-"""Nodes of a cloud: they register with the taint `uninitialized`, which is removed after the cloud initialized them.
+"""Nodes of a cloud: they register with the taint `uninitialized`, which is removed when the cloud has initialized them.
 
-A node belongs to a cloud if it has the annotation `kschedd.io/cloud-provider: external`, or if the option of that name
-is set. The taint is removed after the node's `kschedd.io/cloud-init-seconds`, or the option's delay, or by `kschedd
-node initialize`. A taint `uninitialized` in the manifest is removed in the same way.
+A node belongs to a cloud if it has the annotation `kschedd.io/cloud-provider: external`, or if the option
+`cloud-provider` is set. The taint is removed after the delay in the node's `kschedd.io/cloud-init-seconds`, or the
+option's delay, or by `kschedd node initialize`. A taint `uninitialized` that the manifest contains is removed in the
+same way.
 
 When the taint is removed, the node gets the cloud's labels from its annotations: `kschedd.io/cloud-zone`,
 `kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under its current and its deprecated name. Other
@@ -43,9 +44,9 @@ _LABELS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def initialization(node: Object) -> dict[str, Any] | None:
-    """Return the patch that initializes the node, or None if the node has no taint `uninitialized`.
+    """Return the patch that initializes the node; None if the node has no taint `uninitialized`.
 
-    Existing labels are kept.
+    Existing labels are not changed.
     """
     taints = node.spec.get("taints") or ()
     kept = [taint for taint in taints if taint.get("key") != UNINITIALIZED]
@@ -62,7 +63,7 @@ class CloudNodes:
 
     def __init__(self, provider: str = "", init_delay_s: float | None = None) -> None:
         self._provider = provider
-        self._init_delay_s = init_delay_s  # None: only the command initializes nodes
+        self._init_delay_s = init_delay_s  # None: only a command initializes nodes
         self._due: Timers[str] = Timers()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 

@@ -1,4 +1,4 @@
-"""Functions of the node lifecycle controller for one node: conditions of an unresponsive kubelet, and NoExecute taints.
+"""Functions for one node in its lifecycle controller: conditions if the kubelet is unresponsive, and NoExecute taints.
 
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
 processTaintBaseEviction), controller/util/node/controller_utils.go (MarkPodsNotReady, SwapNodeControllerTaint).
@@ -23,7 +23,7 @@ KUBELET_CONDITIONS: Final = ("Ready", "MemoryPressure", "DiskPressure", "PIDPres
 
 
 def ready_status(node: Node) -> str | None:
-    """Return the status of the node's Ready condition; None if it has none."""
+    """Return the status of the node's Ready condition; None if the node has no such condition."""
     found = condition(node.status, "Ready")
     return None if found is None else found.get("status") or ""
 
@@ -55,17 +55,17 @@ def silent_conditions(node: Node, now: float) -> list[Any]:
 
 
 def wanted_taint(status: str | None) -> str | None:
-    """Return the key of the NoExecute taint for this status of the Ready condition; None if there is none."""
+    """Return the key of the NoExecute taint for this status of the Ready condition; None if no taint belongs to it."""
     return {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status or "")
 
 
 def condition_taints(node: Node) -> frozenset[str]:
-    """Return which of the two NoExecute taints the node has."""
+    """Return which of the two NoExecute taints (not-ready, unreachable) the node has."""
     return frozenset(t.key for t in node.taints if t.effect == NO_EXECUTE and t.key in (NOT_READY, UNREACHABLE))
 
 
 def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
-    """Return the write that leaves the node with only this taint of the two (None: with neither).
+    """Return the write that leaves the node with only this one of the two taints (None: with neither).
 
     Return None if the node already has the right taints.
     """
@@ -80,7 +80,7 @@ def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
 
 
 def pod_not_ready(pod: Pod, now: float) -> list[Any] | None:
-    """Return the pod's conditions with Ready set to False, or None if Ready is missing or False already."""
+    """Return the pod's conditions with Ready set to False; None if Ready is missing or already False."""
     ready = condition(pod.status, "Ready")
     if ready is None or ready.get("status") == "False":
         return None
@@ -88,7 +88,7 @@ def pod_not_ready(pod: Pod, now: float) -> list[Any] | None:
 
 
 def next_pass(after_s: float, period_s: float) -> float:
-    """Return the first pass after this time. Passes are at whole multiples of the period since the epoch."""
+    """Return the first pass after this time. Passes are at whole multiples of the period, counted from the epoch."""
     return (math.floor(after_s / period_s) + 1) * period_s
 
 

@@ -1,20 +1,20 @@
-"""The node lifecycle controller: nodes with an unresponsive kubelet become Unknown and get NoExecute taints, by zone.
+"""The node lifecycle controller: nodes with an unresponsive kubelet become Unknown and get NoExecute taints.
 
 A kubelet's heartbeats are its Lease and the heartbeat time of the node's Ready condition. After
 `node_monitor_grace_period_s` without a heartbeat, the node's conditions become Unknown and its pods are marked not
 Ready. In the next pass the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False). The
-taint is added at the zone's rate. A node that becomes Ready again loses the taints `unreachable` and `not-ready`. If
-every zone is fully disrupted, the control plane is assumed to be at fault. All nodes then lose these taints and no node
-gets a taint, until some node is Ready.
+taint is added at the rate of the node's zone. A node that becomes Ready again loses the taints `unreachable` and
+`not-ready`. If every zone is fully disrupted, the control plane is assumed to be at fault. All nodes then lose these
+taints, and no node gets one until some node is Ready.
 
-Kube-controller-manager checks all nodes every `node_monitor_period_s`. In kschedd a pass takes place at the same times,
-but only if there is work, and only for the nodes concerned. While all nodes are healthy, no time is spent and no
-deadline is set. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the conditions that users set,
-and its taints follow them.
+kube-controller-manager checks all nodes every `node_monitor_period_s` seconds. In kschedd a pass has the same times,
+but runs only if there is work, and only for the nodes concerned. While all nodes are healthy, the controller does no
+work and has no deadline. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the conditions that
+users set; its taints follow these conditions.
 
-Owns the last observed state of each node, the zones with their rates and queued nodes, and the pods that still have to
-be marked. A turn has at most about `_MOST` writes, so a pass over many nodes takes several turns. Source: Kubernetes
-v1.34, controller/nodelifecycle/node_lifecycle_controller.go.
+The controller owns the last observed state of each node, the zones with their rates and queued nodes, and the pods that
+must still be marked. A turn has about `_MOST` writes at most, so a pass over many nodes takes several turns. Source:
+Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go.
 """
 
 import math
@@ -68,7 +68,7 @@ _MOST: Final = 100  # writes per turn
 class _Seen:
     """The last observed state of a node.
 
-    `signs` are the latest heartbeats, or None while the node's Lease is renewed automatically.
+    `signs` are the latest heartbeats; None while the node's Lease is renewed automatically.
     """
 
     zone: str
@@ -76,14 +76,14 @@ class _Seen:
     ready: str | None
     taints: frozenset[str]
     signs: tuple[object, ...] | None = ()
-    probe_s: float = 0.0  # time of the pass that detected the latest heartbeat
+    probe_s: float = 0.0  # time in seconds of the pass that detected the latest heartbeat
 
 
 @attrs.frozen
 class Upcoming:
-    """A future change of a node if its kubelet's state stays the same.
+    """A change of a node that will happen if its kubelet's state does not change.
 
-    `at_s` is None if the change never takes place, because the taint rate of the zone is 0.
+    `at_s` is None if the change will never happen, because the zone's taint rate is 0.
     """
 
     node: str
@@ -99,7 +99,7 @@ class NodeLifecycle(InSteps):
         self.config = config or NodeLifecycleConfig()
         self._nodes: dict[str, _Seen] = {}
         self._zones: dict[str, Zone] = {}
-        self._silent: Timers[str] = Timers()  # by node: time of the pass in which it becomes Unknown
+        self._silent: Timers[str] = Timers()  # by node: time of the pass in which the node becomes Unknown
         self._concerned: dict[str, None] = {}  # nodes that the next pass must process
         self._pass_at: float | None = None  # time of the next pass; None if there are no nodes to process
         self._passing: dict[str, None] = {}  # nodes that the current pass has not processed yet
@@ -121,7 +121,7 @@ class NodeLifecycle(InSteps):
         return min((at for at in times if at is not None), default=None)
 
     def upcoming(self) -> list[Upcoming]:
-        """Return the nodes that will become Unknown or get a NoExecute taint, in order of time."""
+        """Return the nodes that will become Unknown or get a NoExecute taint, sorted by time."""
         silent = [(at, name) for name in self._nodes if (at := self._silent.at(name)) is not None]
         found = [Upcoming(name, "Unknown", at) for at, name in sorted(silent)]
         for _, zone in sorted(self._zones.items()):
@@ -159,7 +159,7 @@ class NodeLifecycle(InSteps):
         return writes
 
     def _see(self, node: Node, view: View, now: float) -> None:
-        """Record the node's current state and a heartbeat of its kubelet."""
+        """Record the node's current state, and a heartbeat of its kubelet."""
         ready, excluded = ready_status(node), EXCLUDED in node.labels
         seen = self._nodes.get(node.name)
         if seen is None:
@@ -195,8 +195,8 @@ class NodeLifecycle(InSteps):
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
             # The node's Lease was renewed automatically until now. The pass after the last renewal has detected that
-            # renewal. A renewal in the future, which exists if the machine's clock was set back before a start, has not
-            # been detected.
+            # renewal. A renewal in the future, which exists if the machine's clock was set back before the start, has
+            # not been detected yet.
             seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
         elif seen.ready is None and renew_time is None:
             created = node.metadata.get("creationTimestamp")
@@ -349,7 +349,7 @@ class NodeLifecycle(InSteps):
                 zone.state = state
 
     def _begin_grace_anew(self, now: float) -> None:
-        """Restart all grace periods, because no heartbeat could arrive while the control plane was down."""
+        """Start all grace periods again, because no heartbeat could arrive while the control plane was down."""
         config = self.config
         for name, seen in self._nodes.items():
             if seen.signs is not None:
@@ -386,7 +386,7 @@ class NodeLifecycle(InSteps):
         return [status_of(pod, {"conditions": conditions}), event]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Mark a node after its change was rejected, so that the next pass retries it."""
+        """Mark a node whose change was rejected, so that the next pass retries the change."""
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             self._concerned[write.name] = None
             self._plan(now)

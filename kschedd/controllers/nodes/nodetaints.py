@@ -47,7 +47,7 @@ def wanted_taints(node: Raw) -> list[str]:
 
 
 def tainted(node: Raw, at: str) -> list[Any] | None:
-    """Return the desired taints of the node, new ones last with timeAdded `at`, or None if they are up to date."""
+    """Return the node's desired taints, with new ones last and timeAdded set to `at`; None if they are up to date."""
     taints = (node.get("spec") or {}).get("taints") or []
     wanted = wanted_taints(node)
     kept = [t for t in taints if t.get("effect") != NO_SCHEDULE or t.get("key") not in _OURS or t.get("key") in wanted]

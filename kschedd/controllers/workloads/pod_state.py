@@ -30,7 +30,7 @@ def ready(pod: Pod) -> bool:
 
 
 def available_at(pod: Pod, min_ready_s: int) -> float | None:
-    """Return the time (seconds, past or future) from which the pod counts as available, or None if it is not ready."""
+    """Return the time in seconds, past or future, from which the pod counts as available; None if it is not ready."""
     found = condition(pod.status, "Ready")
     if found is None or found.get("status") != "True":
         return None
@@ -55,14 +55,14 @@ def _restarts(pod: Pod) -> int:
 
 
 def _age_rank(since: float | None, now: float) -> float:
-    """Return a rank by age, youngest first, in powers of two seconds (LogarithmicScaleDown); None is the youngest."""
+    """Return a rank by age in powers of two seconds, youngest first (LogarithmicScaleDown); None counts as youngest."""
     if since is None:
         return -1.0
     return math.floor(math.log2(now - since)) if now - since >= 1 else 0.0
 
 
 def deletion_rank(pod: Pod, beside: Mapping[str, int], now: float) -> tuple[Any, ...]:
-    """Return the pod's rank for deletion, lowest first. `beside` is the number of related active pods per node."""
+    """Return the pod's rank for deletion, lowest first. `beside` is the number of related active pods on each node."""
     ready_at = available_at(pod, 0)
     created = pod.metadata.get("creationTimestamp")
     return (
@@ -81,7 +81,7 @@ def deletion_rank(pod: Pod, beside: Mapping[str, int], now: float) -> tuple[Any,
 def first_by_rank(
     pods: Iterable[Pod], rank: Callable[[Pod], tuple[Any, ...]], count: int | None
 ) -> Generator[None, None, list[Pod]]:
-    """Return the `count` pods (None: all) of lowest rank, in order of rank, step by step; ties keep their order."""
+    """Return, in steps, the `count` pods (None: all) of lowest rank, sorted by rank; equal ranks keep their order."""
     runs: list[list[tuple[tuple[Any, ...], Pod]]] = []
     for some in in_parts(pods, _PART):
         runs.append(sorted(((rank(pod), pod) for pod in some), key=itemgetter(0)))

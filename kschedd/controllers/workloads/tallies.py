@@ -139,7 +139,7 @@ class PodsByState(Groups[Pod, S]):
 
 
 class Listed:
-    """The tally of a workload with few dependents of a kind, such as ControllerRevisions: a plain list."""
+    """The tally of a workload with few dependents of a kind, such as ControllerRevisions: a list."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -156,14 +156,14 @@ class Listed:
 
 
 class Tallies(Generic[T]):
-    """The tallies of all workloads of `kinds`; `dependent` is the kind that is counted."""
+    """The tallies of all workloads of `kinds`; `dependent` is the kind of the counted objects."""
 
     def __init__(self, kinds: Iterable[str], dependent: str = "Pod") -> None:
         self._kinds = frozenset(kinds)
         self._dependent = dependent
         self.by_uid: dict[str, T] = {}  # by the workload's uid
         self._version = 0
-        self._last: WatchEvent | None = None  # event at that version; None if the log did not contain it
+        self._last: WatchEvent | None = None  # event at that version; None if the log does not contain it
 
     def catching_up(self, view: View, now: float) -> Generator[None, None, None]:
         """Update all tallies to the current state, step by step. No other write is allowed between the steps."""
@@ -203,7 +203,7 @@ class Tallies(Generic[T]):
             self.change(before, lambda tally: tally.drop(old, now))
         if after in self.by_uid:
             if self._must_release(after, new):
-                del self.by_uid[after]  # the workload does not count it and must release it
+                del self.by_uid[after]  # the workload does not count the pod and must release it
             else:
                 self.change(after, lambda tally: (tally.put if tally.counts(new) else tally.drop)(new, now))
 
@@ -222,16 +222,16 @@ class Tallies(Generic[T]):
             del self.by_uid[uid]
 
     def known(self, workload: Object, terms: Terms) -> T | None:
-        """Return the workload's tally, or None if it must be rebuilt."""
+        """Return the workload's tally; None if it must be rebuilt."""
         tally = self.by_uid.get(workload.uid)
         return tally if tally is not None and tally.terms == terms else None
 
     def making(
         self, workload: Object, tally: T, dependents: Iterable[Object], now: float, *, stays: bool
     ) -> Generator[None, None, None]:
-        """Build a tally from these dependents, step by step.
+        """Build a tally from these dependents, in steps.
 
-        `stays` is true if these dependents form the whole tally and the workload releases none of them.
+        `stays` is true if these dependents are the whole tally and the workload releases none of them.
         """
         self.by_uid.pop(workload.uid, None)
         for number, dependent in enumerate(dependents, 1):
@@ -244,7 +244,7 @@ class Tallies(Generic[T]):
     def taking(
         self, workload: Object, begin: Callable[[], T], ownership: Ownership, view: View, now: float
     ) -> Generator[None, None, tuple[T, list[Write]]]:
-        """Return the workload's tally, and the writes that adopt and release dependents, step by step.
+        """Return, in steps, the workload's tally, and the writes that adopt and release dependents.
 
         `begin` returns an empty tally.
         """
