@@ -33,32 +33,38 @@ MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "run": ("kschedd.commands.run", "Start the daemon; with --image, kubectl's verb: create a pod."),
     "kubeconfig": ("kschedd.commands.kubeconfig", "Print a kubeconfig for the daemon's REST API."),
     "repl": ("kschedd.commands.repl", "Open a prompt with completion, history and a status bar; or run a script."),
-    "simulate": ("kschedd.commands.simulate", "Schedule pods in virtual time, without a daemon."),
+    "simulate": ("kschedd.commands.studies.simulate", "Schedule pods in virtual time, without a daemon."),
     "sweep": (
-        "kschedd.commands.sweep",
+        "kschedd.commands.studies.sweep",
         "Run many simulations: a product of inputs, resumable, on all cores or a cluster.",
     ),
     "plot": (
-        "kschedd.commands.plot",
+        "kschedd.commands.studies.plot",
         "Draw the tables of runs and sweeps: usage, fragmentation, waits, Pareto fronts.",
     ),
-    "tune": ("kschedd.commands.tune", "Search for weights and arguments that are best for objectives, with Optuna."),
+    "tune": (
+        "kschedd.commands.studies.tune",
+        "Search for weights and arguments that are best for objectives, with Optuna.",
+    ),
     "workload": (
-        "kschedd.commands.workload",
+        "kschedd.commands.studies.workload",
         "Read traces of other clusters: figures, conversion, samples, fitted generators.",
     ),
-    "replay": ("kschedd.commands.replay", "Replay a recorded run and compare its decisions."),
-    "lint": ("kschedd.commands.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
-    "check": ("kschedd.commands.check", "Check whether manifests fit into a cluster, for pull requests and CI."),
+    "replay": ("kschedd.commands.offline.replay", "Replay a recorded run and compare its decisions."),
+    "lint": ("kschedd.commands.offline.lint", "Find what a Kubernetes release ignores or rejects in manifests."),
+    "check": (
+        "kschedd.commands.offline.check",
+        "Check whether manifests fit into a cluster, for pull requests and CI.",
+    ),
     "mcp": ("kschedd.commands.mcp", "Serve tools for language models (Model Context Protocol)."),
-    "test": ("kschedd.commands.test", "Run scenario files and check their expectations."),
+    "test": ("kschedd.commands.offline.test", "Run scenario files and check their expectations."),
     "plugin": ("kschedd.commands.plugin", "Create, check, list and reload scheduler plugins."),
-    "evaluate": ("kschedd.commands.evaluate", "Score a plugin by a suite of workloads."),
+    "evaluate": ("kschedd.commands.studies.evaluate", "Score a plugin by a suite of workloads."),
     "verify": ("kschedd.conformance.verify", "Compare with recorded decisions of kube-scheduler."),
     "journal": ("kschedd.commands.journal", "Verify, repair, compact or export the journal of a stopped daemon."),
     "snapshot": ("kschedd.commands.snapshot", "Save the whole state of a daemon in a file, or restore it."),
-    "completion": ("kschedd.commands.completion", "Print a completion script for bash, zsh or fish."),
-    "man": ("kschedd.commands.man", "Print manual pages."),
+    "completion": ("kschedd.commands.shell.completion", "Print a completion script for bash, zsh or fish."),
+    "man": ("kschedd.commands.shell.man", "Print manual pages."),
     "bench": ("kschedd.bench.run", "Run benchmark workloads."),
 }
 
@@ -161,7 +167,7 @@ def _run(words: list[str]) -> int:
         print(f"kschedd {version('kschedd')}")
         return 0
     if words[0] == "__complete":  # called by the scripts of `completion`
-        from kschedd.commands.completion import complete
+        from kschedd.commands.shell.completion import complete
 
         with ExitStack() as opened:
             return complete(" ".join(words[1:]), MOUNTED, lambda path: opened.enter_context(_client(path or socket)))
@@ -287,7 +293,7 @@ def _verb(words: list[str], socket: str | None) -> int:
 
 def _explain_dump(words: list[str], socket: str | None) -> int:
     """`explain --from DUMP`, which needs no daemon."""
-    from kschedd.commands.explain import explain_dump
+    from kschedd.commands.offline.explain import explain_dump
 
     if socket is not None:
         _report_error("error: --socket does not apply to explain --from, which uses no daemon")
@@ -346,7 +352,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 def _of_file(method: str, named: Mapping[str, Any]) -> Any:
     """Return the result of a method that reads files, without a daemon."""
     if method == "capacity.compare":
-        from kschedd.commands.compare import answer
+        from kschedd.commands.offline.compare import answer
 
         return answer(named)
     import attrs
@@ -375,7 +381,7 @@ def _of_file(method: str, named: Mapping[str, Any]) -> Any:
 
 
 def _client(socket: str | None) -> Any:
-    from kschedd.commands.shell_names import TIMEOUT_S
+    from kschedd.commands.shell.shell_names import TIMEOUT_S
     from kschedd.rpc.blocking import BlockingClient
 
     return BlockingClient(socket, timeout=TIMEOUT_S)

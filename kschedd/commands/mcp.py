@@ -85,7 +85,7 @@ def target_of_dump(options: argparse.Namespace) -> Any:
     """Create a cluster from the dump. Raises KscheddError."""
     from kschedd.assistants.command import ServedCluster
     from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
-    from kschedd.commands.simulate import read_config
+    from kschedd.commands.studies.simulate import read_config
     from kschedd.config.changing.changes import with_schedulers
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump

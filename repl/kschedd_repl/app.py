@@ -28,16 +28,16 @@ from kschedd.rpc.client import Client
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.editor import open_editor
-from kschedd_repl.dashboard import Dashboard
+from kschedd_repl.dashboard.dashboard import Dashboard
 from kschedd_repl.link import DaemonConnection, ThreadDaemon, together
-from kschedd_repl.names import NameBook, NameKeeper
 from kschedd_repl.own import own_name
+from kschedd_repl.prompt.names import NameBook, NameKeeper
+from kschedd_repl.prompt.status_bar import StatusBar
+from kschedd_repl.prompt.terminal import BarText, Terminal
 from kschedd_repl.rc import rc_file, read_rc
 from kschedd_repl.running import FAILED, INTERRUPTED, CommandRunner
 from kschedd_repl.script import Lines, Script, ScriptError, read_scripts
 from kschedd_repl.settings import SessionSettings
-from kschedd_repl.status_bar import StatusBar
-from kschedd_repl.terminal import BarText, Terminal
 
 _SWITCH_S = 0.001  # interval at which threads alternate: a key must not wait while a batch of changes is processed
 _PATIENCE_S = 2.0  # longest wait for the first completion data before the prompt

@@ -18,10 +18,10 @@ from kschedd.verbs.command_line.grammar import suggest
 from kschedd.verbs.command_line.overview import by_topic, listing, paragraph
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import BY_NAME, GROUPS, VERBS, WRONG_USE, run_words, short_words, without_program
-from kschedd_repl.fuzzy import fuzzy
 from kschedd_repl.line import LineError, TypedCommand, read_line
 from kschedd_repl.macros import MacroBook, MacroError, macro_text
 from kschedd_repl.own import ALIASES, OWN, SUMMARIES, own_name
+from kschedd_repl.prompt.fuzzy import fuzzy
 from kschedd_repl.settings import SessionSettings, SettingError, known_setting
 from kschedd_repl.sinks import (
     FileSink,

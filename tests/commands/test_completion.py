@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kschedd import cli
-from kschedd.commands.completion import SCRIPTS
+from kschedd.commands.shell.completion import SCRIPTS
 from kschedd.config.versions.kube_versions import KUBE_VERSIONS
 from kschedd.verbs.completing import VERSIONS
 from tests.repl.conftest import served  # noqa: F401 - a fixture

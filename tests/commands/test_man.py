@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kschedd import cli
-from kschedd.commands.man import all_pages, roff
+from kschedd.commands.shell.man import all_pages, roff
 from kschedd.verbs.table import VERBS
 
 PAGES = {page.name: page for page in all_pages(cli.MOUNTED)}

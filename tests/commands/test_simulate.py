@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.commands.simulate import add_parser
+from kschedd.commands.studies.simulate import add_parser
 from tests.conftest import SharedPart
 
 ROOT = Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kschedd_repl.checking import line_faults
-from kschedd_repl.names import Names
+from kschedd_repl.prompt.checking import line_faults
+from kschedd_repl.prompt.names import Names
 
 
 @pytest.mark.parametrize(

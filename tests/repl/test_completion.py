@@ -4,10 +4,10 @@ import pytest
 
 from kschedd.verbs.command_line.grammar import LiveState
 from kschedd.verbs.completing import split
-from kschedd_repl.checking import line_faults
-from kschedd_repl.completion import line_candidates
-from kschedd_repl.highlighting import colored
-from kschedd_repl.names import Names
+from kschedd_repl.prompt.checking import line_faults
+from kschedd_repl.prompt.completion import line_candidates
+from kschedd_repl.prompt.highlighting import colored
+from kschedd_repl.prompt.names import Names
 
 NAMES = Names(
     objects={

@@ -3,8 +3,8 @@
 import pytest
 
 from kschedd.printing.terminal.tables import width_of
-from kschedd_repl.dashboard_data import DashboardData, DashboardPane, DashboardView, NodeColumns
-from kschedd_repl.dashboard_grid import ScreenSize, heat_letter, heat_style, node_layout, screen_lines, spark
+from kschedd_repl.dashboard.data import DashboardData, DashboardPane, DashboardView, NodeColumns
+from kschedd_repl.dashboard.grid import ScreenSize, heat_letter, heat_style, node_layout, screen_lines, spark
 
 STATUS = {
     "active": 3, "backoff": 0, "unschedulable": 1, "gated": 0, "nodes": 3, "pods": 4, "scheduled": 4,

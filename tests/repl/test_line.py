@@ -2,10 +2,10 @@
 
 import pytest
 
-from kschedd_repl.fuzzy import fuzzy, match_score
 from kschedd_repl.line import LineError, TypedCommand, quoted, read_line
 from kschedd_repl.macros import MacroBook, MacroError, macro_text
-from kschedd_repl.pasting import objects_in, pasted_manifest
+from kschedd_repl.prompt.fuzzy import fuzzy, match_score
+from kschedd_repl.prompt.pasting import objects_in, pasted_manifest
 from kschedd_repl.settings import SessionSettings, SettingError
 
 

@@ -16,7 +16,7 @@ from kschedd.rpc.sessions.listener import unix_listener
 from kschedd.rpc.sessions.server import Server
 from kschedd.service.daemon.process import DaemonState
 from kschedd.verbs.command_line.grammar import LiveState
-from kschedd_repl.names import MOST_NAMES, NameBook, NameKeeper
+from kschedd_repl.prompt.names import MOST_NAMES, NameBook, NameKeeper
 from tests.actors.clusters import node, pod
 
 Raw = dict[str, Any]

@@ -3,7 +3,7 @@
 import pytest
 
 from kschedd.printing.terminal.style import TerminalStyle
-from kschedd_repl.status_bar import StatusBar
+from kschedd_repl.prompt.status_bar import StatusBar
 
 STATUS = {
     "active": 2, "backoff": 0, "unschedulable": 1, "gated": 0, "in_flight": 0, "decisions_per_s": 12.3,

@@ -9,9 +9,9 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from kschedd_repl import app
-from kschedd_repl.history import LineHistory, history_file
-from kschedd_repl.names import Names
-from kschedd_repl.terminal import BarText, Terminal
+from kschedd_repl.prompt.history import LineHistory, history_file
+from kschedd_repl.prompt.names import Names
+from kschedd_repl.prompt.terminal import BarText, Terminal
 
 
 @pytest.fixture(autouse=True)

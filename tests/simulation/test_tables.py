@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kschedd.commands.simulate import add_parser
+from kschedd.commands.studies.simulate import add_parser
 from kschedd.simulation.results.tables import COLUMNS, MOST_SAMPLES
 
 ROOT = Path(__file__).parents[2]

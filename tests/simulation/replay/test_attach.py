@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from kschedd.clusters.replayed import ReplayCluster
-from kschedd.commands.replay_attach import serve_replay
+from kschedd.commands.offline.replay_attach import serve_replay
 from kschedd.recording.reading import RecordingFile
 from kschedd.rpc.client import Client
 from kschedd.service.errors import RpcError

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kschedd.commands.dumped_cluster import dumped_cluster
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
+from kschedd.commands.offline.dumped_cluster import dumped_cluster
 from kschedd.verbs.command_line.parsing import NotingParser, path_value
 
 FAILED = 2

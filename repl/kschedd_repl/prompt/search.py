@@ -14,7 +14,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from kschedd_repl.fuzzy import fuzzy
+from kschedd_repl.prompt.fuzzy import fuzzy
 
 
 @attrs.define(eq=False)

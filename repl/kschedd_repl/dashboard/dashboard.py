@@ -26,8 +26,8 @@ from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import run_words
-from kschedd_repl.dashboard_data import DashboardData, DashboardPane, DashboardView, NodeColumns
-from kschedd_repl.dashboard_grid import ScreenSize, node_layout, room_for_nodes, room_in_pane, screen_lines
+from kschedd_repl.dashboard.data import DashboardData, DashboardPane, DashboardView, NodeColumns
+from kschedd_repl.dashboard.grid import ScreenSize, node_layout, room_for_nodes, room_in_pane, screen_lines
 from kschedd_repl.link import DaemonConnection, together
 
 _EVERY_S = 1.0  # seconds between two samples, and between two updates of the nodes

@@ -21,13 +21,13 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
 from kschedd.errors import KscheddError
-from kschedd_repl.checking import LineFault, line_faults
-from kschedd_repl.completion import NameCompleter
-from kschedd_repl.highlighting import STYLE, LineLexer
-from kschedd_repl.history import LineHistory, history_file
-from kschedd_repl.names import Names
-from kschedd_repl.pasting import line_too_long, objects_in, pasted_manifest
-from kschedd_repl.search import HistorySearch
+from kschedd_repl.prompt.checking import LineFault, line_faults
+from kschedd_repl.prompt.completion import NameCompleter
+from kschedd_repl.prompt.highlighting import STYLE, LineLexer
+from kschedd_repl.prompt.history import LineHistory, history_file
+from kschedd_repl.prompt.names import Names
+from kschedd_repl.prompt.pasting import line_too_long, objects_in, pasted_manifest
+from kschedd_repl.prompt.search import HistorySearch
 from kschedd_repl.settings import SessionSettings
 
 APPLY_PASTED = "apply -f -"

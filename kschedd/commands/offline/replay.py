@@ -150,7 +150,7 @@ def _under_another(options: argparse.Namespace) -> int:
 
 
 def _served(options: argparse.Namespace) -> int:
-    from kschedd.commands import replay_attach
+    from kschedd.commands.offline import replay_attach
     from kschedd.startup.options import version
 
     given = replay_attach.AttachOptions(options.recording, options.until, options.to, options.socket, version())

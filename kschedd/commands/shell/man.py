@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.commands.completion import parser_of
+from kschedd.commands.shell.completion import parser_of
 from kschedd.errors import KscheddError
 from kschedd.verbs.command_line.grammar import UsageError, suggest
 from kschedd.verbs.command_line.parsing import Flag, path_value

@@ -92,7 +92,7 @@ def parser_of(command: str, modules: Mapping[str, tuple[str, str]]) -> NotingPar
 
 def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callable[[str | None], Any]) -> int:
     """Print the completions of a line as `name<TAB>description`. `connect` is called with the value of --socket."""
-    from kschedd.commands.shell_names import ShellNames
+    from kschedd.commands.shell.shell_names import ShellNames
 
     words, last = split(text)
     socket: str | None = None

@@ -27,7 +27,7 @@ def dumped_cluster(options: argparse.Namespace) -> DumpedCluster:
     Assumptions about the dump are printed on standard error. Raises KscheddError.
     """
     from kschedd.clusters.virtual import VirtualCluster
-    from kschedd.commands.simulate import read_config
+    from kschedd.commands.studies.simulate import read_config
     from kschedd.config.changing.changes import with_schedulers
     from kschedd.config.in_tree import IN_TREE
     from kschedd.dumps.loading import read_dump, take_dump

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from kschedd.commands.sweep import add_engine_flags
+from kschedd.commands.studies.sweep import add_engine_flags
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal.safe import safe
 from kschedd.simulation.summary import columns

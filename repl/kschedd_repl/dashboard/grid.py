@@ -11,8 +11,8 @@ import attrs
 
 from kschedd.printing.terminal.safe import safe
 from kschedd.printing.terminal.tables import width_of
-from kschedd_repl.dashboard_data import PLACES, DashboardData, DashboardPane, DashboardView, NodeColumns, Raw
-from kschedd_repl.status_bar import StatusBar
+from kschedd_repl.dashboard.data import PLACES, DashboardData, DashboardPane, DashboardView, NodeColumns, Raw
+from kschedd_repl.prompt.status_bar import StatusBar
 
 Fragment = tuple[str, str]  # style name, text
 Line = list[Fragment]

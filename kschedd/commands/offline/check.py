@@ -7,10 +7,10 @@ import argparse
 import sys
 from typing import Any, Final
 
-from kschedd.commands.dumped_cluster import dumped_cluster
 from kschedd.commands.flags.dump import add_dump_flags
 from kschedd.commands.flags.observe import Observed, add_report_flags, checked_of
 from kschedd.commands.flags.scheduler import add_scheduler_flags, wants_gates
+from kschedd.commands.offline.dumped_cluster import dumped_cluster
 from kschedd.verbs.command_line.parsing import duration, path_text, path_value
 
 FITS, DOES_NOT_FIT, BAD_INPUT = 0, 1, 2

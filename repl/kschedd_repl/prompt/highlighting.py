@@ -9,9 +9,9 @@ from prompt_toolkit.styles import Style
 
 from kschedd.api.schemas.kinds import lookup
 from kschedd.verbs.table import BY_NAME, BY_WHOLE, GROUPS
-from kschedd_repl.checking import LineFault
 from kschedd_repl.line import Token, tokens
 from kschedd_repl.own import own_name
+from kschedd_repl.prompt.checking import LineFault
 
 STYLE = Style.from_dict(
     {

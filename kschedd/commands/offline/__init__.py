@@ -1,0 +1,1 @@
+"""Commands that run without a daemon: on files, dumps and recordings."""

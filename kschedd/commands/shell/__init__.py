@@ -1,0 +1,1 @@
+"""Commands for the shell: completion and manual pages."""

@@ -1,0 +1,1 @@
+"""The dashboard: the cluster on the whole screen."""

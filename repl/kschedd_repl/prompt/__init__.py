@@ -1,0 +1,1 @@
+"""The prompt: one line with completion, checks, highlighting, history and a status bar."""
