@@ -1,10 +1,10 @@
-"""Engines that perform runs: joblib's processes and threads, Dask and Ray, behind one function.
+"""Engines that perform runs: processes and threads of joblib, Dask, and Ray, behind one function.
 
     loky        processes of this machine (the default); threading: threads of this process
     dask, ray   the workers of a cluster at `address`, or without one of a local cluster that ends with the sweep
 
 Workers are started once and perform many runs. If a worker dies, the engine is started again and the worker's runs are
-retried. A run that was lost twice is performed alone; if its worker dies again, its row has this error.
+retried. A run that was lost twice is performed alone; if its worker dies again, the row of the run contains this error.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ Perform = Callable[[PlannedRun], Row]
 ENGINES: Final = ("loky", "threading", "dask", "ray")
 _RESEARCH: Final = "research"
 _LOSSES: Final = 2  # number of losses after which a run is performed alone
-_AT_ONCE: Final = 16  # runs for each worker of Ray, whose back end returns rows in groups
-_IDLE_S: Final = 30  # seconds after which a process without work ends, also if its sweep was killed
-#: exceptions of loky, Dask and Ray for a worker that died
+_AT_ONCE: Final = 16  # number of runs per worker of Ray, whose back end returns rows in groups
+_IDLE_S: Final = 30  # seconds after which a process without work ends, even if its sweep was killed
+#: exceptions of joblib's loky, Dask and Ray about a worker that died
 _DEATHS: Final = frozenset(
     (
         "TerminatedWorkerError",
@@ -46,14 +46,14 @@ class EngineError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class EngineOptions:
-    """`jobs`: workers; 0 is one for each core, or all workers of a cluster. `address`: of a cluster."""
+    """`jobs`: the number of workers; 0: one for each core, or all workers of a cluster. `address`: of a cluster."""
 
     engine: str = "loky"
     jobs: int = 0
     address: str = ""
 
     def checked(self) -> "EngineOptions":
-        """Return these options. Raises EngineError, or MissingLibraryError for a library that is not installed."""
+        """Return these options. Raises EngineError; raises MissingLibraryError if a library is not installed."""
         if self.engine not in ENGINES:
             raise EngineError(f'unsupported engine "{self.engine}" (supported: {", ".join(ENGINES)})')
         if self.address and self.engine not in ("dask", "ray"):
@@ -67,7 +67,7 @@ class EngineOptions:
 
 
 def perform_all(options: EngineOptions, runs: Sequence[PlannedRun], perform: Perform) -> Iterator[Row]:
-    """Yield the row of each run, in the order in which they end."""
+    """Yield the row of each run, in the order in which the runs end."""
     left = {run.run: run for run in runs}
     losses: Counter[str] = Counter()
     with _started(options) as parallel:
@@ -95,7 +95,7 @@ def _noted(runs: Iterable[PlannedRun], begun: list[PlannedRun]) -> Iterator[Plan
 
 
 def _lost(run: PlannedRun) -> Row:
-    from kschedd.studies.run import failed_row  # importing this module imports the simulation
+    from kschedd.studies.run import failed_row  # imported on demand, because the module imports the simulation
 
     return failed_row(run, f"the worker process died {_LOSSES + 1} times; it was killed, or out of memory")
 
@@ -105,7 +105,7 @@ Parallel = Callable[[Iterable[PlannedRun], int, Perform], Iterator[Row]]
 
 @contextmanager
 def _started(options: EngineOptions) -> Iterator[Parallel]:
-    """Start the engine, and return a function that performs runs; end the started engine at exit."""
+    """Start the engine, and yield a function that performs runs; the engine ends with the context."""
     joblib = optional_library("joblib", _RESEARCH)
     jobs = options.jobs or -1
     with ExitStack() as opened:

@@ -1,4 +1,4 @@
-"""Rows of a sweep by the varied inputs: dimensions, metrics, and the groups of rows that differ only in the seed."""
+"""Rows of a sweep by their inputs: dimensions, metrics, and groups of rows that differ only in the seed."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ _LONGEST: Final = 60  # characters of a label
 
 
 def dimensions_of(rows: SweepRows) -> list[str]:
-    """Return the columns of inputs except the seed: cluster, workload, profile, version, parameters."""
+    """Return the columns of all inputs except the seed: cluster, workload, profile, version, parameters."""
     return [name for name in _before_metrics(rows) if name not in ("run", "row_hash", "status", "error", "seed")]
 
 
@@ -31,7 +31,7 @@ def grouped(rows: Iterable[Row], dimensions: Sequence[str]) -> Iterator[tuple[li
 
 
 def label_of(value: Any) -> str:
-    """Return a short text for a dimension's value; for a scoring strategy, its type."""
+    """Return a short text for the value of a dimension; for a scoring strategy, its type."""
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
         return str(value["type"])
     text = value if isinstance(value, str) else json.dumps(value)
@@ -39,7 +39,7 @@ def label_of(value: Any) -> str:
 
 
 def _before_metrics(rows: SweepRows) -> list[str]:
-    """Return the columns up to the seed, which is the last one before the metrics in each row."""
+    """Return the columns up to the seed, which is the last column before the metrics in each row."""
     names: dict[str, None] = {}
     for row in rows:
         for name in row:

@@ -1,4 +1,4 @@
-"""Parameters of a study: paths into a KubeSchedulerConfiguration, and the values to set there.
+"""Parameters of a study: paths into a KubeSchedulerConfiguration, and the values to set at these paths.
 
     percentageOfNodesToScore                            a field
     profiles[0].pluginConfig[NodeResourcesFit].args     an item of a list, by number or by its `name`
@@ -18,7 +18,7 @@ from kschedd.errors import KscheddError
 Raw = Mapping[str, Any]
 Step = str | int
 
-#: the configuration of a profile that states none
+#: the configuration of a profile that contains none
 EMPTY_CONFIG: Final[Raw] = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
     "kind": "KubeSchedulerConfiguration",
@@ -33,7 +33,7 @@ class ParameterPathError(KscheddError):
 
 
 def steps_of(path: str) -> list[list[Step]]:
-    """Return the fields of a path, each with the list items that follow it. Raises ParameterPathError."""
+    """Return the fields of a path, each with the list items that follow it in the path. Raises ParameterPathError."""
     found: list[list[Step]] = []
     place = 0
     while place < len(path):
@@ -63,11 +63,11 @@ def with_value(config: Raw, path: str, value: Any) -> dict[str, Any]:
 
 
 class _Field(str):
-    """A step into a mapping; other steps of text choose a list item by its name."""
+    """A step into a mapping; a step that is plain text selects a list item by its name."""
 
 
 def _spelled_out(config: Raw, parts: list[list[Step]]) -> list[list[Step]]:
-    """Return the steps with short forms replaced, and fields marked as fields."""
+    """Return the steps with short forms expanded, and with fields marked as fields."""
     head = parts[0][0]
     if head in _SHORT:
         profile: list[Step] = [_Field("profiles"), 0]
@@ -92,7 +92,7 @@ def _scores_by_itself(config: Raw, plugin: str) -> bool:
 
 
 def _entered(at: Any, step: Step, new: Any, *, replace: bool) -> Any:
-    """Return the value one step further, which is created if it is missing. Raises ParameterPathError."""
+    """Return the value after one more step, and create it if it is missing. Raises ParameterPathError."""
     if isinstance(step, _Field):
         if not isinstance(at, dict):
             raise ParameterPathError(f'"{step}" is a field, and there is no mapping')

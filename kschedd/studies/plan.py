@@ -1,8 +1,8 @@
-"""The runs of a sweep: the product of its dimensions, each with an identity, and the share of a shard.
+"""The runs of a sweep: the product of its dimensions, an identity for each run, and the selection of a shard.
 
-`inputs_hash` covers everything that decides: contents of files, not their paths; the configuration with its parameters,
-not the profile's name. `run` identifies a row of the sweep; it also covers the names, the metrics and kschedd's
-version.
+`inputs_hash` covers everything that influences the decisions: the contents of files but not their paths; the
+configuration with its parameters but not the name of the profile. `run` identifies a row of the sweep; it also covers
+the names, the metrics and the version of kschedd.
 """
 
 import hashlib
@@ -28,16 +28,17 @@ from kschedd.studies.parameters import ParameterPathError, with_value
 from kschedd.studies.spec import ClusterSpec, InputFile, ProfileSpec, RunOptions, SweepSpec, WorkloadSpec
 
 _SHARD: Final = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
-#: text in a configuration for the path of the file with the workload's pods
+#: placeholder in a configuration for the path of the file with the workload's pods
 PODS_FILE: Final = "${workload.pods}"
-_MOST_CHECKED: Final = 1_000  # limit of configurations that are read before the first run
+_MOST_CHECKED: Final = 1_000  # maximum number of configurations that are read before the first run
 
 
 @attrs.frozen(kw_only=True)
 class PlannedRun:
-    """One run of a sweep: all of its inputs. It can be pickled."""
+    """One run of a sweep, with all of its inputs. It can be pickled."""
 
-    names: Mapping[str, Any]  # the values of the columns cluster, workload, profile, version, seed and of parameters
+    # the values of the columns cluster, workload, profile, version, seed, and of the parameters
+    names: Mapping[str, Any]
     cluster: ClusterSpec
     workload: WorkloadSpec
     profile: ProfileSpec
@@ -96,7 +97,7 @@ def planned_runs(spec: SweepSpec) -> Iterator[PlannedRun]:
 
 
 def with_parameters(spec: SweepSpec, profile: str, values: Mapping[str, Any]) -> ProfileSpec:
-    """Return the profile with these values of parameters. Raises ParameterValueError."""
+    """Return the profile with these values of its parameters. Raises ParameterValueError."""
     made = spec.profiles[profile]
     for parameter in spec.parameters:
         try:
@@ -110,7 +111,7 @@ def with_parameters(spec: SweepSpec, profile: str, values: Mapping[str, Any]) ->
 
 @attrs.define(eq=False)
 class ParameterValueError(KscheddError):
-    """A configuration that is invalid with these values of parameters."""
+    """The configuration is invalid with these values of parameters."""
 
     source: str
     profile: str
@@ -123,7 +124,10 @@ class ParameterValueError(KscheddError):
 
 
 def check_configurations(spec: SweepSpec) -> None:
-    """Read the configurations of the first 1,000 combinations. Raises ParameterValueError for an invalid one."""
+    """Read the configurations of the first 1,000 combinations of parameters.
+
+    Raises ParameterValueError if one of them is invalid.
+    """
     products = itertools.product(spec.profiles, spec.versions, *(parameter.values for parameter in spec.parameters))
     for profile, version, *chosen in itertools.islice(products, _MOST_CHECKED):
         values = dict(zip([parameter.name for parameter in spec.parameters], chosen, strict=True))
@@ -147,7 +151,7 @@ def read_config(profile: ProfileSpec, version: str) -> tuple[Registry, Config]:
 
 
 def with_pods_file(profile: ProfileSpec, workload: WorkloadSpec) -> ProfileSpec:
-    """Return the profile with the path of the workload's pods in place of each text `PODS_FILE`."""
+    """Return the profile; each text `PODS_FILE` in it is replaced by the path of the workload's pods."""
     path = workload.pods.path if workload.pods else ""
 
     def filled_in(value: Any) -> Any:

@@ -9,8 +9,8 @@
 | pareto | a sweep | two metrics of each configuration, with the front of those that no other one beats in both |
 | heatmap | a sweep | mean of a metric by the values of two dimensions |
 
-The same tables give the same bytes of SVG. Metrics that count pods placed or capacity used are better if larger, all
-others if smaller.
+The same tables result in the same bytes of SVG. For metrics that count scheduled pods or used capacity, larger is
+better; for all others, smaller is better.
 """
 
 import json
@@ -36,7 +36,7 @@ Row = Mapping[str, Any]
 RUN_PLOTS: Final = ("usage", "fragmentation", "waits", "queues")
 SWEEP_PLOTS: Final = ("metrics", "pareto", "heatmap")
 SUFFIXES: Final = (".svg", ".png", ".html")
-_OF_A_RUN: Final = ("usage", "fragmentation", "waits")  # the plots that are drawn by default
+_OF_A_RUN: Final = ("usage", "fragmentation", "waits")  # plots that are drawn by default
 _QUEUES: Final = ("running", "pending", "unschedulable", "backoff", "gated")
 _SALT: Final = {"svg.hashsalt": "kschedd"}
 _PAGE: Final = '<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>{picture}</html>\n'
@@ -44,14 +44,17 @@ _PAGE: Final = '<!doctype html><html lang="en"><meta charset="utf-8"><title>{tit
 
 @attrs.define(eq=False)
 class PlotError(KscheddError):
-    """A plot that cannot be drawn from the given tables."""
+    """A plot cannot be drawn from the given tables."""
 
     why: str
 
 
 @attrs.frozen(kw_only=True)
 class PlotChoice:
-    """What is drawn. `kinds`: () means the usual plots. `x`, `y`, `value`: metrics or dimensions of a sweep."""
+    """What is drawn.
+
+    `kinds`: the plots to draw; () means the default plots. `x`, `y`, `value`: metrics or dimensions of a sweep.
+    """
 
     kinds: tuple[str, ...] = ()
     x: str = ""
@@ -60,7 +63,7 @@ class PlotChoice:
 
 
 def draw(folders: Sequence[Path], out: Path, choice: PlotChoice) -> None:
-    """Draw the tables in the folders into a file. Raises PlotError and MissingLibraryError."""
+    """Draw the tables in the folders, and write the plot to a file. Raises PlotError and MissingLibraryError."""
     if out.suffix not in SUFFIXES:
         raise PlotError(f"{out}: the name must end in {', '.join(SUFFIXES)}")
     optional_library("matplotlib", "plots").use("Agg")
@@ -109,7 +112,7 @@ def _panels(folders: Sequence[Path], choice: PlotChoice) -> Iterator[Callable[[A
         raise PlotError(f'a run has no plot "{wrong[0]}" (allowed: {", ".join(RUN_PLOTS)})')
     usual: tuple[str, ...] = _OF_A_RUN
     if not choice.kinds and all(_axis(_table(folder, "usage"))[0] == "load" for folder in folders):
-        usual = usual[:2]  # waiting times have no meaning if all pods are created together
+        usual = usual[:2]  # waiting times have no meaning if all pods are created at the same time
     for kind in choice.kinds or usual:
         table = {"waits": "pods", "queues": "queues"}.get(kind, "usage")
         tables = {folder.name: _table(folder, table) for folder in folders}
@@ -133,7 +136,7 @@ Tables = Mapping[str, Sequence[Row]]
 
 
 def _axis(rows: Sequence[Row]) -> tuple[str, str]:
-    """Return the column of the time axis and its label: requested load, if the run has one."""
+    """Return the column of the time axis and its label: the requested load if the run has it, otherwise the time."""
     if any(row["load"] for row in rows):
         return "load", "requested load (share of the capacity)"
     return "time_s", "virtual time (s)"
@@ -191,7 +194,7 @@ def larger_is_better(metric: str) -> bool:
 
 
 def non_dominated(points: Sequence[Sequence[float]], larger: Sequence[bool]) -> list[int]:
-    """Return the numbers of the points that no other one beats (as good in all coordinates, better in one)."""
+    """Return the numbers of the points for which no other point is as good in all coordinates and better in one."""
     signed = [[-value if up else value for value, up in zip(point, larger, strict=True)] for point in points]
     return [
         number
@@ -201,7 +204,10 @@ def non_dominated(points: Sequence[Sequence[float]], larger: Sequence[bool]) -> 
 
 
 def _metric(rows: SweepRows, name: str, flag: str, default: Sequence[str]) -> str:
-    """Return the metric that a flag names, or the first default metric that the rows have. Raises PlotError."""
+    """Return the metric that a flag names; without the flag, the first default metric that the rows contain.
+
+    Raises PlotError.
+    """
     there = metrics_of(rows)
     found = name or next((each for each in default if each in there), there[0] if there else "")
     if found not in there:
@@ -214,7 +220,7 @@ def _varied(rows: SweepRows) -> list[str]:
 
 
 def _groups(rows: SweepRows, *metrics: str) -> list[tuple[str, list[list[float]]]]:
-    """Return the label of each configuration and the values of the metrics over its seeds."""
+    """Return the label of each configuration, and the values of its metrics over all seeds."""
     found = []
     for key, group in grouped(rows, _varied(rows)):
         values = [[float(row[metric]) for row in group if row.get(metric) is not None] for metric in metrics]

@@ -1,8 +1,8 @@
 """The rows of a sweep in a folder: `rows.jsonl`, or `rows-I-of-N.jsonl` of a shard, and the same rows in Parquet.
 
-A row is appended as soon as its run ends, by one write. After `kill -9` all rows of the file are complete except
-possibly the last, which is removed when the sweep is resumed. A lock prevents two sweeps from writing one file. Rows of
-all shards in the folder count as finished.
+A row is appended by a single write as soon as its run ends. After `kill -9`, all rows of the file except perhaps the
+last are complete; an incomplete row is removed when the sweep is resumed. A lock prevents two sweeps from writing the
+same file. Rows of all shards in the folder count as finished.
 """
 
 import fcntl
@@ -23,11 +23,14 @@ PATTERN: Final = "rows*.jsonl"
 
 
 class RowsFileError(KscheddError):
-    """A file of rows that cannot be used."""
+    """A file of rows cannot be used."""
 
 
 class SweepRows(ConvertibleTable, Sequence[Row]):
-    """The rows of a sweep, one for each run. `columns` are those of all rows, in order of appearance."""
+    """The rows of a sweep; there is one row for each run.
+
+    `columns` are the columns of all rows, in order of appearance.
+    """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows = tuple(rows)
@@ -43,7 +46,7 @@ class SweepRows(ConvertibleTable, Sequence[Row]):
         return tuple(dict.fromkeys(name for row in self._rows for name in row))
 
     def _by_column(self) -> dict[str, list[Any]]:
-        """Return the columns; values that are not scalars, or columns with several types, are JSON text."""
+        """Return the columns; values that are not scalars, and columns with several types, become JSON text."""
         return {name: _alike([row.get(name) for row in self._rows]) for name in self.columns}
 
     def __repr__(self) -> str:
@@ -67,7 +70,7 @@ class RowsFile:
     @classmethod
     @contextmanager
     def opened(cls, folder: Path, shard: tuple[int, int] = (1, 1)) -> "Iterator[RowsFile]":
-        """Open the file in the existing folder, and cut off an incomplete last row. Raises RowsFileError."""
+        """Open the file in the existing folder, and remove an incomplete last row. Raises RowsFileError."""
         name = "rows" if shard[1] == 1 else f"rows-{shard[0]}-of-{shard[1]}"
         path = folder / f"{name}.jsonl"
         try:
@@ -88,7 +91,7 @@ class RowsFile:
             os.close(descriptor)
 
     def append(self, row: Row) -> None:
-        """Append a row by one write."""
+        """Append a row by a single write."""
         os.write(self._descriptor, f"{json.dumps(row, ensure_ascii=False, separators=(',', ':'))}\n".encode())
 
     def forget(self, statuses: Sequence[str]) -> None:
@@ -106,7 +109,7 @@ class RowsFile:
 
 
 def read_rows(folder: Path) -> SweepRows:
-    """Return the rows of all shards in a folder, without an incomplete last row. Raises RowsFileError."""
+    """Return the rows of all shards in a folder, without incomplete last rows. Raises RowsFileError."""
     found: dict[str, Row] = {}
     for path in sorted(folder.glob(PATTERN)):
         for row in _read(path):

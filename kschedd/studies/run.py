@@ -1,7 +1,8 @@
-"""One run of a sweep, in a worker: a simulation from planned inputs to a row. Workers keep the files that they read.
+"""One run of a sweep, in a worker: a simulation from planned inputs to a row. Workers cache the files that they read.
 
-A run that fails also gives a row: `failed` with the error, `timeout` and `memory` for the limits. The time limit is
-checked at every attempt and every moment. The memory limit restricts the growth of the process (RLIMIT_AS).
+A run that fails also results in a row: `failed` with the error, `timeout` and `memory` for the limits. The time limit
+is checked at every attempt and at every point in virtual time. The memory limit restricts the growth of the process
+(RLIMIT_AS).
 
 `row_hash` covers the inputs, the decisions and all measures, but not times, memory, host and engine. The hash is equal
 on every machine and engine.
@@ -49,12 +50,12 @@ _MOST_ERRORS: Final = 3
 
 
 class TimeLimitError(KscheddError):
-    """A run that takes longer than its time limit."""
+    """A run takes longer than its time limit."""
 
 
 @attrs.define(eq=False)
 class ChangedInputError(KscheddError):
-    """A file whose content differs from the plan."""
+    """The content of a file differs from the planned content."""
 
     path: str
 
@@ -64,7 +65,7 @@ class ChangedInputError(KscheddError):
 
 @attrs.define(eq=False)
 class RefusedObjectsError(KscheddError):
-    """Objects of a run that the API server rejected."""
+    """The API server rejected objects of a run."""
 
     errors: Sequence[str]
 
@@ -211,7 +212,7 @@ def _input(nodes: InputFile | None, pods: InputFile | None) -> TraceInput:
 
 
 def _checked(file: InputFile) -> str:
-    """Return the path of a file whose content is as planned. Raises ChangedInputError."""
+    """Return the path of a file after checking that its content is the planned one. Raises ChangedInputError."""
     try:
         found = hashlib.sha256(Path(file.path).read_bytes()).hexdigest()
     except OSError:
@@ -225,7 +226,7 @@ def _checked(file: InputFile) -> str:
 
 
 class _TimeLimit:
-    """An observer that ends the run when it exceeds its time limit."""
+    """An observer that ends the run when the run exceeds its time limit."""
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
@@ -245,7 +246,7 @@ class _TimeLimit:
 
 @contextmanager
 def _bounded(memory: int | None) -> Iterator[None]:
-    """Limit the growth of this process's address space to this number of bytes."""
+    """Limit the growth of this process's address space to so many bytes."""
     if memory is None:
         yield
         return

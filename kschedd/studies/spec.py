@@ -9,9 +9,9 @@
     metrics:     [placed, cpu_used_end]
     limits:      {time: 10m, memory: 4Gi}
 
-docs/RESEARCH.md describes every field. Paths are relative to the specification. Files are read once to hash them; the
-hash stands for the content in the identity of a run. All faults are reported, each with its line, path and the allowed
-values.
+docs/RESEARCH.md describes every field. Paths are relative to the specification. Files are read once to compute their
+hash, which represents the content in the identity of a run. All errors are reported, each with its line, path and the
+allowed values.
 """
 
 import glob
@@ -67,7 +67,10 @@ class InputFile:
 
 @attrs.frozen(kw_only=True)
 class ClusterSpec:
-    """Nodes: of a trace, generated, of manifests or of a dump. `offering`: only nodes with this resource."""
+    """The nodes: from a trace, from a generator, from manifests or from a dump.
+
+    `offering`: only nodes that have this resource.
+    """
 
     nodes: InputFile | None = None
     offering: str = ""
@@ -79,7 +82,7 @@ class ClusterSpec:
 
 @attrs.frozen(kw_only=True)
 class WorkloadSpec:
-    """Pods of a trace (with or without --fill), of a generator, or of manifests."""
+    """The pods: from a trace (with or without --fill), from a generator, or from manifests."""
 
     pods: InputFile | None = None
     fill: str = ""
@@ -125,7 +128,7 @@ class RunOptions:
 
 @attrs.frozen(kw_only=True)
 class SweepSpec:
-    """A specification after reading. The order of all mappings is the order of the text."""
+    """A specification after it was read. All mappings are in the order of the text."""
 
     source: str
     clusters: Mapping[str, ClusterSpec]
@@ -146,7 +149,7 @@ def read_spec(
 ) -> SweepSpec:
     """Read a file, or a mapping whose paths are relative to the working directory. Raises ConfigErrors.
 
-    `source` and `folder`: the origin of the mapping. `data`: folder of the clusters' and workloads' files.
+    `source` and `folder`: the origin of the mapping. `data`: the folder with the files of clusters and workloads.
     """
     reading, value, beside = opened(given)
     reading, folder = source or reading, folder or beside
@@ -204,7 +207,7 @@ class _SpecReader:
         )
 
     def _prices(self, place: ConfigValue | None) -> Prices | None:
-        """Return the prices of a mapping or a file."""
+        """Return the prices in a mapping or in a file."""
         if place is None:
             return None
         if not isinstance(place.value, str):
@@ -249,7 +252,7 @@ class _SpecReader:
         )
 
     def _workloads(self, fields: ConfigFields) -> dict[str, WorkloadSpec]:
-        """Return the workloads; a workload whose `pods` are several files becomes one workload for each, NAME/FILE."""
+        """Return the workloads; if `pods` of one are several files, each file becomes a workload NAME/FILE."""
         found: dict[str, WorkloadSpec] = {}
         for name, (made, files) in self._named(fields, "workloads", self._workload).items():
             several = {f"{name}/{Path(file.path).stem}": file for file in files} if len(files) > 1 else {}
@@ -312,7 +315,7 @@ class _SpecReader:
         )
 
     def _config(self, place: ConfigValue) -> Raw:
-        """Return the configuration of a mapping or a file."""
+        """Return the configuration in a mapping or in a file."""
         if isinstance(place.value, Mapping):
             return {**EMPTY_CONFIG, **place.value}
         text = place.text()
@@ -340,7 +343,7 @@ class _SpecReader:
         return self._hashed(place, paths)[0]
 
     def _tables(self, place: ConfigValue | None) -> tuple[InputFile, ...]:
-        """Return the files of a name, a pattern or a list of them, each once."""
+        """Return the files for a name, a pattern or a list of these; each file once."""
         found: dict[InputFile, None] = {}
         for each, text in () if place is None else _texts(place):
             found |= dict.fromkeys(self._hashed(each, self._matching(text)))
@@ -423,7 +426,7 @@ class _SpecReader:
         return None if time is None else time.duration_s(), size
 
 
-#: the columns of every row; no parameter may have one of these names
+#: the columns of every row; a parameter must not have one of these names
 COLUMNS_OF_RUNS: Final = (
     *("run", "row_hash", "status", "error", "cluster", "workload", "profile", "version", "seed", "inputs_hash"),
     *("decisions_hash", "kschedd", "kubernetes", "wall_s", "cpu_s", "memory_mib", "host"),
@@ -431,7 +434,7 @@ COLUMNS_OF_RUNS: Final = (
 
 
 def _texts(place: ConfigValue) -> Iterator[tuple[ConfigValue, str]]:
-    """Yield the texts of a list, or a single text."""
+    """Yield the texts in a list, or a single text."""
     for each in [place] if isinstance(place.value, str) else place.items():
         if (text := each.text()) is not None:
             yield each, text
@@ -447,7 +450,7 @@ def _shaped(place: ConfigValue, text: str) -> bool:
 
 
 def measured(place: ConfigValue, text: str) -> bool:
-    """Return whether the metric exists; record a fault if not."""
+    """Return whether the metric exists; record an error if it does not."""
     if text in FIXED or any(text.endswith(end) and text != end for end in BY_RESOURCE):
         return True
     place.wrong("no such metric", ", ".join([*FIXED, *(f"RESOURCE{end}" for end in BY_RESOURCE)]))
@@ -455,7 +458,7 @@ def measured(place: ConfigValue, text: str) -> bool:
 
 
 def read_seeds(place: ConfigValue | None) -> tuple[int, ...]:
-    """Return the seeds of a field; record a fault if it has none."""
+    """Return the seeds in a field; record an error if there are none."""
     if place is None:
         return (0,)
     allowed = "a number of seeds (10 is 0 to 9), a range (42-51) or a list"

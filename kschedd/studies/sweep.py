@@ -1,4 +1,4 @@
-"""Sweeps: all runs of a specification on an engine; rows are kept as they arrive, so that a sweep can be resumed."""
+"""Sweeps: all runs of a specification on an engine; each row is stored at once, so that a sweep can be resumed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -20,7 +20,7 @@ FAILURES = (FAILED, TIMEOUT, MEMORY)
 
 
 class ThreadLimitError(KscheddError):
-    """A memory limit with an engine whose workers are threads."""
+    """A memory limit was given with an engine whose workers are threads."""
 
     def __str__(self) -> str:
         return "limits.memory requires workers that are processes; use --engine loky, dask or ray"
@@ -28,7 +28,7 @@ class ThreadLimitError(KscheddError):
 
 @attrs.frozen(kw_only=True)
 class PlannedSweep:
-    """The runs of a sweep, or of its shard: `left` are the runs to perform; `finished` have rows."""
+    """The runs of a sweep, or of its shard: `left` are the runs to perform; `finished` are the runs that have rows."""
 
     spec: SweepSpec
     runs: tuple[PlannedRun, ...]
@@ -39,7 +39,7 @@ class PlannedSweep:
         return [run for run in self.runs if run.run not in self.finished]
 
     def rows(self, more: Iterable[Row] = ()) -> SweepRows:
-        """Return the rows of these runs, in their order."""
+        """Return the rows of these runs, in the order of the runs."""
         found = {**self.finished, **{str(row["run"]): row for row in more}}
         return SweepRows([found[run.run] for run in self.runs if run.run in found])
 
@@ -56,7 +56,7 @@ def plan(
     shard: str = "",
     retry_failed: bool = False,
 ) -> PlannedSweep:
-    """Read a specification, plan its runs and find the runs that have rows in the folder `out`.
+    """Read a specification, plan its runs, and find the runs that already have rows in the folder `out`.
 
     Raises ConfigErrors, ParameterValueError, SpecFileError, ShardError and RowsFileError.
     """
@@ -83,11 +83,11 @@ def sweep(
 ) -> SweepRows:
     """Perform the runs of a specification, and return a row for each.
 
-    `spec`: a file or a mapping, as docs/RESEARCH.md describes. `out`: a folder that keeps the rows; runs with a row
-    there are not performed again. `data`: the folder of traces and manifests; by default the folder of the
+    `spec`: a file or a mapping, as docs/RESEARCH.md describes. `out`: a folder in which the rows are stored; runs that
+    have a row there are not performed again. `data`: the folder of traces and manifests; by default the folder of the
     specification, or the working directory. `engine`: loky, threading, dask or ray, with `jobs` workers (0: one for
-    each core) or the workers of the cluster at `address`. `shard`: `I/N`, the Ith of N parts. A run that fails gives a
-    row with its error.
+    each core) or the workers of the cluster at `address`. `shard`: `I/N`, the Ith of N parts. A run that fails results
+    in a row with its error.
 
     Raises the errors of `plan`, EngineError, and MissingLibraryError if joblib or the engine is not installed.
     """
@@ -106,7 +106,7 @@ def _kept(
     retry_failed: bool,
     progress: Progress | None,
 ) -> Iterator[Row]:
-    """Yield the new rows; each row is written to the folder first."""
+    """Yield the new rows; each row is first written to the folder."""
     with ExitStack() as opened:
         file = None
         if out is not None:

@@ -1,4 +1,4 @@
-"""Tuning: Optuna chooses values of parameters, and a sweep measures them; the best are compared with the given profile.
+"""Tuning: Optuna chooses values of parameters and a sweep measures them; the best are compared with the given profile.
 
 A specification of a sweep with one profile and these additional fields:
 
@@ -9,9 +9,9 @@ A specification of a sweep with one profile and these additional fields:
     held_out:    100-109        seeds of the comparison, which no trial has seen
 
 An objective is the mean of a metric over all runs of a trial. Trials are chosen in rounds of `ROUND`, whatever the
-number of workers, so that the same specification gives the same study. With one objective, a trial whose first third of
-the seeds is worse than the median of earlier trials is pruned. The study is kept in `study.log` and the rows beside it.
-After a restart, finished trials count, and interrupted trials are repeated first.
+number of workers, so that the same specification results in the same study. With one objective, a trial is pruned if
+the first third of its seeds is worse than the median of earlier trials. The study is stored in `study.log`, next to its
+rows. After a restart, finished trials are reused, and interrupted trials are repeated first.
 """
 
 import math
@@ -46,7 +46,7 @@ class TuningError(KscheddError):
 
 @attrs.frozen
 class SearchedParameter:
-    """A path with its values: a range of whole or real numbers, or choices."""
+    """A path with its possible values: a range of integers or real numbers, or choices."""
 
     path: str
     choices: tuple[Any, ...] = ()
@@ -64,18 +64,18 @@ class SearchedParameter:
 
 @attrs.frozen(kw_only=True)
 class TuningSpec:
-    """A specification that was read; `sweep` has neither parameters nor the fields of tuning."""
+    """A specification after it was read; `sweep` contains neither parameters nor the fields of tuning."""
 
     sweep: SweepSpec
     search: tuple[SearchedParameter, ...]
-    objectives: Mapping[str, bool]  # metric: whether it is maximized
+    objectives: Mapping[str, bool]  # for each metric: whether it is maximized
     trials: int
     held_out: tuple[int, ...]
 
 
 @attrs.frozen(kw_only=True)
 class Compared:
-    """The metric of the best configuration minus that of the given one, over held-out seeds, with its 95 % interval."""
+    """The metric of the best configuration minus that of the given one, over held-out seeds, with the 95 % interval."""
 
     metric: str
     given: float
@@ -87,7 +87,7 @@ class Compared:
 
 @attrs.frozen(kw_only=True)
 class BestTrial:
-    """A trial that no other trial beats: its values, the means of the objectives, its configuration."""
+    """A trial that no other trial dominates: its values, the means of its objectives, and its configuration."""
 
     number: int
     parameters: Mapping[str, Any]
@@ -164,7 +164,7 @@ def _objectives(fields: ConfigFields) -> Iterator[tuple[str, bool]]:
 
 
 class Tuning:
-    """A study in a folder. `progress` is called with the number of finished trials and the rows of each new one."""
+    """A study in a folder. `progress` is called with the number of finished trials and the rows of each new trial."""
 
     def __init__(
         self, spec: TuningSpec, out: Path, options: EngineOptions, progress: Callable[[int], None] = lambda done: None
@@ -176,7 +176,7 @@ class Tuning:
         check_configurations(attrs.evolve(spec.sweep, parameters=()))
 
     def run(self) -> list[BestTrial]:
-        """Perform the remaining trials; return those that no other one beats, compared with the given profile."""
+        """Perform the remaining trials; return those that no other trial dominates, compared with the given profile."""
         with RowsFile.opened(self._out) as file:
             self._file = file
             self._rows: dict[str, Row] = {str(row["run"]): dict(row) for row in read_rows(self._out)}
@@ -202,7 +202,7 @@ class Tuning:
         return study
 
     def _round(self, study: Any, count: int) -> None:
-        """Choose and measure some trials; with one objective, worse trials only run a third of the seeds."""
+        """Choose and measure some trials; with one objective, worse trials run only a third of the seeds."""
         trials = [study.ask() for _ in range(count)]
         chosen = [{each.path: each.suggested(trial) for each in self._spec.search} for trial in trials]
         seeds = self._spec.sweep.seeds
@@ -221,7 +221,7 @@ class Tuning:
             trials, chosen = [trial for trial, _ in rest], [values for _, values in rest]
             found = self._measured(chosen, seeds)
         for trial, objectives in zip(trials, found, strict=True):
-            if objectives is None:  # a configuration with a failed run is worse than any other
+            if objectives is None:  # a configuration whose run failed is worse than any other
                 study.tell(trial, [-math.inf if up else math.inf for up in self._spec.objectives.values()])
             else:
                 study.tell(trial, objectives)
@@ -238,7 +238,7 @@ class Tuning:
         return [self._rows[run.run] for run in runs]
 
     def _measured(self, chosen: Sequence[Mapping[str, Any]], seeds: Sequence[int]) -> list[list[float] | None]:
-        """Return the objectives of each choice of values; None if one of its runs failed or lacks a metric."""
+        """Return the objectives for each choice of values; None if one of its runs failed or lacks a metric."""
         runs = [self._runs(values, seeds) for values in chosen]
         self._performed([run for each in runs for run in each])
         return [self._means([self._rows[run.run] for run in each]) for each in runs]
@@ -255,7 +255,7 @@ class Tuning:
         seen: list[Any] = []
         for trial in study.best_trials:
             if trial.values in seen or not all(map(math.isfinite, trial.values)):
-                continue  # the first of several equal ones is sufficient
+                continue  # of several equal trials, the first one is sufficient
             seen.append(trial.values)
             values = {
                 each.path: each.choices[trial.params[each.path]] if each.choices else trial.params[each.path]
@@ -293,7 +293,7 @@ class Tuning:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % confidence interval of the mean, by Student's t; infinite for one value."""
+    """Return the 95 % confidence interval of the mean, by Student's t; it is infinite for a single value."""
     if len(values) < 2:
         return -math.inf, math.inf
     half = student_t(len(values) - 1) * stdev(values) / math.sqrt(len(values))
@@ -301,7 +301,7 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t distribution (Abramowitz and Stegun, 26.7.5; 1 and 2 exactly)."""
+    """Return the 97.5 % quantile of Student's t distribution (Abramowitz and Stegun, 26.7.5; exact for 1 and 2)."""
     if freedom < 3:
         return (12.7062, 4.3027)[freedom - 1]
     z = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
