@@ -1,1 +1,1 @@
-"""Tools for tests: single calls of a plugin, the rules for plugins as checks, scenario files as assertions."""
+"""Tools for tests: single calls of a plugin, checks of the rules for plugins, scenario files as assertions."""

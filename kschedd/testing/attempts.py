@@ -1,4 +1,4 @@
-"""Whole attempts with one plugin, by a scheduler with the evaluation cache and by one without."""
+"""Whole attempts with one plugin, by a scheduler with the evaluation cache and by a scheduler without it."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from kschedd.scheduling.profiles.profile import build_profile
 
 
 class TwoSchedulers:
-    """Two schedulers with the same plugin, one with the evaluation cache and one without."""
+    """Two schedulers with the same plugin, one of them with the evaluation cache."""
 
     def __init__(self, cluster: SchedulerCache, plugin_class: type[Any], args: Any) -> None:
         name = plugin_class.name

@@ -1,7 +1,7 @@
-"""The methods of a plugin, called like in the scheduler, with rows or with single nodes, by tests of plugins.
+"""Calls of a plugin's methods as the scheduler makes them, with rows or with single nodes, for tests of the plugin.
 
-The results of a filter, a score and their preparation are checked like in a scheduler: BadAnswer describes an invalid
-result.
+The results of a filter, of a score and of their preparation are checked as in a scheduler: BadAnswer describes an
+invalid result.
 """
 
 from collections.abc import Hashable
@@ -29,8 +29,8 @@ from kschedd.framework.status import Code, Status
 def made(plugin_class: type[Any], args: Any, cluster: SchedulerCache) -> Any:
     """Return an instance of the plugin on that cluster.
 
-    `args`: the argument of its `from_args`; a mapping as in a profile, or None for no arguments. Raises ConfigErrors if
-    its `args_type` rejects the mapping.
+    `args`: the argument of the plugin's `from_args`; a mapping as in a profile, or None for no arguments. Raises
+    ConfigErrors if the plugin's `args_type` rejects the mapping.
     """
     if not hasattr(plugin_class, "from_args"):
         return plugin_class()
@@ -47,7 +47,7 @@ def made(plugin_class: type[Any], args: Any, cluster: SchedulerCache) -> Any:
 
 @attrs.define(eq=False)
 class PluginCalls:
-    """A plugin on a cluster. Only methods that the plugin has may be called: see `has`."""
+    """A plugin on a cluster. Only methods that the plugin has may be called (see `has`)."""
 
     plugin: Any  # the class under test may have any methods
     cluster: SchedulerCache
@@ -128,7 +128,7 @@ class PluginCalls:
         return cast(list[int], answers.column("normalize", normal, len(raw)).tolist())
 
     def answers(self, pod: Pod) -> dict[str, tuple[str | int | None, ...]]:
-        """Return the plugin's results by node with an empty CycleState, as for cached evaluations."""
+        """Return the plugin's results by node, with an empty CycleState, as for cached evaluations."""
         rows, names = self.rows, self.cluster.table.names
         found: dict[str, list[str | int | None]] = {names[row]: [] for row in rows.tolist()}
         if self.has("filter_rows"):

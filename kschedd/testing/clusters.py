@@ -1,7 +1,8 @@
 """Random clusters for plugin tests: a few nodes, pods of few signatures, and random changes to them.
 
-All values follow from a seed. Nodes differ in zone, labels, taints, images and capacity. Pods differ in their requests,
-selectors, tolerations, affinities and volumes. Each property has few possible values, so that most combinations occur.
+The seed determines all values. Nodes differ in zone, labels, taints, images and capacity. Pods differ in their
+requests, selectors, tolerations, affinities and volumes. Each property has few possible values, so that most
+combinations occur.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,15 +30,15 @@ _MOST_NODES: Final = 6
 
 @attrs.frozen
 class ClusterChange:
-    """The changes of one step: the changed parts of each node, as named in `fast_path.Dependency`."""
+    """The changes of one step: for each node the parts that changed, with the names in `fast_path.Dependency`."""
 
-    of: Mapping[str, frozenset[str]]  # node name -> changed parts
+    of: Mapping[str, frozenset[str]]  # changed parts of each node, by the name of the node
 
 
 class RandomCluster:
-    """A random cluster; see the module.
+    """A cluster with random nodes and pods.
 
-    `node_labels`, `pod_labels`: additional labels that may be set, with their values.
+    `node_labels`, `pod_labels`: additional labels that may be set, with their possible values.
     """
 
     def __init__(
@@ -222,7 +223,7 @@ _WISHES: Final[tuple[Callable[[Random], Raw], ...]] = (
 
 
 def _volumes() -> Sequence[Raw]:
-    """Return a bound claim, a claim with WaitForFirstConsumer, and the objects that both need."""
+    """Return a bound claim, a claim with WaitForFirstConsumer, and the objects that both require."""
     storage_class = {
         "kind": "StorageClass",
         "metadata": {"name": "late", "uid": "late"},

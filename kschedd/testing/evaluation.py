@@ -1,4 +1,4 @@
-"""Evaluation of a plugin by a suite of workloads: the fitness function of searches over programs.
+"""Evaluation of a plugin with a suite of workloads: the fitness function for searches over programs.
 
     result = evaluate("plugin.py", suite="suite.yaml", seeds=10)
     print(result.combined_score, result.metrics, result.artifacts)
@@ -29,7 +29,7 @@ from kschedd.errors import KscheddError
 from kschedd.input_files import open_input
 from kschedd.sdk.records import Records
 
-#: The metrics of a run; each is the mean over all runs in the result.
+#: The metrics of a run; the result contains the mean of each metric over all runs.
 METRICS: Final = ("placed", "cpu_used", "memory_used", "nodes_used", "imbalance", "seconds")
 DEFAULT_SUITE: Final[Mapping[str, Any]] = {
     "cases": [
@@ -43,15 +43,15 @@ DEFAULT_SUITE: Final[Mapping[str, Any]] = {
 }
 
 _MARK: Final = "KSCHEDD_EVALUATION"  # an environment variable of the worker and of all processes that it starts
-_ROUNDS: Final = 100  # attempts to kill the processes, as they may start others meanwhile
+_ROUNDS: Final = 100  # maximum number of attempts to kill the processes, because they may start others in the meantime
 _MEBI: Final = 1 << 20
 _LARGEST_ANSWER: Final = 64 << 20  # bytes
-_MOST_OUTPUT: Final = 1 << 20  # bytes of standard output and error that are read
+_MOST_OUTPUT: Final = 1 << 20  # maximum number of bytes of standard output and standard error that are read
 
 
 @attrs.define(eq=False)
 class SuiteError(KscheddError):
-    """An error for an invalid suite."""
+    """The suite is invalid."""
 
     where: str
     why: str
@@ -83,7 +83,7 @@ class EvaluationRun:
 
 @attrs.frozen(kw_only=True)
 class _Answer:
-    """What the worker writes. The program under evaluation may have forged the answer."""
+    """What the worker writes. The program under evaluation may have forged this answer."""
 
     error: str
     runs: Sequence[EvaluationRun]
@@ -94,7 +94,7 @@ class _Answer:
 class PluginEvaluation:
     """The result: the mean of each metric, their weighted sum, and texts that help to improve the program.
 
-    `valid`: False if the program could not be evaluated, for the reason in `error`; then `combined_score` is 0.
+    `valid`: False if the program could not be evaluated; `error` is then the reason, and `combined_score` is 0.
     `artifacts`: `broken_rules`, `messages` of pods without a node, and the program's `output`; absent if empty.
     """
 
@@ -106,7 +106,7 @@ class PluginEvaluation:
     error: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result as values that JSON can hold."""
+        """Return the result as values that can be encoded in JSON."""
         return {**attrs.asdict(self, filter=lambda field, _: field.name != "runs"), "runs": self.runs.to_dicts()}
 
 
@@ -119,10 +119,10 @@ def evaluate(
     time_limit_s: float = 120.0,
     memory_limit_mib: int = 2048,
 ) -> PluginEvaluation:
-    """Evaluate the plugins of a Python file. Raises SuiteError for a suite that cannot be read.
+    """Evaluate the plugins of a Python file. Raises SuiteError if the suite cannot be read.
 
     `suite`: a file or a map, as docs/EVALUATE.md describes; None: a small suite that is part of kschedd. `rules`: check
-    the rules of the plugin interface first. The limits apply to all runs together.
+    the rules of the plugin interface before the evaluation. The limits apply to all runs together.
     """
     cases = read_suite(suite)
     task = {"plugin": str(Path(plugin).resolve()), "suite": cases, "seeds": seeds, "rules": rules}
@@ -144,7 +144,7 @@ def evaluate(
 
 
 def read_suite(suite: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a suite with the paths in it made absolute. Raises SuiteError."""
+    """Return a suite in which all paths are absolute. Raises SuiteError."""
     if suite is None:
         return dict(DEFAULT_SUITE)
     where, folder = "suite", Path()
@@ -200,7 +200,7 @@ def _invalid(error: str, artifacts: Mapping[str, str]) -> PluginEvaluation:
 
 
 def _printable(text: str) -> str:
-    """Return a text of the program in which every character can be encoded."""
+    """Return a text of the program; characters that cannot be encoded are replaced."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -233,7 +233,7 @@ def _in_process(task: str, time_limit_s: float) -> tuple[_Answer | None, str, st
         if fault:
             return None, text, fault
         try:
-            with open_input(answer, pipes=False) as file:  # the program may have replaced the file by a device
+            with open_input(answer, pipes=False) as file:  # the program may have replaced the file with a device
                 found = read(_Answer, json.loads(file.read(_LARGEST_ANSWER)))
         except (OSError, ValueError, RecursionError):
             return None, text, f"the process ended without a result ({_ending(worker.returncode)})"
@@ -260,7 +260,7 @@ def _end(worker: "subprocess.Popen[bytes]", mark: str) -> None:
 
 
 def _marked(mark: str) -> list[int]:
-    """Return the running processes that have this mark in their environment (Linux)."""
+    """Return the running processes whose environment contains this mark (on Linux)."""
     wanted, found = f"{_MARK}={mark}".encode(), []
     for file in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):  # the process has ended, or belongs to another user

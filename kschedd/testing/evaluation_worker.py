@@ -1,6 +1,6 @@
-"""The process in which a plugin is evaluated: reads a task from standard input, writes the answer to a file.
+"""The process in which a plugin is evaluated: it reads a task from standard input and writes the answer to a file.
 
-`python -m kschedd.testing.evaluation_worker ANSWER`; see `kschedd.testing.evaluation`.
+The command is `python -m kschedd.testing.evaluation_worker ANSWER`, which `kschedd.testing.evaluation` runs.
 """
 
 import json
@@ -17,9 +17,9 @@ from typing import Any, Final
 from kschedd.errors import KscheddError
 
 _LARGEST_FILE: Final = 64 << 20  # bytes
-_MOST_PROCESSES: Final = 256  # limit on processes and threads, in addition to those that exist at the start
+_MOST_PROCESSES: Final = 256  # maximum number of processes and threads in addition to those that exist at the start
 _MOST_MESSAGES: Final = 20
-_CALL_LIMIT_S: Final = 5.0  # time limit for one call of the plugin
+_CALL_LIMIT_S: Final = 5.0  # time limit in seconds for one call of the plugin
 
 
 def main() -> None:
@@ -40,7 +40,7 @@ def main() -> None:
     partial.write_text(json.dumps(found), encoding="utf-8")
     partial.rename(answer)
     sys.stdout.flush()
-    os._exit(0)  # threads of calls that hang do not keep the process alive
+    os._exit(0)  # threads with calls that do not return must not keep the process alive
 
 
 def _limit(limits: Mapping[str, float]) -> None:
@@ -49,7 +49,8 @@ def _limit(limits: Mapping[str, float]) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (int(limits["bytes"]), int(limits["bytes"])))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    tasks = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])  # of all users: the limit is a user's
+    # processes of all users, because the limit applies to a user
+    tasks = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     resource.setrlimit(resource.RLIMIT_NPROC, (tasks + _MOST_PROCESSES, tasks + _MOST_PROCESSES))
 
 
@@ -86,7 +87,7 @@ def _broken_rules(classes: Sequence[type[Any]]) -> list[str]:
 
 
 def _one(plugin: str, case: Mapping[str, Any], seed: int, messages: dict[str, None]) -> dict[str, Any]:
-    """Run one case with one seed, and note messages of pods without a node."""
+    """Run one case with one seed, and record messages of pods without a node."""
     from kschedd.sdk.cluster import Cluster
     from kschedd.sdk.records_of_objects import used_cpu, used_memory
 
@@ -128,7 +129,7 @@ def _nodes(given: Mapping[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def _pods(given: Mapping[str, Any] | None, drawn: Random) -> list[dict[str, Any]]:
-    """Return pods whose fields are drawn from the lists that the case gives."""
+    """Return pods whose fields are drawn at random from the lists in the case."""
     from kschedd.sdk.objects import pod
 
     if not given:

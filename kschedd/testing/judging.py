@@ -1,4 +1,4 @@
-"""The function `judge`: one plugin's verdicts on a pod and some nodes, without a scheduler.
+"""The function `judge`: returns one plugin's verdicts on a pod and some nodes, without a scheduler.
 
 verdicts = judge(OnePerTeam, pod("b", labels={"team": "x"}), [node("n1"), node("n2")], [pod("a", node_name="n1", ...)])
 assert verdicts["n1"].reason == "node(s) had enough pods of the team"
@@ -25,7 +25,7 @@ Raw = Mapping[str, Any]
 class Judgement:
     """The verdict on a node.
 
-    `reason`: why the node is infeasible ("" if it is feasible). `score`: the normalised score of a feasible node; None
+    `reason`: why the node is infeasible; "" for a feasible node. `score`: the normalised score of a feasible node; None
     without a score.
     """
 
@@ -40,7 +40,7 @@ class Judgement:
 def judge(
     plugin_class: type[Any], pod: Raw, nodes: Sequence[Raw], pods: Sequence[Raw] = (), args: Any = None
 ) -> dict[str, Judgement]:
-    """Return the verdicts by node name. `pods`: existing pods; those with a nodeName are on that node.
+    """Return the verdicts by the name of the node. `pods`: existing pods; a pod with a nodeName is on that node.
 
     PreFilter, Filter, PreScore, Score and normalize run if the plugin has them. A pod that PreFilter rejects is
     rejected on every node, with the same reason.
@@ -72,6 +72,6 @@ def judge(
 
 
 def _identified(raw: Raw) -> Raw:
-    """Return the manifest with a uid, which all objects in a cluster have."""
+    """Return the manifest with a UID, which all objects in a cluster have."""
     meta = raw["metadata"]
     return {**raw, "metadata": {"uid": f"{raw.get('kind')}/{meta.get('namespace', '')}/{meta['name']}", **meta}}

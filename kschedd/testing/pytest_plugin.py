@@ -5,9 +5,10 @@
         cluster.apply(pod("a"))
         assert cluster.placements() == {"a": "node-1"}
 
-The marker's arguments are those of `kschedd.Cluster`, and `versions`, a sequence of releases; the test runs once by the
+The marker accepts the arguments of `kschedd.Cluster`, and `versions`, a sequence of releases; the test runs once by the
 rules of each release: `@pytest.mark.kschedd(versions=["1.34", "1.37"])`. The option `kschedd_scenarios` in the pytest
-configuration names the scenario files to collect, as patterns relative to the root folder, such as `scenarios/*.txt`.
+configuration contains the scenario files to collect, as patterns relative to the root folder, such as
+`scenarios/*.txt`.
 
 Before a fixture or a scenario is used, only this module of kschedd is imported.
 """
@@ -26,7 +27,7 @@ _SCENARIOS = "kschedd_scenarios"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that names scenario files."""
+    """Add the option that contains the scenario files."""
     parser.addini(_SCENARIOS, "scenario files of kschedd to collect: patterns below the root folder", "args", [])
 
 
@@ -36,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test once for each of the marker's `versions`."""
+    """Run a test once for each release in the marker's `versions`."""
     versions = _options(metafunc.definition).get(_VERSIONS)
     if versions is not None and _FIXTURE in metafunc.fixturenames:
         metafunc.parametrize(_FIXTURE, versions, indirect=True)
@@ -61,7 +62,7 @@ def cluster(request: pytest.FixtureRequest) -> "Iterator[Cluster]":
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioFile | None":
-    """Collect a scenario file if the configuration names it."""
+    """Collect a scenario file if the configuration contains it."""
     root = parent.config.rootpath
     if not file_path.is_relative_to(root):
         return None
@@ -88,7 +89,7 @@ class ScenarioItem(pytest.Item):
         check_scenario(self.path)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return only the differences: a traceback through kschedd does not help."""
+        """Return only the differences, because a traceback through kschedd does not help."""
         from kschedd.errors import KscheddError
         from kschedd.testing.scenarios import UnexpectedOutput
 
@@ -97,5 +98,5 @@ class ScenarioItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the place of the test for reports."""
+        """Return the location of the test for reports."""
         return self.path, 0, f"scenario: {self.path.name}"

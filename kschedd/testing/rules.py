@@ -1,6 +1,6 @@
 """The rules of the plugin interface as checks.
 
-A plugin runs in random clusters and must behave as its attributes claim.
+A plugin runs in random clusters and must behave as its attributes declare.
 
     from kschedd.testing.rules import RULES, check
 
@@ -8,8 +8,9 @@ A plugin runs in random clusters and must behave as its attributes claim.
     def test_my_plugin_keeps(rule):
         check(rule, MyPlugin)
 
-Each rule is documented with its attribute (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A rule about
-an attribute that the plugin lacks passes. A failure names plugin, rule and seed; the same seed reproduces it.
+The description of each attribute contains its rule (`kschedd.framework.fast_path`, `kschedd.framework.interface`). A
+rule about an attribute that the plugin does not have passes. A failure message contains the plugin, the rule and the
+seed; the same seed reproduces the failure.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ _STEPS: Final = 12
 
 @attrs.define(eq=False)
 class BrokenRule(AssertionError):
-    """An error for a plugin that violates a rule."""
+    """The plugin violates a rule."""
 
     plugin: str
     rule: str
@@ -59,7 +60,7 @@ class Trial(PluginCalls):
 
 
 class _Broken(Exception):
-    """A violation, raised within a rule."""
+    """A violation, raised by the code of a rule."""
 
 
 # -- the rules -------------------------------------------------------------------------------------------------------
@@ -95,7 +96,7 @@ def _rejects_with_a_rejection(trial: Trial) -> None:
 
 
 def _scores_within_range(trial: Trial) -> None:
-    """Require that final scores are whole numbers from 0 to 100, whichever nodes are feasible."""
+    """Require that final scores are integers from 0 to 100, whichever nodes are feasible."""
     if not trial.has("score", "score_rows"):
         return
     pod = trial.world.pod()
@@ -135,7 +136,7 @@ def _row_by_row(trial: Trial) -> None:
 
 
 def _works_without_state(trial: Trial) -> None:
-    """Require that, with `depends_on`, no result changes with the data that PreFilter and PreScore leave in `state`."""
+    """Require that, with `depends_on`, no result depends on the data that PreFilter and PreScore store in `state`."""
     if not getattr(trial.plugin, "depends_on", None):
         return
     pod, rows = trial.world.pod(), trial.rows
@@ -151,7 +152,7 @@ def _works_without_state(trial: Trial) -> None:
 
 
 def _depends_on_no_more(trial: Trial) -> None:
-    """Require that `depends_on` and `cache_key` name all inputs of a result for a row except the pod's signature."""
+    """Require that `depends_on` and `cache_key` contain all inputs of a result for a row except the pod's signature."""
     depends_on = getattr(trial.plugin, "depends_on", None)
     if not depends_on:
         return
@@ -172,7 +173,7 @@ def _depends_on_no_more(trial: Trial) -> None:
 def _idle_for(trial: Trial) -> None:
     """Require that, if `idle_for` is true for a pod, PreFilter returns Skip and the filter passes every node.
 
-    PreFilter must also leave no data in `state` for such a pod.
+    PreFilter must also store no data in `state` for such a pod.
     """
     if not trial.has("idle_for"):
         return
@@ -218,7 +219,7 @@ def _already_filtered(trial: Trial) -> None:
 
 
 def _follows_pods(trial: Trial) -> None:
-    """Require that, after `add_pod` and `remove_pod`, the filter returns the results that a new `state` gives."""
+    """Require that, after `add_pod` and `remove_pod`, the filter returns the same results as with a new `state`."""
     if not trial.has("add_pod"):
         return
     pod, other = trial.world.pod(), trial.world.pod()
@@ -262,7 +263,7 @@ class Rule:
 
     @property
     def text(self) -> str:
-        """The rule in one sentence, shown in failures."""
+        """The rule in one sentence, as failure messages contain it."""
         return self.check.__doc__ or ""
 
     def __str__(self) -> str:
@@ -290,8 +291,8 @@ def check(
 ) -> None:
     """Check a plugin against a rule. Raises BrokenRule.
 
-    `args` are the arguments of `from_args` (none: the defaults of a profile). Labels that the plugin reads must be
-    passed with some values; otherwise no node or pod has these labels.
+    `args` are the arguments of `from_args`; None: the defaults of a profile. Labels that the plugin reads must be
+    passed with some values; otherwise no node and no pod has these labels.
     """
     for seed in seeds:
         world = RandomCluster(seed, node_labels, pod_labels)

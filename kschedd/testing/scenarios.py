@@ -9,7 +9,7 @@ from kschedd.scenarios.file import differences, read
 
 @attrs.define(eq=False)
 class UnexpectedOutput(AssertionError):
-    """An error for commands of a scenario whose output differs from the file."""
+    """The output of commands in a scenario differs from the file."""
 
     text: str
 
@@ -18,7 +18,7 @@ class UnexpectedOutput(AssertionError):
 
 
 def check_scenario(path: Path | str) -> None:
-    """Run a scenario file, which may name plugin files. Raises UnexpectedOutput with the differences."""
+    """Run a scenario file, which may refer to plugin files. Raises UnexpectedOutput with the differences."""
     found = "\n".join(map(str, differences(read(Path(path)))))
     if found:
         raise UnexpectedOutput(found)

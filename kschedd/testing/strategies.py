@@ -1,11 +1,11 @@
-"""Hypothesis strategies for manifests of nodes and pods; they need the library `hypothesis`.
+"""Hypothesis strategies for manifests of nodes and pods; they require the library `hypothesis`.
 
     @given(strategies.node_lists(), strategies.pod_lists())
     def test_no_node_is_overcommitted(nodes, pods):
         cluster = Cluster(nodes)
         ...
 
-Amounts and labels come from few values, so that conflicts are common.
+Amounts and labels are drawn from few values, so that conflicts are common.
 """
 
 from typing import Any
@@ -64,12 +64,12 @@ def pods(draw: st.DrawFn, name: str | None = None) -> Raw:
 
 
 def node_lists(most: int = 6) -> st.SearchStrategy[list[Raw]]:
-    """Return a strategy of 1 to `most` nodes with different names."""
+    """Return a strategy of lists of 1 to `most` nodes with different names."""
     return st.lists(nodes(), min_size=1, max_size=most, unique_by=_name)
 
 
 def pod_lists(most: int = 12) -> st.SearchStrategy[list[Raw]]:
-    """Return a strategy of 1 to `most` pods with different names."""
+    """Return a strategy of lists of 1 to `most` pods with different names."""
     return st.lists(pods(), min_size=1, max_size=most, unique_by=_name)
 
 
