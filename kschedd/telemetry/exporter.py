@@ -3,9 +3,9 @@
 Receives: `note`, one call per attempt, and `metrics`, from the daemon's loop; neither method waits or raises
 an exception. Sends: batches to a `Collector`, which may block for any time.
 
-Owns: a thread, and the unsent data, which is up to MOST_TRACES attempts and the latest metrics. Data beyond these
-limits, and data that the collector does not accept, is dropped and counted. The start and the end of such a period are
-logged.
+Owns: a thread, and the unsent data: up to MOST_TRACES attempts and the latest metrics. Data beyond these limits, and
+data that the collector does not accept, is dropped and counted. The start and the end of a period in which data is
+dropped are logged.
 
 Ends: `close` sends the remaining data and waits at most `end_s` seconds; the thread never delays the daemon's shutdown.
 """
@@ -58,9 +58,9 @@ class Collector(Protocol):
 
 
 class TelemetryExporter:
-    """The exporter; see the module.
+    """Sends attempts and metrics to a collector.
 
-    `every_s` is the pause between two batches; `end_s` is the longest wait in `close`.
+    `every_s` is the pause in seconds between two batches; `end_s` is the maximum wait in `close`.
     """
 
     def __init__(self, connect: Callable[[], Collector], *, every_s: float = _EVERY_S, end_s: float = _END_S) -> None:
@@ -86,7 +86,7 @@ class TelemetryExporter:
             self._waiting.append(trace)
 
     def metrics(self, families: Sequence[MetricFamily]) -> None:
-        """Send these metrics next, in place of earlier unsent metrics."""
+        """Send these metrics next, instead of earlier metrics that were not sent yet."""
         self._families = families
         self._wake.set()
 
@@ -119,7 +119,7 @@ class TelemetryExporter:
         why = "the collector did not accept the data"
         try:
             taken = send()
-        except Exception as fault:  # a fault of the collector or of the network
+        except Exception as fault:  # an error of the collector or of the network
             taken, why = False, f"{type(fault).__name__}: {fault}"
         if taken:
             self.sent += amount

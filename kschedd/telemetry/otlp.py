@@ -22,7 +22,7 @@ _UNKNOWN: Any = None  # minimum and maximum of a histogram, which are optional
 
 
 class TelemetryError(KscheddError):
-    """Telemetry that cannot be exported."""
+    """Telemetry cannot be exported."""
 
 
 @contextmanager
@@ -54,7 +54,7 @@ class _OtlpCollector:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
 
-        # OpenTelemetry logs every failed attempt, but the exporter logs only the start and the end of failures.
+        # OpenTelemetry logs every failed attempt; the exporter logs only the start and the end of a series of failures.
         logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
         self._resource = Resource.create({"service.name": "kschedd", "service.version": version})
         self._spans = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces")
