@@ -1,9 +1,9 @@
 """The terminal client: a read-eval-print loop for the verbs of the command line, with a live status bar.
 
 Tasks: the connection to the daemon (which updates the status bar and the completion candidates), Ctrl-C, and the prompt
-loop or script. The prompt and the verbs run in worker threads, since prompt_toolkit has its own event loop and verbs
-are blocking functions. Talks to: the daemon through `DaemonConnection`, the terminal. Ends: at `exit`, Ctrl-D, or the
-end of the script. The daemon keeps running.
+loop or script. The prompt and the verbs run in worker threads, because prompt_toolkit has an event loop of its own and
+verbs are blocking functions. Uses: the daemon through `DaemonConnection`, the terminal. Ends: at `exit`, Ctrl-D, or
+the end of the script. The daemon keeps running.
 """
 
 import errno
@@ -39,8 +39,9 @@ from kschedd_repl.running import FAILED, INTERRUPTED, CommandRunner
 from kschedd_repl.script import Lines, Script, ScriptError, read_scripts
 from kschedd_repl.settings import SessionSettings
 
-_SWITCH_S = 0.001  # interval at which threads alternate: a key must not wait while a batch of changes is processed
-_PATIENCE_S = 2.0  # longest wait for the first completion data before the prompt
+# interval in seconds at which threads alternate: a key must not wait while a batch of changes is processed
+_SWITCH_S = 0.001
+_PATIENCE_S = 2.0  # maximum wait in seconds for the first completion data before the prompt
 
 
 def run_repl(
@@ -53,7 +54,10 @@ def run_repl(
     farewell: str = "The daemon keeps running.",
     rc: bool = True,
 ) -> int:
-    """Run the prompt until the user exits, or run scripts. Return an exit status. Raises KscheddError only on start."""
+    """Run the prompt until the user exits, or run scripts.
+
+    Return an exit status. Raises KscheddError only at the start.
+    """
     scripts = read_scripts(files, commands)
     if not scripts and not (sys.stdin.isatty() and sys.stdout.isatty()):
         scripts = [Script("standard input", sys.stdin.read().splitlines())]
@@ -85,7 +89,7 @@ class Shell:
         self._named = trio.Event()  # completion data is available
         self._keeper = NameKeeper(self._book, self._named.set)
         self._bar = StatusBar()
-        self._kept_back: list[str] | None = None  # notices, while the dashboard is shown
+        self._kept_back: list[str] | None = None  # notices to print later, while the dashboard is shown; otherwise None
         self._unread = False  # the reader of standard output has closed the pipe
         self._lines: Lines | None = None
         self._link: DaemonConnection
@@ -130,7 +134,7 @@ class Shell:
                     nursery.start_soon(self._readers_leave)
                 code = await (self._run_scripts() if self._scripts else self._converse())
             except (KscheddError, BrokenPipeError) as error:
-                failure = error  # raised outside the nursery, which would wrap the error in an ExceptionGroup
+                failure = error  # raised again outside the nursery, which would wrap the error in an ExceptionGroup
             nursery.cancel_scope.cancel()
         if failure is not None:
             raise failure
@@ -139,7 +143,7 @@ class Shell:
     # -- background tasks -------------------------------------------------------------------------------------
 
     async def _keep_up(self, client: Client) -> None:
-        """Update the status bar and the completion candidates while connected."""
+        """Update the status bar and the completion candidates while the daemon is connected."""
         if self._scripts:
             await trio.sleep_forever()  # a lost connection is reported by the command that uses it
         await together(partial(self._keep_bar, client), partial(self._keeper.run, client))
@@ -176,7 +180,7 @@ class Shell:
     async def _converse(self) -> int:
         if not _is_dumb():
             return await self._prompts()
-        # Only in this case, because text above a prompt is printed by a thread that uses the default session.
+        # Only for such a terminal: in others, a thread that uses the default session prints text above the prompt.
         with create_app_session(output=PlainTextOutput(self._out)):
             return await self._prompts()
 
@@ -190,7 +194,7 @@ class Shell:
             self._runner.macros.bodies,
         )
         with trio.move_on_after(_PATIENCE_S):
-            await self._named.wait()  # so that the first Tab has candidates, unless the daemon is very busy
+            await self._named.wait()  # the first Tab then has candidates, unless the daemon is very busy
         freeze_present()  # without this, a full garbage collection would delay a key
         with patch_stdout(raw=True):
             if self._rc:
@@ -276,11 +280,11 @@ class Shell:
         self._err.flush()
 
     def _notice(self, text: str) -> None:
-        """Print an asynchronous notice: above an active prompt, or after the dashboard if the dashboard is shown."""
+        """Print an asynchronous notice above an active prompt; if the dashboard is shown, print it afterwards."""
         if self._kept_back is not None:
             self._kept_back.append(text)
         elif self._terminal is not None and self._terminal.asking:
-            # in one write, since other threads write here too
+            # in a single write, because other threads write here as well
             sys.stdout.write(f"{self._look.paint(safe(text), 'yellow')}\n")
             self._terminal.redraw()
         else:
@@ -301,7 +305,7 @@ class Shell:
 
 
 def _shown(line: str) -> str:
-    """Return a line as part of a message: shortened, without control characters, and with escapes for invalid text."""
+    """Return a line for a message: shortened, without control characters, and with escapes for invalid text."""
     return safe(brief(line.strip())).encode("utf-8", "backslashreplace").decode()
 
 

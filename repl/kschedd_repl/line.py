@@ -2,10 +2,10 @@
 
     get pods -o json | jq '.items | length'; cordon node-a; get nodes > nodes.txt
 
-Quotes and backslashes are those of the shell. The text after an unquoted `|`, up to an unquoted `;`, is passed
-unchanged to the shell. `>` and `>>` are operators only at the start of a word, so that a condition such as `attempts>3`
-needs no quotes. `#` at the start of a word begins a comment. A command that begins with `!` is a shell command as a
-whole. No I/O.
+Quotes and backslashes have the same meaning as in the shell. The text after an unquoted `|`, up to an unquoted `;`, is
+passed unchanged to the shell. `>` and `>>` are operators only at the start of a word, so that a condition such as
+`attempts>3` needs no quotes. `#` at the start of a word starts a comment. A command that starts with `!` is a shell
+command as a whole. No I/O.
 
 Raises LineError.
 """
@@ -17,7 +17,7 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class LineError(KscheddError):
-    """An error for a line that cannot be parsed."""
+    """A line cannot be parsed."""
 
     why: str
 
@@ -27,10 +27,10 @@ class LineError(KscheddError):
 
 @attrs.frozen
 class TypedCommand:
-    """One command of a line. `pipe` is a shell command, `target` a file: at most one of them is set."""
+    """One command of a line. `pipe` is a shell command and `target` a file; at most one of them is set."""
 
     words: tuple[str, ...]
-    text: str = ""  # as typed, without a pipe or redirection
+    text: str = ""  # the text as typed, without a pipe or redirection
     pipe: str = ""
     target: str = ""
     append: bool = False
@@ -45,11 +45,11 @@ class Token:
     text: str  # without its quotes
     quoted: bool = False
     operator: bool = False
-    open: bool = False  # it ends within a quote, or with a backslash
+    open: bool = False  # True if the command ends within a quote or with a backslash
 
 
 def tokens(line: str) -> list[Token]:
-    """Return the words and operators of a line. A pipe's shell command is one word, with its quotes."""
+    """Return the words and operators of a line. The shell command after a pipe is one word, including its quotes."""
     found: list[Token] = []
     at = 0
     while at < len(line):
@@ -87,7 +87,7 @@ def _word(line: str, start: int) -> Token:
             if at + 1 == len(line):
                 return Token(start, at + 1, text, quoted, open=True)
             following = line[at + 1]
-            # Within double quotes, a backslash is literal unless an escapable character follows.
+            # Within double quotes, a backslash is literal unless a character that can be escaped follows.
             text += following if not quote or following in '"\\' else char + following
             at += 2
             continue
@@ -166,7 +166,7 @@ def _command(line: str, part: list[Token]) -> TypedCommand:
 
 
 def quoted(word: str) -> str:
-    """Return the word with the quotes that are needed to type it."""
+    """Return the word with the quotes that are necessary to type it."""
     if word and not any(char.isspace() or char in "'\"\\|;>#$" for char in word):
         return word
     return "'" + word.replace("'", "'\"'\"'") + "'"

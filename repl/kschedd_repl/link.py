@@ -1,10 +1,10 @@
-"""The connection to the daemon: reconnects when it is lost, and serves verbs that run in worker threads.
+"""The connection to the daemon: reconnects if it is lost, and serves verbs that run in worker threads.
 
 Talks to: the daemon.
 Owns: the client. Calls `notice` when the connection is lost or restored. Ends: by cancellation.
 
 Verbs are blocking functions; they run in a worker thread concurrently with this program's tasks. Their requests are
-forwarded to the Trio thread and the results returned. If the command is cancelled, its next blocking call raises
+forwarded to the Trio thread, which returns the results. If the command is cancelled, its next blocking call raises
 `trio.Cancelled` in its thread.
 """
 
@@ -37,12 +37,12 @@ class DaemonConnection:
         self.path = path
         self.nursery = nursery
         self.client: Client | None = None
-        self.stopping = False  # the user has stopped the daemon: the disconnect is expected
+        self.stopping = False  # the user has stopped the daemon, so a disconnect is expected
         self._notice = notice
         self._up = trio.Event()
 
     async def run(self, while_up: Task, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Stay connected, reconnecting after a loss, and run `while_up` during each connection.
+        """Stay connected, with a reconnect after a loss, and run `while_up` during each connection.
 
         Reports started with the first connection; raises NoDaemonError or SocketPathError if that fails.
         """
@@ -82,7 +82,10 @@ class DaemonConnection:
             await trio.sleep(_RETRY_S)
 
     async def up(self) -> Client:
-        """Return the client, after waiting briefly for a reconnect. Raises NoDaemonError if not connected."""
+        """Return the client; if the connection was lost, wait briefly for a reconnect.
+
+        Raises NoDaemonError if there is no connection.
+        """
         if self.client is None:
             with trio.move_on_after(2 * _RETRY_S):
                 await self._up.wait()
@@ -92,7 +95,10 @@ class DaemonConnection:
 
 
 async def together(*tasks: Callable[[], Awaitable[None]]) -> None:
-    """Run these tasks until one of them ends. A KscheddError it raised is not wrapped in an ExceptionGroup."""
+    """Run these tasks until one of them ends.
+
+    If a task raises a KscheddError, the error is not wrapped in an ExceptionGroup.
+    """
     failure: KscheddError | None = None
 
     async def run(task: Callable[[], Awaitable[None]]) -> None:
@@ -111,7 +117,7 @@ async def together(*tasks: Callable[[], Awaitable[None]]) -> None:
 
 
 class ThreadDaemon:
-    """Blocking interface to the daemon for verbs, for use in a thread started with `trio.to_thread.run_sync`."""
+    """Blocking interface to the daemon for verbs, used in a thread started with `trio.to_thread.run_sync`."""
 
     def __init__(self, link: DaemonConnection) -> None:
         self._link = link
@@ -130,14 +136,15 @@ class ThreadDaemon:
 
     @contextmanager
     def _stream(self, method: str, named: dict[str, Any]) -> Iterator["ThreadStream"]:
-        """Yield a subscription. A task in the Trio thread keeps it open while the `with` block runs."""
+        """Yield a subscription. A task in the Trio thread keeps the stream open while the `with` block runs."""
         opened = trio.from_thread.run_sync(partial(trio.open_memory_channel[Any], 1000))
         send, receive = opened
         result, token = trio.from_thread.run(self._open, method, named, send)
         try:
             yield ThreadStream(result, receive)
         finally:
-            # Not `run`, which raises if the command is already cancelled: the stream must be closed in any case.
+            # Not `run`, which raises an error if the command is already cancelled: the stream must be closed in any
+            # case.
             trio.from_thread.run_sync(token.cancel)
 
     async def _open(
@@ -183,7 +190,7 @@ async def _pass_on(stream: Subscription, send: "trio.MemorySendChannel[Any]") ->
 
 @attrs.frozen(eq=False)
 class ThreadStream:
-    """A stream, for use in a thread. `result` is the result of the call that opened it."""
+    """A stream that is read in a thread. `result` is the result of the call that opened it."""
 
     result: Any
     _receive: "trio.MemoryReceiveChannel[Any]"

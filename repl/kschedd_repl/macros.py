@@ -20,7 +20,7 @@ _DEEPEST = 10  # macros within macros
 
 @attrs.define(eq=False)
 class MacroError(KscheddError):
-    """An error for a macro that cannot be defined or expanded."""
+    """A macro cannot be defined or expanded."""
 
     why: str
 
@@ -30,7 +30,7 @@ class MacroError(KscheddError):
 
 @attrs.define(eq=False)
 class MacroBook:
-    """The macros of a session by name. `reserved`: names that already have a meaning."""
+    """The macros of a session by name. `reserved`: names that already have a meaning and cannot be used for macros."""
 
     reserved: frozenset[str]
     bodies: dict[str, str] = attrs.field(factory=dict)
@@ -54,7 +54,7 @@ class MacroBook:
             raise MacroError(f'there is no macro "{name}"')
 
     def expand(self, words: Sequence[str], depth: int = 0) -> str | None:
-        """Return the line that a macro's command stands for; None if the command is not a macro."""
+        """Return the line by which a macro is replaced; None if the command is not a macro."""
         body = self.bodies.get(words[0]) if words else None
         if body is None:
             return None

@@ -73,6 +73,6 @@ SUMMARIES: Final[Mapping[str, str]] = {name: command.summary for name, command i
 
 
 def own_name(word: str) -> str:
-    """Return the REPL command of that name or alias; "" if there is none."""
+    """Return the REPL command with that name or alias; "" if there is none."""
     name = ALIASES.get(word, word)
     return name if name in OWN else ""

@@ -1,7 +1,7 @@
 """The rc file: commands that run before the first prompt, such as macros and settings.
 
-It is `$XDG_CONFIG_HOME/kschedd/replrc`, by default `~/.config/kschedd/replrc`. Errors in the file are reported with
-their line and do not prevent the session from starting. Scripts do not read it.
+The file is `$XDG_CONFIG_HOME/kschedd/replrc`, by default `~/.config/kschedd/replrc`. Errors in the file are reported
+with their line and do not prevent the session from starting. Scripts do not read it.
 """
 
 import os
@@ -17,7 +17,7 @@ def rc_file(environment: Mapping[str, str]) -> Path:
 
 
 def read_rc(path: Path) -> Script | None:
-    """Return the file's lines; None if there is no such file. Raises ScriptError if the file cannot be read."""
+    """Return the lines of the file; None if the file does not exist. Raises ScriptError if the file cannot be read."""
     if not path.exists():
         return None
     if path.is_dir():

@@ -1,8 +1,8 @@
 """Execution of lines: their commands one after the other, macros, pipes and files, and the REPL's own commands.
 
 Owns: the macros, and the destination of output while a command runs. Verbs run in a worker thread and write through
-`write`. Talks to: the daemon by the session's verbs, the terminal by functions passed to it. `interrupt` ends the
-running command, and the shell command that reads its output.
+`write`. Uses: the daemon through the verbs of the session, and the terminal through functions passed to it. `interrupt`
+ends the running command, and the shell command that reads its output.
 """
 
 import os
@@ -54,21 +54,21 @@ class CommandRunner:
     _namespaces: Callable[[], Sequence[str]]
     _history: Callable[[], Sequence[str]]
     _may_page: bool = False
-    _dashboard: Callable[[], Awaitable[int]] | None = None  # None: there is no terminal for it
+    _dashboard: Callable[[], Awaitable[int]] | None = None  # None: there is no terminal to show it on
     macros: MacroBook = attrs.field(
         factory=lambda: MacroBook(frozenset({*BY_NAME, *GROUPS, *OWN, *ALIASES, "kschedd", "kubectl"}))
     )
     _sink: OutputSink | None = None
     _child: "subprocess.Popen[bytes] | None" = None  # the process of `! COMMAND`
-    tells: bool = False  # whether the definition of a macro is confirmed
+    tells: bool = False  # True if the definition of a macro is confirmed
     result: int = 0  # the first exit status that is a result and not an error, such as 1 of a diff
     _running: trio.CancelScope | None = None
-    _announces: bool = True  # whether to report that the running command was cancelled
+    _announces: bool = True  # True if the cancellation of the running command must be reported
 
     # -- output -----------------------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """Write output of the running command to its destination. May be called from the command's thread."""
+        """Write output of the running command to its destination. The thread of the command may call this method."""
         if self._sink is None:
             self._print(text)
         else:
@@ -91,9 +91,10 @@ class CommandRunner:
     # -- lines ------------------------------------------------------------------------------------------------
 
     async def run_line(self, line: str, depth: int = 0) -> int:
-        """Run the commands of a line until one fails.
+        """Run the commands of a line, in order, until one fails.
 
-        Return its exit status, or 0; results such as a diff's 1 are in `result`.
+        Return the exit status of the failed command, or 0; a status that is a result, such as 1 of a diff, is in
+        `result`.
         """
         if "\0" in line or any("\ud800" <= char <= "\udfff" for char in line):
             self._session.error("the line has characters that are not text")
@@ -138,7 +139,7 @@ class CommandRunner:
         return await self._run_words(command.words)
 
     async def _into_sink(self, command: TypedCommand, expanded: str | None, depth: int) -> int:
-        """Run a command, or the line that a macro stands for, with its output sent to a file or a shell command."""
+        """Run a command, or the line of a macro, with its output sent to a file or a shell command."""
         before, style = self._sink, self._session.style
         try:
             if command.target:
@@ -232,7 +233,7 @@ class CommandRunner:
         return FAILED if status else 0
 
     async def _guarded(self, run: Callable[[], Awaitable[int]], *, announced: bool = True) -> int:
-        """Run a function that Ctrl-C cancels."""
+        """Run a function, which Ctrl-C cancels."""
         outer = self._running
         with trio.CancelScope() as scope:
             self._running = scope
@@ -247,7 +248,7 @@ class CommandRunner:
     # -- the REPL's own commands ------------------------------------------------------------------------------
 
     def _own(self, words: list[str]) -> int | None:
-        """Run a command of the REPL itself and return its exit status; None if it is a verb."""
+        """Run a command of the REPL itself and return its exit status; None if the words are a verb."""
         name = own_name(words[0])
         if name and ("--help" in words[1:] or "-h" in words[1:]):
             self.write(OWN[name].help())
@@ -330,7 +331,7 @@ class CommandRunner:
 
 
 def overview(columns: int = 0) -> str:
-    """Return the output of `help`, for a terminal with that many columns (0: not a terminal)."""
+    """Return the output of `help` for a terminal with so many columns (0: not a terminal)."""
     verbs = {verb.name: verb.summary for verb in VERBS if not verb.whole}
     more = (
         "`help COMMAND` describes a command, with examples. Verbs of `debug` and `fork` have short forms: step, next, "

@@ -1,6 +1,6 @@
 """Commands from files, from -c, or from standard input, line by line.
 
-A line that ends with a backslash continues on the next one. `apply -f -` reads the following lines, up to a line with
+A line that ends with a backslash continues on the next line. `apply -f -` reads the following lines, up to a line with
 a single dot.
 """
 
@@ -14,7 +14,7 @@ from kschedd.errors import KscheddError
 
 @attrs.define(eq=False)
 class ScriptError(KscheddError):
-    """An error for a script that cannot be read."""
+    """A script cannot be read."""
 
     file: str
     why: str
@@ -27,11 +27,11 @@ class ScriptError(KscheddError):
 class Script:
     name: str
     lines: Sequence[str]
-    from_command: bool = False  # given with -c: standard input is available to commands
+    from_command: bool = False  # True if the text was given with -c: standard input is then available to commands
 
 
 def read_scripts(files: Sequence[str], commands: Sequence[str]) -> list[Script]:
-    """Return all scripts, files first. Raises ScriptError before any of them runs."""
+    """Return all scripts, files first. Raises ScriptError before any of the scripts runs."""
     scripts = []
     for file in files:
         try:
@@ -49,7 +49,7 @@ def read_scripts(files: Sequence[str], commands: Sequence[str]) -> list[Script]:
 
 
 class Lines:
-    """An iterator of (line number, command); a command may consume the lines after its own with `block`."""
+    """An iterator of pairs (line number, command); a command may read the lines after its own with `block`."""
 
     def __init__(self, script: Script) -> None:
         self.from_command = script.from_command

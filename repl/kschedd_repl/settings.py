@@ -1,4 +1,7 @@
-"""Settings of the session: `setting NAME VALUE` at the prompt or in the rc file. No I/O; raises SettingError."""
+"""Settings of the session: `setting NAME VALUE` at the prompt or in the rc file.
+
+This module does no I/O and raises SettingError.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +14,7 @@ from kschedd.verbs.command_line.grammar import suggest
 
 @attrs.define(eq=False)
 class SettingError(KscheddError):
-    """An error for an unknown setting, or an invalid value."""
+    """An unknown setting, or an invalid value."""
 
     why: str
 
@@ -24,7 +27,7 @@ class Setting:
     meaning: str
     choices: tuple[str, ...]
     default: str
-    free: bool = False  # other values are allowed as well
+    free: bool = False  # True if other values are allowed as well
 
 
 SETTINGS: Final[dict[str, Setting]] = {
@@ -38,7 +41,7 @@ SETTINGS: Final[dict[str, Setting]] = {
 
 @attrs.define(eq=False)
 class SessionSettings:
-    """The settings of a session. `changed` is called with the name after each change."""
+    """The settings of a session. `changed` is called with the name of the setting after each change."""
 
     changed: Callable[[str], None] = lambda name: None
     _values: dict[str, str] = attrs.field(factory=dict)

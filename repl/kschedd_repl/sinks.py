@@ -2,7 +2,7 @@
 
 Verbs write from a worker thread; a write blocks while the reader is slow. `close` waits for the reader and returns its
 exit status. `interrupt` may be called from another thread during these calls. Raises SinkError for errors that the user
-can correct. A write raises ReaderLeft once the reader has exited: this ends the command, and is not an error.
+can correct. If the reader has exited, a write raises ReaderLeft: this ends the command and is not an error.
 """
 
 import os
@@ -26,7 +26,7 @@ _SHELL = "/bin/sh"
 
 @attrs.define(eq=False)
 class SinkError(KscheddError):
-    """An error for output that cannot be written to its destination."""
+    """The output cannot be written to its destination."""
 
     why: str
 
@@ -35,7 +35,7 @@ class SinkError(KscheddError):
 
 
 class ReaderLeft(Exception):
-    """A signal that the reader of the output has exited, as `head` does, and needs no more output."""
+    """Raised when the reader of the output has exited, as `head` does, and needs no more output."""
 
 
 class OutputSink(Protocol):
@@ -50,7 +50,7 @@ class OutputSink(Protocol):
 
 @attrs.define(eq=False)
 class FileSink:
-    """A file. `shown` is the name of the destination as typed."""
+    """A file. `shown` is the name of the destination as the user typed it."""
 
     shown: str
     _file: IO[str]
@@ -85,7 +85,7 @@ class ShellSink:
     """The standard input of a shell command, which writes to the terminal itself."""
 
     command: str
-    left: bool = False  # the program exited, or closed its input, before it had read all output
+    left: bool = False  # True if the program exited, or closed its input, before it had read all output
     _child: "subprocess.Popen[bytes]" = attrs.field(init=False)
     _interrupts: int = 0
 
@@ -113,14 +113,14 @@ class ShellSink:
         return self._child.wait()
 
     def interrupt(self) -> None:
-        """End the command: the terminal has already sent Ctrl-C to it, but some programs ignore that."""
+        """End the command: the terminal has already sent Ctrl-C to the command, but some programs ignore it."""
         self._interrupts += 1
         if self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM if self._interrupts == 1 else signal.SIGKILL)
 
 
 def ending(command: str, status: int) -> str:
-    """Return the message for a shell command with a status other than 0; "" for status 0."""
+    """Return the message about a shell command with a status other than 0; "" for status 0."""
     name = (command.split() or [""])[0]
     if status == 127:
         return f"({name}: command not found: status 127)"
@@ -133,7 +133,7 @@ def ending(command: str, status: int) -> str:
 
 @attrs.define(eq=False)
 class PagedSink:
-    """The terminal; output longer than the screen is passed to a pager when the command has ended."""
+    """The terminal; if the output is longer than the screen, it is passed to a pager when the command has ended."""
 
     _write: Callable[[str], None]
     _style: TerminalStyle
@@ -148,7 +148,7 @@ class PagedSink:
         if not is_long(text, self._style):
             self._write(text)
             return 0
-        # `-F -R -X` unless the user has set $LESS: colors are kept, and the text remains on the screen.
+        # `-F -R -X`, unless the user has set $LESS: colors are preserved, and the text remains on the screen.
         environment = {"LESS": "FRX", **os.environ}
         subprocess.run([_SHELL, "-c", self._pager], input=text.encode("utf-8", "replace"), env=environment, check=False)
         return 0
@@ -167,7 +167,7 @@ def is_long(text: str, style: TerminalStyle) -> bool:
 
 
 def pager_of(setting: str, environment: Mapping[str, str]) -> str:
-    """Return the pager's command; "" if it is off, the terminal does not support it, or the program does not exist."""
+    """Return the command of the pager; "" if the pager is off, unsupported by the terminal, or not installed."""
     if setting == "off" or environment.get("TERM", "dumb") == "dumb":
         return ""
     command = environment.get("PAGER", "less") if setting == "on" else setting
@@ -178,7 +178,7 @@ def pager_of(setting: str, environment: Mapping[str, str]) -> str:
     return command if program and shutil.which(program[0]) else ""
 
 
-#: verbs whose output is shown in a pager at their end; users may need the output of others earlier
+#: verbs whose output is shown in a pager when they end; other verbs print their output immediately
 PAGED = frozenset(
     "config count decisions describe diff events explain get help history kinds api-resources macro plugins queue "
     "setting status info top weights".split()

@@ -1,9 +1,9 @@
 """The dashboard: the cluster on the whole screen, updated while it is shown, with keys to open details.
 
-Tasks: one follows the daemon and replaces the data, one loads the content of opened panes, and the screen runs in a
-worker thread, like prompts. The thread owns the view, to which loaded content is passed. Keys never wait for the
-daemon: a pane is shown as soon as its content is loaded. Talks to: the daemon, the terminal. Ends: with q, Ctrl-C or
-Ctrl-D, or by cancellation.
+Tasks: one receives changes from the daemon and replaces the data, one loads the content of opened panes, and the screen
+runs in a worker thread, as prompts do. This thread contains the view; loaded content is passed to it. Keys never wait
+for the daemon: a pane is shown as soon as its content is loaded. Uses: the daemon, the terminal. Ends: with q,
+Ctrl-C or Ctrl-D, or by cancellation.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +34,7 @@ _EVERY_S = 1.0  # seconds between two samples, and between two updates of the no
 _RETRY_S = 0.3
 _MOST_ROWS = 500  # pods per list
 _MOST_DECISIONS = 100
-_COLUMNS = 20  # columns by which a text is scrolled sideways
+_COLUMNS = 20  # number of columns by which one key scrolls a text sideways
 
 STYLE = Style.from_dict(
     {
@@ -72,7 +72,7 @@ HELP = (
 
 @attrs.define(eq=False)
 class Dashboard:
-    """A dashboard. `options` are for prompt_toolkit: another input and output."""
+    """A dashboard. `options` are options of prompt_toolkit: another input and output."""
 
     link: DaemonConnection
     session: VerbSession
@@ -92,7 +92,7 @@ class Dashboard:
             full_screen=True,
             **self.options,
         )
-        self._app.ttimeoutlen = 0.05  # seconds after which Escape counts as a key of its own
+        self._app.ttimeoutlen = 0.05  # seconds after which Escape counts as a separate key
 
     async def run(self) -> None:
         """Show the dashboard until the user exits."""
@@ -155,7 +155,7 @@ class Dashboard:
             self._show(partial(_with_content, source, lines, keys))
 
     async def _make(self, source: tuple[str, str]) -> tuple[list[str], list[str]]:
-        """Return the lines of an opened pane, and the key of each line if lines can be selected."""
+        """Return the lines of an opened pane, and the key of each line if the lines can be selected."""
         client = await self.link.up()
         match source:
             case ("node", name):
@@ -195,7 +195,7 @@ class Dashboard:
     # -- the screen, in its thread ----------------------------------------------------------------------------
 
     def _in_screen(self, function: Callable[[], None]) -> None:
-        """Run a function in the screen's thread, if it is running."""
+        """Run a function in the thread of the screen, if the screen is shown."""
         loop = self._app.loop
         if loop is not None and not loop.is_closed():
             loop.call_soon_threadsafe(function)
@@ -301,7 +301,7 @@ class Dashboard:
         self.view = attrs.evolve(self.view, resource=known[after % len(known)], message="")
 
     def _node(self) -> str:
-        """Return the selected node; "" if there is none."""
+        """Return the selected node; "" without one."""
         panes = self.view.panes
         if panes:
             return panes[-1].source[1] if panes[-1].source[0] == "node" else ""
@@ -309,7 +309,7 @@ class Dashboard:
         return self.data.nodes.names[place] if place >= 0 else ""
 
     def _pod(self) -> str:
-        """Return the selected pod; "" if there is none."""
+        """Return the selected pod; "" without one."""
         if not self.view.panes:
             return ""
         pane = self.view.panes[-1]
@@ -325,7 +325,7 @@ def _with_content(
 
 
 def _first_of(group: Mapping[str, Any]) -> str:
-    """Return the row's first workload: `default/web` for a pod, `default/deployment/web` for another workload."""
+    """Return the first workload in the row: `default/web` for a pod, `default/deployment/web` for another workload."""
     first = group["workloads"][0]
     kind = "" if first["kind"] == "Pod" else f"{first['kind'].lower()}/"
     return f"{first['namespace'] or 'default'}/{kind}{first['name']}"

@@ -1,4 +1,4 @@
-"""The data of the dashboard: the cluster's numbers and their history, and the state of the view. Values only."""
+"""The data of the dashboard: numbers about the cluster with their history, and the state of the view. Values only."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,10 +7,10 @@ from typing import Any, Self
 import attrs
 
 Raw = Mapping[str, Any]
-MOST_SAMPLES = 240  # samples for each sparkline, more than the widest screen shows
+MOST_SAMPLES = 240  # maximum number of samples of a sparkline: more than the widest screen shows
 
 _FIRST = ("cpu", "memory", "pods")
-#: the queue sizes shown in separate lines
+#: the sub-queues whose sizes are shown in separate lines
 PLACES = ("active", "backoff", "unschedulable", "gated")
 
 
@@ -21,7 +21,8 @@ class NodeColumns:
     names: Sequence[str] = ()
     zones: Sequence[str] = ()
     cordoned: Sequence[bool] = ()
-    requested: Mapping[str, Sequence[int]] = attrs.field(factory=dict)  # by resource, including `pods`
+    # requested amounts of each resource, `pods` included
+    requested: Mapping[str, Sequence[int]] = attrs.field(factory=dict)
     allocatable: Mapping[str, Sequence[int]] = attrs.field(factory=dict)
 
     @classmethod
@@ -36,12 +37,12 @@ class NodeColumns:
 
     @property
     def resources(self) -> list[str]:
-        """The resources by which nodes can be shown: resources that every node has, and others that a pod requests."""
+        """The resources by which nodes can be shown: those that every node has, and those that a pod requests."""
         others = (name for name in self.requested if name not in (*_FIRST, "ephemeral-storage"))
         return [*_FIRST, *sorted(others)]
 
     def shares(self, resource: str) -> list[float]:
-        """Return the requested share of each node's resources; 1 if the node has none and some are requested."""
+        """Return the requested share of each node's resources; 1 if the node has none of a requested resource."""
         requested, there = self.requested.get(resource, ()), self.allocatable.get(resource, ())
         return [a / b if b else float(a > 0) for a, b in zip(requested, there, strict=True)]
 
@@ -68,12 +69,12 @@ def amount(resource: str, value: int) -> str:
 
 @attrs.frozen
 class DashboardData:
-    """The data. `samples`: name of a number -> its latest values, oldest first."""
+    """The data. `samples`: the latest values of each number, by its name, oldest first."""
 
     info: Raw = attrs.field(factory=dict)
     status: Raw = attrs.field(factory=dict)
     nodes: NodeColumns = attrs.field(factory=NodeColumns)
-    decisions: Sequence[Raw] = ()  # the latest samples, the newest last
+    decisions: Sequence[Raw] = ()  # the latest decisions, the newest last
     samples: Mapping[str, tuple[float, ...]] = attrs.field(factory=dict)
     connected: bool = True
     clock: Callable[[], float] = time.time  # seconds since the epoch
@@ -89,9 +90,9 @@ class DashboardData:
 
 @attrs.frozen
 class DashboardPane:
-    """A pane opened over the overview: lines to select from, or a text to read.
+    """A pane on top of the overview: lines to select from, or a text to read.
 
-    `keys`: the key of each line, empty for a text. `source` determines the content: ("node", NAME), ("pending", ""),
+    `keys`: the key of each line; empty for a text. `source` determines the content: ("node", NAME), ("pending", ""),
     ("pod", KEY), ("explain", KEY), ("help", "").
     """
 
@@ -101,11 +102,11 @@ class DashboardPane:
     keys: tuple[str, ...] = ()
     selected: int = 0
     top: int = 0  # the first visible line
-    left: int = 0  # number of columns beyond the left edge
+    left: int = 0  # number of columns that are scrolled out at the left
     loading: bool = False
 
     def moved(self, by: int, room: int) -> Self:
-        """Return the pane after moving up or down by that many lines, on a screen with `room` for lines."""
+        """Return the pane after moving up or down by so many lines, on a screen with `room` for lines."""
         if self.keys:
             selected = min(max(self.selected + by, 0), len(self.keys) - 1)
             top = min(max(self.top, selected - room + 1), selected)
@@ -113,7 +114,7 @@ class DashboardPane:
         return attrs.evolve(self, top=min(max(self.top + by, 0), max(len(self.lines) - room, 0)))
 
     def shifted(self, by: int, width: int) -> Self:
-        """Return the pane after moving left or right, on a screen of that width."""
+        """Return the pane after moving left or right, on a screen of this width."""
         widest = max((len(line) for line in self.lines), default=0)
         return attrs.evolve(self, left=min(max(self.left + by, 0), max(widest + 2 - width, 0)))
 

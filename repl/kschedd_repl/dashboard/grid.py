@@ -19,7 +19,7 @@ Line = list[Fragment]
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _PLAIN_BLOCKS = "_.-=+*%#"
-_BAR_WIDTH = 38  # width of a node shown as a bar, with its name
+_BAR_WIDTH = 38  # width of a node that is shown as a bar, including its name
 _LEAST_DECISIONS = 3
 
 
@@ -32,7 +32,7 @@ class ScreenSize:
 
 @attrs.frozen
 class NodeLayout:
-    """A layout of nodes: `each` nodes per cell, `columns` cells of `width` per row."""
+    """A layout of nodes: There are `each` nodes per cell, and `columns` cells of `width` characters per row."""
 
     bars: bool
     each: int
@@ -66,7 +66,7 @@ def screen_lines(data: DashboardData, view: DashboardView, size: ScreenSize) -> 
 
 
 def room_for_nodes(size: ScreenSize) -> int:
-    """Return the number of rows for the nodes: the rows that the other parts leave free."""
+    """Return the number of rows for the nodes: the rows that the other parts do not need."""
     return max(size.height - len(PLACES) - 6 - _LEAST_DECISIONS, 1)
 
 
@@ -117,7 +117,7 @@ def _queue(data: DashboardData, size: ScreenSize) -> list[Line]:
 
 
 def spark(samples: Sequence[float], room: int, size: ScreenSize) -> str:
-    """Return the latest samples as a sparkline, scaled to the highest one; if all are zero, it is flat."""
+    """Return the latest samples as a sparkline, scaled to the highest sample; it is flat if all samples are zero."""
     shown = samples[-room:] if room else ()
     signs = _BLOCKS if size.unicode else _PLAIN_BLOCKS
     highest = max(shown, default=0.0)
@@ -169,7 +169,7 @@ def _bar(nodes: NodeColumns, place: int, share: float, chosen: str, width: int, 
 
 
 def _cell(nodes: NodeColumns, group: range, shares: Sequence[float], chosen: str, width: int) -> Fragment:
-    """Return a cell: tens of percent as a digit, X for full, c for cordoned; of several nodes, the fullest one."""
+    """Return a cell: a digit for tens of percent, X for full, c for cordoned; of several nodes, for the fullest one."""
     share = max(shares[place] for place in group)
     letter = "c" if all(nodes.cordoned[place] for place in group) else heat_letter(share)
     return (chosen + heat_style(share), f"{letter:<{width}}" if width < 3 else f"{letter} ".rjust(width))
@@ -245,7 +245,7 @@ def _keys(text: str, view: DashboardView) -> Line:
 
 
 def cut(line: Line, width: int) -> Line:
-    """Return the line up to the screen's edge."""
+    """Return the line, cut at the edge of the screen."""
     kept: Line = []
     left = width
     for style, text in line:

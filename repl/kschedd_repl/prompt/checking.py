@@ -1,4 +1,4 @@
-"""Errors in a line while it is typed: unknown verbs, kinds and flags, and invalid values of flags.
+"""Finds errors in a line while it is typed: unknown verbs, kinds and flags, and invalid values of flags.
 
 The check is a pure function of the line and the known names. An incomplete word at the end of the line is an error only
 if no known word begins with it.
@@ -41,7 +41,8 @@ def line_faults(line: str, names: CompletionNames, macros: Collection[str] = ())
         else:
             part.append(token)
     if not any(token.open for token in parsed):
-        # An open quote is not an error while typing. Other errors of the whole line are shown at its end.
+        # An open quote is not an error while the line is typed. Other errors that concern the whole line are shown at
+        # its end.
         try:
             read_line(line)
         except LineError as wrong:
@@ -76,7 +77,7 @@ def _of_command(words: Sequence[Token], line: str, names: CompletionNames, macro
 
 
 def _watched(words: Sequence[Token]) -> Sequence[Token]:
-    """Return the watched verb with its words, after the flags of `watch` and their values."""
+    """Return the verb that `watch` repeats with its words, after the flags of `watch` and their values."""
     at = 0
     while at < len(words) and words[at].text.startswith("-"):
         at += 1 if "=" in words[at].text else 2
@@ -145,7 +146,7 @@ def _of_value(parser: VerbParser, flag: str, token: Token, value: str, line: str
         if _being_typed(token, line) and any(form.startswith(value) for form in forms):
             return []
         try:
-            # A file of columns is not read after every key.
+            # A file with columns is not read after every key.
             if not value.startswith("custom-columns-file="):
                 output_of(value, OUTPUTS if "wide" in forms and "jsonpath=TEMPLATE" in forms else forms)
         except UsageError as wrong:
@@ -154,9 +155,9 @@ def _of_value(parser: VerbParser, flag: str, token: Token, value: str, line: str
 
 
 def _of_kind(token: Token, line: str, names: CompletionNames) -> list[LineFault]:
-    """Return an error for an unknown kind only if its name resembles a known one.
+    """Return an error for an unknown kind, but only if its name resembles a known kind.
 
-    A custom kind may have names that are unknown here.
+    Custom kinds may have names that are unknown here.
     """
     known = {
         *names.kinds,

@@ -1,4 +1,4 @@
-"""Completion at the prompt: an adapter from `kschedd.verbs.completing` to prompt_toolkit."""
+"""Completion at the prompt: an adapter between `kschedd.verbs.completing` and prompt_toolkit."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -16,7 +16,7 @@ _MOST_SHOWN = 100
 def line_candidates(
     line: str, names: CompletionNames, namespace: str, macros: Mapping[str, str] = {}, most: int | None = None
 ) -> tuple[list[CompletionCandidate], int]:
-    """Return completions at the end of a line, at most `most` names, and how many characters before it they replace."""
+    """Return completions at the end of a line, at most `most` names, and the number of characters that they replace."""
     start = 0
     for token in tokens(line):
         if token.operator and token.text == "|":
@@ -54,7 +54,7 @@ def _begin_with(last: str, found: list[CompletionCandidate]) -> list[CompletionC
 class NameCompleter(Completer):
     """A completer for prompt_toolkit.
 
-    Runs in the prompt's thread: it reads only immutable values, which tasks replace.
+    It runs in the thread of the prompt and reads only immutable values, which tasks replace.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class NameCompleter(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
         line = document.text_before_cursor
-        # Tab needs all candidates for their common prefix; the menu, which is built after each key, shows only the
+        # Tab requires all candidates, for their common prefix; the menu, which is built after each key, shows only the
         # first few.
         most = None if complete_event.completion_requested else _MOST_SHOWN
         found, replaced = line_candidates(line, self._names(), self._namespace(), self._macros, most)

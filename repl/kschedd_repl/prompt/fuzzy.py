@@ -6,7 +6,7 @@ _MOST = 200  # lines found
 
 
 def fuzzy(query: str, lines: Iterable[str]) -> list[str]:
-    """Return the matching lines, each once; `lines` come newest first, and newer lines precede equally good ones."""
+    """Return the matching lines, each once; `lines` are newest first, and newer ones precede equally good lines."""
     scored: list[tuple[int, int, str]] = []
     for age, line in enumerate(dict.fromkeys(lines)):
         score = match_score(query, line)
@@ -16,7 +16,7 @@ def fuzzy(query: str, lines: Iterable[str]) -> list[str]:
 
 
 def match_score(query: str, line: str) -> int | None:
-    """Return how far apart the letters are, 0 for a line that begins with the query; None if the line does not match.
+    """Return the distance between the letters: 0 for a line that begins with the query; None for no match.
 
     Case matters only if the query contains capital letters. Spaces in the query match any text between two words.
     """

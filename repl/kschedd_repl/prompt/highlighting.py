@@ -33,10 +33,10 @@ STYLE = Style.from_dict(
 
 
 def colored(line: str, faults: Sequence[LineFault] = (), macros: Sequence[str] = ()) -> StyleAndTextTuples:
-    """Return the line as (style name, text) fragments."""
+    """Return the line as pairs (style name, text)."""
     pieces: StyleAndTextTuples = []
     at = 0
-    words: list[str] = []  # words of the command so far
+    words: list[str] = []  # words of the command before the token
     wrong = {fault.start for fault in faults}
     for token in tokens(line):
         if token.start > at:
@@ -77,7 +77,7 @@ def _style(token: Token, words: Sequence[str], macros: Sequence[str]) -> str:
 
 
 class LineLexer(Lexer):
-    """A lexer. `faults` returns the errors of a line, `macros` the names of macros; both are called after every key."""
+    """A lexer. `faults` returns the errors in a line, `macros` the names of macros; both are called after every key."""
 
     def __init__(self, faults: Callable[[str], Sequence[LineFault]], macros: Callable[[], Sequence[str]]) -> None:
         self._faults = faults

@@ -1,7 +1,7 @@
-"""Command history of this session and of earlier ones.
+"""Command history of this session and of earlier sessions.
 
-A line is added once its command has succeeded. The line of a failed command can be recalled once, immediately after, to
-be corrected. It is neither saved nor suggested.
+A line is added when its command has succeeded. The line of a failed command can be recalled once, immediately after the
+failure, in order to correct it. Such a line is neither saved nor suggested.
 Owns: the history file, which only the user may read.
 """
 
@@ -19,7 +19,7 @@ def history_file() -> Path:
 
 
 class LineHistory(History):
-    """The history; see the module. If the file cannot be written, the history lasts only for the session."""
+    """The command history. If the file cannot be written, the history lasts only for the session."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class LineHistory(History):
             self._kept = list(self._file.load_history_strings())[::-1]  # the oldest first
         except (OSError, UnicodeDecodeError):
             self._file, self._kept = None, []
-        self._typed = ""  # the latest line, while its command runs or if its command failed
+        self._typed = ""  # the latest line while its command runs, or if its command failed
 
     def keep(self, line: str) -> None:
         """Add the line of a command that succeeded."""

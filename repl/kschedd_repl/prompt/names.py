@@ -1,10 +1,10 @@
 """Completion data: kinds, names of live objects and their states, label keys, profiles, plugins; kept up to date.
 
-`Names` is an immutable value that the completer reads in the prompt's thread, so that no key waits for the daemon.
-`NameBook` is the mutable state from which `Names` is created. Its task lists every kind once and then watches all
-objects, in batches. Kinds with too many objects to be completed are not watched, so that a busy daemon does not send
-thousands of pod changes per second; their number and the pending pods are polled instead. Data that no watch provides
-(the configuration, pods at Permit, breakpoints, forks) is requested at the beginning and after each command.
+`Names` is an immutable value that the completer reads in the thread of the prompt, so that keys never wait for the
+daemon. `NameBook` is the mutable state from which `Names` is created. Its task lists every kind once and then watches
+all objects, in batches. Kinds with too many objects for completion are not watched, so that a busy daemon does not send
+thousands of pod changes per second; their number and the pending pods are polled instead. Data for which there is no
+watch (the configuration, pods at Permit, breakpoints, forks) is requested at the start and after each command.
 
 Talks to: the daemon.
 Owns: the book. Ends: with the connection, or by cancellation.
@@ -23,9 +23,9 @@ from kschedd.values import fast_frozen
 from kschedd.verbs.command_line.grammar import LiveState
 from kschedd_repl.link import together
 
-MOST_NAMES = 2000  # names for each kind: more would not help the user, and would load the daemon
+MOST_NAMES = 2000  # maximum number of names per kind: more would not help the user, and would cause load in the daemon
 _MOST_OF = {"Node": 10_000}  # nodes change seldom, and users type their names
-MOST_QUEUED = 500  # names of pending pods, if there are too many pods
+MOST_QUEUED = 500  # maximum number of names of pending pods, if there are too many pods
 _BATCH_S = 0.25  # seconds between two batches of changes
 _COUNT_S = 2.0  # seconds between two polls of kinds that are not watched
 _FIELDS = ["spec.nodeName", "status.phase", "spec.unschedulable", "spec.taints"]
@@ -36,7 +36,7 @@ Labels = Mapping[str, str]
 
 @fast_frozen
 class ScheduledState:
-    """The state of a pod or node as needed for completion, besides its labels."""
+    """The state of a pod or node that completion uses, in addition to its labels."""
 
     node: str = ""  # of a pod
     finished: bool = False  # of a pod
@@ -59,7 +59,7 @@ _NO_STATE = ScheduledState()
 
 @attrs.frozen
 class LookedUpNames:
-    """Data that is requested, since no watch provides it."""
+    """Data that is requested, because there is no watch for it."""
 
     profiles: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()  # score plugins
@@ -73,8 +73,8 @@ class LookedUpNames:
 class Names:
     """The completion data.
 
-    `objects` maps a kind to the sorted keys "namespace/name" ("/name" if cluster-scoped) of its objects; `states` does
-    the same for each state.
+    `objects` contains, for each kind, the sorted keys "namespace/name" ("/name" if cluster-scoped) of its objects;
+    `states` contains the same for each state.
     """
 
     kinds: tuple[str, ...] = tuple(kind.plural for kind in KINDS)
@@ -89,11 +89,11 @@ class Names:
     counts: tuple[tuple[str, int], ...] = ()
 
     def of(self, kind: str, namespace: str) -> list[str]:
-        """Return the names of a kind's objects in a namespace."""
+        """Return the names of the objects of a kind in a namespace."""
         return _within(self.objects.get(kind, ()), namespace)
 
     def live(self, state: LiveState, namespace: str) -> list[str]:
-        """Return the names of the objects with that state in a namespace."""
+        """Return the names of the objects in that state in a namespace."""
         return _within(self.states.get(state, ()), namespace)
 
     def pending_elsewhere(self, namespace: str) -> list[str]:
@@ -116,26 +116,27 @@ def _within(keys: tuple[str, ...], namespace: str) -> list[str]:
 
 
 def most_of(kind: str) -> int:
-    """Return the maximum number of names of a kind. If the kind has more, no names are kept."""
+    """Return the maximum number of names of a kind. If there are more names, none of them are stored."""
     return _MOST_OF.get(kind, MOST_NAMES)
 
 
 class NameBook:
-    """The names of every kind, updated from the watch. `names` is the latest value created from them."""
+    """The names of every kind, updated from the watch. `names` is the latest value that was created from them."""
 
     def __init__(self, most_of: Callable[[str], int] = most_of) -> None:
         self._most_of = most_of
-        self.unwatched: frozenset[str] = frozenset()  # number of objects of kinds with too many objects
+        self.unwatched: frozenset[str] = frozenset()  # number of objects of each kind that has too many objects
         self.names = Names()
         self.looked_up = LookedUpNames()
-        self._objects: dict[str, dict[str, tuple[Labels, ScheduledState]]] = {}  # kinds with at most MOST_NAMES
-        self._pending: dict[str, None] = {}  # pods; at most MOST_QUEUED of them if there are too many pods
+        # objects of the kinds with at most MOST_NAMES objects
+        self._objects: dict[str, dict[str, tuple[Labels, ScheduledState]]] = {}
+        self._pending: dict[str, None] = {}  # keys of pending pods; at most MOST_QUEUED if there are too many pods
         self._plurals: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._changed: set[str] = set()
 
     def begin(self, kinds: list[dict[str, Any]]) -> list[str]:
-        """Reset to these kinds, in the format of `objects.kinds`; return the kinds to list."""
+        """Reset the book to these kinds, in the format of `objects.kinds`; return the kinds to list."""
         self._objects.clear()
         self._pending.clear()
         self._plurals = {str(kind["name"]): str(kind.get("plural") or kind["name"]) for kind in kinds}
@@ -147,7 +148,8 @@ class NameBook:
     def counted(self, kinds: list[dict[str, Any]]) -> bool:
         """Apply the counts of unwatched kinds; return whether one of them has few enough objects to be watched again.
 
-        That limit is half of the limit for unwatching, so that a kind does not alternate between the two states.
+        For watching again, the limit is half of the limit for unwatching, so that a kind does not alternate between the
+        two states.
         """
         counts = _counts_of(kinds)
         if any(counts.get(kind, 0) <= self._most_of(kind) // 2 for kind in self.unwatched):
@@ -156,7 +158,7 @@ class NameBook:
         return False
 
     def queued(self, keys: list[str]) -> None:
-        """Set the pods in the scheduling queue, if pods are not watched."""
+        """Set the pods in the scheduling queue; used while pods are not watched."""
         self._pending = dict.fromkeys(keys[:MOST_QUEUED])
         self._changed.add("Pod")
 
@@ -173,7 +175,7 @@ class NameBook:
     def changed(self, change: Mapping[str, Any]) -> bool:
         """Apply one item of `objects.watch`; return whether the set of watched kinds must change.
 
-        It must change if the kind is new, or now has too many objects.
+        It must change if the kind is new or has too many objects now.
         """
         raw = change["object"]
         kind = kind_of(raw).name
@@ -183,7 +185,7 @@ class NameBook:
         key, labels = _entry(raw)
         state = ScheduledState.of(kind, raw)
         if change["type"] == "MODIFIED" and known is not None and known.get(key) == (labels, state):
-            return False  # for example the heartbeats of thousands of nodes
+            return False  # nothing that completion uses has changed, as in the heartbeats of thousands of nodes
         self._changed.add(kind)
         self._note_pending(kind, key, None if change["type"] == "DELETED" else state)
         if known is None:
@@ -205,7 +207,7 @@ class NameBook:
             self._pending[key] = None
 
     def make(self) -> None:
-        """Update `names`; the parts of unchanged kinds are reused."""
+        """Update `names`; the parts for unchanged kinds are reused."""
         before, names = self.names, self.looked_up
         objects, keys, labels = dict(before.objects), dict(before.label_keys), dict(before.labels)
         states, taints = dict(before.states), before.taints
@@ -263,13 +265,13 @@ class NameKeeper:
     _fresh: trio.Event = attrs.field(factory=trio.Event)
 
     def ask_again(self) -> None:
-        """Request the data that no watch provides again, since a command may have changed it."""
+        """Request the data without a watch again, because a command may have changed it."""
         self._wanted.set()
 
     async def run(self, client: Client) -> None:
         """Keep the book up to date while the connection lasts.
 
-        Raises RpcError if the daemon ends the stream; then call again.
+        Raises RpcError if the daemon ends the stream; the caller then has to call this method again.
         """
         self.book.looked_up = await look_up_names(client, self.book.looked_up)
         kinds = await client.call("objects.kinds")
@@ -285,7 +287,8 @@ class NameKeeper:
             "objects.watch", fields=_FIELDS, interval_s=_BATCH_S, without=sorted(unwatched), patience_s=5.0
         )
         async with watching as stream:
-            # Listed after the watch has begun: changes in between arrive twice, and applying them is idempotent.
+            # The objects are listed after the watch has begun: changes in between arrive twice, and applying them twice
+            # has no further effect.
             for kind in self.book.begin(await client.call("objects.kinds")):
                 self.book.listed(kind, (await client.call("objects.list", kind=kind, fields=_FIELDS))["items"])
             if self.book.unwatched != unwatched:
@@ -300,7 +303,7 @@ class NameKeeper:
             await together(follow, lambda: self._count(client), lambda: self._look_up(client), self._make)
 
     async def _count(self, client: Client) -> None:
-        """Poll the kinds that are not watched, until one of them can be watched."""
+        """Poll the kinds that are not watched, until one of them can be watched again."""
         if not self.book.unwatched:
             await trio.sleep_forever()
         while True:
@@ -329,7 +332,10 @@ class NameKeeper:
 
 
 async def look_up_names(client: Client, before: LookedUpNames) -> LookedUpNames:
-    """Return the current data that no watch provides. A previously known plugin that no profile contains now is off."""
+    """Return the present data for which there is no watch.
+
+    A plugin that was known before and that no profile contains now is off.
+    """
     from kschedd.printing.reports.scheduling import profiles_of, weights_table
 
     config = await _answer(client, "scheduler.config", {})
@@ -353,7 +359,7 @@ async def look_up_names(client: Client, before: LookedUpNames) -> LookedUpNames:
 
 
 async def _answer(client: Client, method: str, absent: Any) -> Any:
-    """Return the result of a method, or `absent` if the daemon lacks the method or does not respond."""
+    """Return the result of a method; `absent` if the daemon lacks the method or does not respond."""
     try:
         return await client.call(method)
     except RpcError:

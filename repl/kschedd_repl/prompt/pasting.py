@@ -8,12 +8,13 @@ from typing import Final
 LONGEST_LINE: Final = 16_384
 _KIND = re.compile(r"^kind:[ \t]*[\"']?([A-Za-z]+)", re.MULTILINE)
 _VERSION = re.compile(r"^apiVersion:[ \t]*\S", re.MULTILINE)
-_BEGINS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*(?:---|[A-Za-z]+:|\{|\[)")  # no command begins like this
+# the beginning of a manifest; no command begins like this
+_BEGINS = re.compile(r"(?:[ \t]*(?:#.*)?\n)*(?:---|[A-Za-z]+:|\{|\[)")
 _JSON_KIND = re.compile(r'"kind"\s*:\s*"([A-Za-z]+)"')
 
 
 def pasted_manifest(text: str) -> str:
-    """Return the text as a manifest, with its indentation removed; "" if it does not look like a manifest."""
+    """Return the text as a manifest, without its common indentation; "" if it does not look like a manifest."""
     lines = textwrap.dedent(text.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4)).strip("\n")
     if not _BEGINS.match(lines):
         return ""
@@ -31,9 +32,9 @@ def objects_in(manifest: str) -> str:
 
 
 def line_too_long(text: str) -> str:
-    """Return an error for a pasted text with a line that is too long for the prompt; "" if there is none.
+    """Return an error if a line of a pasted text is too long for the prompt; "" if none is.
 
-    Drawing a line that is wrapped a thousand times would take seconds after every key.
+    Drawing a line that wraps a thousand times would take seconds after every key.
     """
     longest = max(map(len, text.split("\n")))
     if longest <= LONGEST_LINE:

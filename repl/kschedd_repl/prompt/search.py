@@ -1,8 +1,8 @@
 """Ctrl-R: a fuzzy search in the history, in the menu below the prompt.
 
-During a search, the typed text is the query and the menu shows the matching lines. Enter, Tab and the right arrow put
-the selected line (the best one, if none is selected) into the prompt, where it can be changed or run with Enter.
-Ctrl-G, Escape and Ctrl-C restore the text from before the search.
+During a search, the typed text is the query and the menu shows the matching lines. Enter, Tab and the right arrow
+insert the selected line (or the best line, if none is selected) into the prompt, where it can be edited or run with
+Enter. Ctrl-G, Escape and Ctrl-C restore the text from before the search.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The status bar's text: time, speed, seed, queue sizes, and where the scheduler is stopped. Pure."""
+"""The text of the status bar: time, speed, seed, queue sizes, and where scheduling is stopped. Pure."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import width_of
 
 Raw = Mapping[str, Any]
-_WIDE = 80  # columns; narrower bars omit empty queues
+_WIDE = 80  # number of columns; a narrower bar omits empty queues
 
 
 @attrs.define(eq=False)
@@ -29,7 +29,7 @@ class StatusBar:
 
     @property
     def stopped_at(self) -> str:
-        """The place where the scheduler is stopped; "" while it runs."""
+        """The place where scheduling is stopped; "" while it runs."""
         stopped = self.status.get("stopped_at")
         if isinstance(stopped, Mapping):
             return place_text(stopped)
@@ -46,7 +46,7 @@ class StatusBar:
         return " ".join(["stopped", *([pod] if pod else []), *parts])
 
     def time_parts(self) -> list[str]:
-        """Return the time, its speed and the seed, as far as known."""
+        """Return the time, its speed and the seed, as far as they are known."""
         seed = f"seed {self.info['seed']}" if self.info.get("seed") is not None else ""
         return [part for part in (_time(self.status, self.clock()), _speed(self.status), seed) if part]
 
@@ -55,11 +55,11 @@ class StatusBar:
 
 
 def bar_text(info: Raw, status: Raw, stopped_at: str, now: float, style: TerminalStyle) -> str:
-    """Return the bar as one line; a narrow terminal omits the least important parts."""
+    """Return the status bar as one line; on a narrow terminal, the least important parts are omitted."""
     if not status:
         return " connected "
     sign = style.plain(" │ ")
-    # (priority, text), in display order
+    # pairs of priority and text, in display order
     parts = [
         (1, f"STOPPED: {stopped_at}" if stopped_at else ""),
         (3, _time(status, now)),
@@ -82,7 +82,10 @@ def _width(parts: list[tuple[int, str]], sign: str) -> int:
 
 
 def _time(status: Raw, now: float) -> str:
-    """Return the cluster's time in UTC: this machine's time, or virtual time. At another speed it is unknown here."""
+    """Return the cluster's time in UTC: this machine's time, or virtual time.
+
+    If time passes at another speed, the REPL does not know the cluster's time.
+    """
     if status.get("virtual_time"):
         return str(status["virtual_time"]).removesuffix("Z").replace("T", " ")
     if status.get("speed", 1) != 1:

@@ -1,7 +1,7 @@
 """The prompt: one line at a time with completion, history, suggestions and a status bar.
 
-prompt_toolkit runs its own event loop, so each prompt runs in a worker thread. A prompt reads the state of other parts
-through functions that return immutable values, and never waits for the daemon. Cancellation ends the prompt.
+prompt_toolkit runs an event loop of its own, so each prompt runs in a worker thread. A prompt reads the state of other
+parts through functions that return immutable values, and never waits for the daemon. Cancellation ends the prompt.
 """
 
 from collections import deque
@@ -35,7 +35,7 @@ APPLY_PASTED = "apply -f -"
 
 @attrs.define(eq=False)
 class InputCancelled(KscheddError):
-    """An error for input that the user cancelled with Ctrl-C."""
+    """The user cancelled the input with Ctrl-C."""
 
     def __str__(self) -> str:
         return "cancelled: nothing was done"
@@ -43,7 +43,7 @@ class InputCancelled(KscheddError):
 
 @attrs.frozen
 class BarText:
-    """The status bar. `stopped_at`: where the scheduler is stopped, for the prompt; "" while it runs."""
+    """The status bar. `stopped_at`: where scheduling is stopped, in the form for the prompt; "" while it runs."""
 
     text: str
     connected: bool = True
@@ -60,13 +60,14 @@ class Terminal:
     unicode: bool
     settings: SessionSettings = attrs.field(factory=SessionSettings)
     macros: Mapping[str, str] = attrs.field(factory=dict)
-    options: Mapping[str, Any] = attrs.field(factory=dict)  # for prompt_toolkit: another input and output
+    options: Mapping[str, Any] = attrs.field(factory=dict)  # options of prompt_toolkit: another input and output
     asking: bool = False
     history: LineHistory = attrs.field(init=False)
-    _pasted: deque[str] = attrs.field(factory=deque)  # remaining lines of a multi-line paste
-    _manifest: str = ""  # a manifest pasted at the prompt
-    _refused: tuple[str, str] = ("", "")  # the prompt's text when a paste was rejected, and the reason
-    _tabbed: str = ""  # the line for which Tab had nothing to add
+    _pasted: deque[str] = attrs.field(factory=deque)  # lines of a multi-line paste that have not been run yet
+    _manifest: str = ""  # a manifest that was pasted at the prompt
+    # the text of the prompt when a paste was rejected, and the reason for the rejection
+    _refused: tuple[str, str] = ("", "")
+    _tabbed: str = ""  # the line for which Tab could add nothing
     _checked: tuple[str, list[LineFault]] = ("", [])  # the latest line that was checked
     _completer: NameCompleter = attrs.field(init=False)
     _search: HistorySearch = attrs.field(init=False)
@@ -79,7 +80,7 @@ class Terminal:
         suggests = Condition(lambda: self.settings.is_on("suggest") and not self._search.on)
         self._prompt = PromptSession(
             self._message,
-            # Not in a thread: prompt_toolkit drops text typed during a completion, and then shows no menu.
+            # Not in a thread: prompt_toolkit would drop text typed during a completion, and then show no menu.
             completer=self._search,
             key_bindings=self._keys(),
             lexer=LineLexer(self._faults, lambda: tuple(self.macros)),
@@ -88,7 +89,7 @@ class Terminal:
             auto_suggest=ConditionalAutoSuggest(AutoSuggestFromHistory(), suggests),
             bottom_toolbar=self._toolbar,
             complete_while_typing=True,
-            enable_open_in_editor=True,  # Ctrl-X Ctrl-E, or v in vi's navigation mode
+            enable_open_in_editor=True,  # with Ctrl-X Ctrl-E, or with v in vi's navigation mode
             refresh_interval=1.0,  # updates the time in the status bar
             **self.options,
         )
@@ -141,7 +142,10 @@ class Terminal:
             buffer.insert_text(text)
 
     def carried_out(self, line: str, *, good: bool) -> int:
-        """Record a line's result. Return how many remaining pasted lines were dropped because the command failed."""
+        """Record a line's result.
+
+        Return how many of the pasted lines that remain were dropped because the command failed.
+        """
         if good:
             self.history.keep(line)
             return 0
@@ -169,7 +173,7 @@ class Terminal:
         cancelled = False
 
         def unless_cancelled() -> None:
-            # Cancelled before the prompt's event loop ran: the prompt could not be ended yet.
+            # The prompt was cancelled before its event loop ran, so it could not be ended earlier.
             if cancelled:
                 self._prompt.app.exit(result="")
 
@@ -212,7 +216,7 @@ class Terminal:
     def ask_block(self) -> bytes:
         """Return the lines up to a single dot, Ctrl-D or Escape Enter.
 
-        Call this function from a verb's thread. Raises InputCancelled after Ctrl-C.
+        Must be called from the thread of a verb. Raises InputCancelled after Ctrl-C.
         """
         lines: list[str] = []
         while self._pasted:
@@ -247,9 +251,9 @@ class Terminal:
         return _text(typed)
 
     def ask_yes(self, question: str) -> bool:
-        """Ask a yes-no question and return whether the answer is yes. Call this function from a verb's thread."""
+        """Ask a yes-no question and return whether the answer is yes. Must be called from the thread of a verb."""
         if self._pasted:
-            # Lines pasted after the command cannot be an answer, since the user had not seen the question.
+            # Lines pasted after the command cannot be an answer, because the user had not seen the question.
             self._pasted.clear()
         asker: PromptSession[str] = PromptSession(**self.options)
         try:
@@ -258,7 +262,7 @@ class Terminal:
             return False
 
     def redraw(self) -> None:
-        """Redraw the status bar. May be called from any thread."""
+        """Redraw the status bar. Any thread may call this method."""
         if self.asking:
             self._prompt.app.invalidate()
 
@@ -281,7 +285,7 @@ class Terminal:
         return [("class:prompt", "kschedd"), *where, ("class:prompt", f" {sign} ")]
 
     def _refusal(self, text: str) -> StyleAndTextTuples:
-        """Return the reason why the last paste was rejected, until the text changes."""
+        """Return the reason why the last paste was rejected, until the text of the prompt changes."""
         beside, why = self._refused
         return [("class:bottom-toolbar.fault", f" {why} ")] if why and text == beside else []
 
