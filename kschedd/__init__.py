@@ -19,7 +19,7 @@
 | VERSIONS | the supported releases of Kubernetes |
 
 `kschedd.plugin` has the names for plugins, `kschedd.testing.strategies` Hypothesis strategies. The names of `__all__`
-are the public interface. Each name is imported on its first use.
+are the public interface. Each name is imported on first use.
 """
 
 import gc
@@ -115,12 +115,14 @@ def __getattr__(name: str) -> Any:
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     collecting = gc.isenabled()
-    gc.disable()  # the collector would traverse all imported modules repeatedly, which takes a fifth of the time
+    # the collector would traverse all imported modules repeatedly, which would take a fifth of the import time
+    gc.disable()
     try:
         found = getattr(import_module(module), name)
     finally:
         if not gc.get_freeze_count():
-            gc.freeze()  # with `unfreeze`, this makes all objects old, and a collection of young objects skips them
+            # together with `unfreeze`, this makes all objects old, and collections of young objects skip old objects
+            gc.freeze()
             gc.unfreeze()
         if collecting:
             gc.enable()

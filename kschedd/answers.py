@@ -1,10 +1,10 @@
-"""Answers as attrs classes: one class defines the data sent, its shape in METHODS.md and the validation of answers.
+"""Answers as attrs classes: a class defines the data that is sent, its shape in METHODS.md, and its validation.
 
-The type of a field gives its shape, and an annotation gives its meaning: `node: Annotated[str | None, "null: it got
-none"]`. For the items of a list and the keys of a map, the annotation is a label: with `NodeName = Annotated[str,
-"node"]`, a list of node names is shown as `[node]`, and a map keyed by node name as `{NODE: ...}`. A field with the
-value `ABSENT` is omitted. A field whose key is a Python keyword ends in `_`, which is not part of the key. An answer is
-a class, a list of a class, or a union of classes.
+The type of a field determines its shape, and an annotation describes its meaning: `node: Annotated[str | None, "null:
+it got none"]`. For the items of a list and the keys of a map, the annotation is a label: with `NodeName =
+Annotated[str, "node"]`, a list of node names is shown as `[node]`, and a map keyed by node name as `{NODE: ...}`. A
+field with the value `ABSENT` is omitted. A field whose key is a Python keyword ends in `_`, which is not part of the
+key. An answer is a class, a list of a class, or a union of classes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,7 +69,7 @@ def _classes(answer: Any) -> Sequence[Any]:
 
 @attrs.define(eq=False)
 class AnswerError(KscheddError, rpc_code="invalid"):
-    """An error for a message that does not fit the class of the expected answer."""
+    """A message does not fit the class of the expected answer."""
 
     where: str
     why: str
@@ -81,8 +81,8 @@ class AnswerError(KscheddError, rpc_code="invalid"):
 def read(kind: Any, value: Any, where: str = "answer") -> Any:
     """Return the answer of this class or type from its plain value, as `plain` returns it. Raises AnswerError.
 
-    An instance of the class is returned unchanged. Keys that the class does not have are ignored: a newer daemon may
-    send more.
+    An instance of the class is returned unchanged. Keys that the class does not have are ignored, because a newer
+    daemon may send more.
     """
     if get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
@@ -134,7 +134,7 @@ def _no_such(where: str, expected: str, value: Any) -> AnswerError:
 
 
 def plain(value: Any) -> Any:
-    """Return the answer as maps, lists and values that JSON can represent; shared parts stay shared."""
+    """Return the answer as maps, lists and values that JSON can represent; shared parts remain shared."""
     return _plain(value, {})
 
 
@@ -145,7 +145,7 @@ def fields_of(value: object) -> dict[str, Any]:
 
 
 def extended(kind: Callable[..., A], known: attrs.AttrsInstance, **more: Any) -> A:
-    """Return an answer with the fields of an existing answer and these fields."""
+    """Return an answer with the fields of an existing answer and these additional fields."""
     return kind(**attrs.asdict(known, recurse=False), **more)
 
 
@@ -181,7 +181,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _shape(kind: Any) -> str:
-    """Return the shape of a type's values; "" for texts, numbers and values of any type."""
+    """Return the shape of values of a type; "" for texts, numbers and values of any type."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         hints = _hints(kind)
@@ -200,7 +200,7 @@ def _is_class(kind: Any) -> bool:
 
 
 def _class_in(kind: Any) -> type | None:
-    """Return the attrs class of a type, or of the items if the type is a list or a map."""
+    """Return the attrs class of a type; for a list or a map, the class of its items."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         found: type = kind
@@ -209,7 +209,7 @@ def _class_in(kind: Any) -> type | None:
 
 
 def _unwrapped(kind: Any) -> tuple[Any, str]:
-    """Return the type without None and annotation, and the annotation."""
+    """Return the type without None and without its annotation, and the annotation."""
     label = ""
     if get_origin(kind) is Annotated:
         kind, label = get_args(kind)[:2]

@@ -1,6 +1,6 @@
 """`kschedd`: the command line. Verbs call a running daemon; the other commands run in this process.
 
-Verbs must start quickly, so each command imports its modules when the command is called: `get` imports neither Trio nor
+Verbs must start quickly, so a command imports its modules only when it is called: `get` imports neither Trio nor
 numpy. Exit status: 0 success or yes, 1 failure or no, 2 wrong usage or unusable input, 130 after Ctrl-C.
 """
 
@@ -21,10 +21,10 @@ from kschedd.verbs.command_line.parsing import NotingParser
 
 FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
-#: errors of a write to a full disk, a closed stream or a terminal that has disconnected
+#: errors of a write to a full disk, to a closed stream, or to a terminal that has disconnected
 _UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO})
 
-#: commands with a separate module, which provides `add_parser(subparsers)`
+#: commands with a module of their own, which contains `add_parser(subparsers)`
 MOUNTED: Final[Mapping[str, tuple[str, str]]] = {
     "demo": (
         "kschedd.commands.demo",
@@ -87,11 +87,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader closed the pipe, as `head` does.
+        # The reader has closed the pipe, as `head` does.
         _drop(sys.stdout)
         return FAILED
     except OSError as error:
-        if error.filename is not None:  # a file that was named: in a folder that may not be read, with a name too long
+        # the error concerns a file given by the user, such as one with too long a name or in an unreadable folder
+        if error.filename is not None:
             _report_error(f"error: {os.fsdecode(error.filename)}: {error.strerror}")
             return FAILED
         if error.errno not in _UNWRITABLE:
@@ -104,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _set_encoding() -> None:
     """Set the encoding of standard output and error.
 
-    A terminal gets escapes for characters that its encoding lacks. Files and pipes get UTF-8, the encoding of
+    On a terminal, characters that its encoding lacks are printed as escapes. Files and pipes get UTF-8, the encoding of
     manifests, whatever the locale.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -113,12 +114,12 @@ def _set_encoding() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Reopen standard streams that the caller closed, on a descriptor that fails like a closed one.
+    """Reopen standard streams that the caller closed, on a descriptor that fails as a closed one does.
 
-    Otherwise the next file opened would get the descriptor number, and output would go into that file. Standard error
-    goes to /dev/null instead: an error message without a reader is not a failure.
+    Otherwise the next opened file would get the number of the closed descriptor, and output would be written to that
+    file. Standard error is opened on /dev/null instead: an error message without a reader is not a failure.
     """
-    # Opened in the opposite mode, so that reads and writes fail, as gnulib's stdopen does.
+    # Opened in the opposite mode, so that reads and writes fail, as in gnulib's stdopen.
     for number, name, flags in ((0, "stdin", os.O_WRONLY), (1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None:
             opened = os.open(os.devnull, flags)
@@ -129,7 +130,7 @@ def _open_closed_streams() -> None:
 
 
 def _drop(stream: IO[str]) -> None:
-    """Redirect the stream to /dev/null: flushing its buffer at exit must not fail a second time."""
+    """Redirect the stream to /dev/null, because flushing its buffer at exit must not fail a second time."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)
@@ -142,7 +143,7 @@ def _report_error(text: str) -> None:
 
 
 def _write_error(text: str) -> None:
-    """Write to standard error, ignoring a failure to write."""
+    """Write to standard error; ignore a failure to write."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()
@@ -166,7 +167,7 @@ def _run(words: list[str]) -> int:
 
         print(f"kschedd {version('kschedd')}")
         return 0
-    if words[0] == "__complete":  # called by the scripts of `completion`
+    if words[0] == "__complete":  # the scripts printed by `completion` call this command
         from kschedd.commands.shell.completion import complete
 
         with ExitStack() as opened:
@@ -186,7 +187,7 @@ def _run(words: list[str]) -> int:
 
 
 def _is_verb(words: Sequence[str]) -> bool:
-    """Return whether the first word of a command that has its own module means the verb with the same name.
+    """Return whether these words mean a verb, although their first word is also a command with its own module.
 
     `run --image` is kubectl's verb `run`, because the daemon's command has no flag `--image`. `plugin list` and others
     need a daemon.
@@ -203,7 +204,7 @@ _GLOBAL_FLAGS: Final[Mapping[str, str]] = {"--socket": "a path", "--color": "aut
 
 
 def _global_flags(words: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the values of the flags that every command accepts in any position, and the other words."""
+    """Return the values of the flags that every command accepts in any position, and the remaining words."""
     found: dict[str, str] = {}
     rest = []
     left = iter(words)
@@ -221,7 +222,7 @@ def _global_flags(words: list[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _set_color(when: str) -> None:
-    """Set the variables that decide about color. Raises UsageError."""
+    """Set the environment variables that control color. Raises UsageError."""
     if when not in ("auto", "always", "never"):
         raise _usage(f'--color "{when}": allowed are auto, always and never')
     os.environ.update({"never": {"NO_COLOR": "1"}, "always": {"NO_COLOR": "", "FORCE_COLOR": "1"}, "auto": {}}[when])
@@ -234,13 +235,13 @@ def _usage(why: str) -> Exception:
 
 
 class _Parser(NotingParser):
-    """Parser of a command that has its own module. Flags must be given in full, like the flags of verbs."""
+    """Parser of a command that has its own module. Flags must not be abbreviated, as in verbs."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Report unknown flags by the parser of the subcommand, which defines the other flags."""
+        """Report unknown flags with the parser of the subcommand, which defines the other flags."""
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -257,7 +258,7 @@ def _mounted(words: list[str], socket: str | None) -> int:
     """Run a command that has its own module. --socket is passed on to the commands that accept it."""
     from kschedd.garbage_collection import collection_postponed
 
-    with collection_postponed():  # no imported object is garbage; collections would take a tenth of the time
+    with collection_postponed():  # no imported object is garbage; collections would take a tenth of the run time
         module = importlib.import_module(MOUNTED[words[0]][0])
     parser = _Parser(prog="kschedd")
     subparsers = parser.add_subparsers(required=True, parser_class=_Parser)
@@ -292,7 +293,7 @@ def _verb(words: list[str], socket: str | None) -> int:
 
 
 def _explain_dump(words: list[str], socket: str | None) -> int:
-    """`explain --from DUMP`, which needs no daemon."""
+    """Run `explain --from DUMP`, which needs no daemon."""
     from kschedd.commands.offline.explain import explain_dump
 
     if socket is not None:
@@ -302,7 +303,7 @@ def _explain_dump(words: list[str], socket: str | None) -> int:
 
 
 def _session_on(client: Any, now_s: float) -> Any:
-    """Return a session of this terminal with that client, at the time of the client's cluster."""
+    """Return a session for this terminal with that client; its time is that of the client's cluster."""
     import attrs
 
     session = make_session(None, [])
@@ -312,7 +313,7 @@ def _session_on(client: Any, now_s: float) -> Any:
 
 
 def make_session(socket: str | None, opened: list[Any]) -> Any:
-    """Return a session of this terminal; its blocking client connects on first use and is then appended to `opened`."""
+    """Return a session for this terminal; its blocking client connects on first use and is then added to `opened`."""
     from kschedd.printing.terminal.style import style_of
     from kschedd.verbs.command_line.session import DaemonClient, VerbSession
     from kschedd.verbs.objects.editor import open_editor
@@ -350,7 +351,7 @@ def make_session(socket: str | None, opened: list[Any]) -> Any:
 
 
 def _of_file(method: str, named: Mapping[str, Any]) -> Any:
-    """Return the result of a method that reads files, without a daemon."""
+    """Return the result of a method that only reads files, without a daemon."""
     if method == "capacity.compare":
         from kschedd.commands.offline.compare import answer
 
@@ -388,7 +389,7 @@ def _client(socket: str | None) -> Any:
 
 
 def _summaries() -> dict[str, str]:
-    """Return the summary of each command by the command's first word."""
+    """Return the summary of each command, by the first word of the command."""
     from kschedd.verbs.table import GROUPS, VERBS
 
     verbs = {verb.name: verb.summary for verb in VERBS if not verb.whole}
@@ -399,7 +400,7 @@ _USAGE: Final = "usage: kschedd [--socket PATH] [--color auto|always|never] COMM
 
 
 def overview(columns: int = 0) -> str:
-    """Return the text of `kschedd --help`, for a terminal of that many columns (0: no terminal)."""
+    """Return the text of `kschedd --help` for a terminal with so many columns (0: no terminal)."""
     from kschedd.verbs.command_line.overview import by_topic, paragraph
 
     more = (

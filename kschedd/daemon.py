@@ -1,9 +1,9 @@
-"""The daemon's wiring: its actors, the channels between them, their start-up and shutdown.
+"""The setup of the daemon: its actors, the channels between them, their startup and shutdown.
 
-`cluster_actors` runs a whole cluster in this process, without a socket, which `kschedd.serving` adds. `_wire` opens the
-channels and starts the actors, top to bottom.
+`cluster_actors` runs a whole cluster in this process, without a socket; `kschedd.serving` adds the socket. `_wire`
+opens the channels and starts the actors, top to bottom.
 
-Start-up: the store starts first, since all other actors watch it. Shutdown: the store closes the watches; the
+Startup: the store starts first, because all other actors watch it. Shutdown: the store closes the watches; the
 scheduling actor finishes the placements it has decided and closes its channels; each other actor ends when its senders
 have closed; when the last writer has ended, the store ends, then the journal. An exception in an actor is a bug: it
 cancels all other actors, is logged with its traceback, and leaves the journal as of the last acknowledged write.
@@ -67,16 +67,16 @@ from kschedd.telemetry.exporter import TelemetryExporter
 
 log = structlog.get_logger("kschedd")
 
-MOVES_LOGGED, SCORES_LOGGED = 5, 10  # minimum verbosities at which moves and scores are logged
-WAITING_BINDINGS = 1000  # limit on binding cycles that wait for other objects at the same time
-PLUGIN_CALLS = 64  # limit on binding cycles whose out-of-tree plugins run at the same time, each in a thread
+MOVES_LOGGED, SCORES_LOGGED = 5, 10  # minimum verbosities at which queue moves and scores are logged
+WAITING_BINDINGS = 1000  # maximum number of binding cycles that wait for other objects at the same time
+PLUGIN_CALLS = 64  # maximum number of binding cycles whose out-of-tree plugins run at the same time, each in a thread
 
 
 @attrs.frozen(kw_only=True)
 class _Parts:
-    """The objects that the actors own and share, before any of the actors runs.
+    """The objects that the actors contain or share, before any actor runs.
 
-    `kept`: the journal, if there is one.
+    `kept`: the journal; None without one.
     """
 
     config: Config
@@ -121,10 +121,11 @@ async def cluster_actors(
 ) -> AsyncIterator[LiveCluster]:
     """Run a cluster while the context is open. With a journal, the cluster starts from the journal's state.
 
-    `store` and `driver`, if given, are used; otherwise they are built from the other parameters. The scheduler's writes
-    go to the `remote` cluster, if there is one; this cluster must then be a mirror of the remote cluster. `verbosity`
-    has the meaning of kube-scheduler's flag -v: queue moves are logged from MOVES_LOGGED, scores from SCORES_LOGGED.
-    Raises JournalError (for a damaged journal only unless `state.drop_damaged`), PluginLoadError, RecordingError.
+    `store` and `driver` are used if given; otherwise they are created from the other parameters. If there is a `remote`
+    cluster, the scheduler's writes are sent to it; this cluster must then be a mirror of the remote cluster.
+    `verbosity` has the meaning of kube-scheduler's flag -v: queue moves are logged from MOVES_LOGGED, scores from
+    SCORES_LOGGED. Raises JournalError (for a damaged journal only unless `state.drop_damaged`), PluginLoadError,
+    RecordingError.
     """
     config, limits = config or default_config(), limits or DaemonLimits()
     clock, state = clock or Clock.started(), state or StateOptions()
@@ -178,29 +179,29 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     """Open the channels, and start the actors that communicate over them."""
     store, kept, driver, clock = parts.store, parts.kept, parts.driver, parts.clock
     recording, limits = parts.recording, parts.limits
-    # To the journal: the capacity is one batch, which collects while the previous batch is written. If the journal is
-    # slower, the disk slows down the store and its writers.
+    # To the journal: the capacity is one batch, which is collected while the previous batch is written. If the journal
+    # is slow, the disk therefore slows down the store and its writers.
     to_journal, journal_in = trio.open_memory_channel[Commit](MOST_COMMITS)
-    # From the journal to the store, which always receives without delay.
+    # From the journal to the store, which always receives immediately.
     to_kept, kept_in = trio.open_memory_channel[Outcome](0)
-    # To the store: the capacity is the number of requests that the store serves in one batch.
+    # To the store: the capacity is the number of requests that the store executes in one batch.
     to_store, store_in = trio.open_memory_channel[StoreMessage](256)
-    # To the scheduling actor: four channels and one doorbell. Sized so that actors which also receive from the
-    # scheduling actor never block on it:
+    # To the scheduling actor: four channels and one doorbell. The capacities are chosen so that actors which also
+    # receive from the scheduling actor never block on these channels:
     bell = Doorbell()
-    # popped pods: the response to the single outstanding request, and unrequested pods of higher priority;
+    # popped pods: the response to the single pending request, and unrequested pods of higher priority;
     to_popped, popped_in = trio.open_memory_channel[Popped](ANSWERS)
-    # binding results: one for each batch that can exist (8 queued, one executing, one being sent), and spare ones;
+    # binding results: one for each batch that can exist (8 queued, one executing, one being sent), and some in reserve;
     to_answered, answered_in = trio.open_memory_channel[Answered](64)
-    # permit waiters, calls of plugins and senders of queries may block.
+    # permit timeouts; calls of plugins and senders of queries may block.
     to_expired, expired_in = trio.open_memory_channel[Expired](64)
     to_called, called_in = trio.open_memory_channel[Called](64)
     to_driver, driver_in = trio.open_memory_channel[OwnerQuery[SchedulingDriver, Any]](16)
     # To the queue: the capacity is a few slices of updates, and queries.
     to_queue, queue_in = trio.open_memory_channel[QueueUpdate | OwnerQuery[QueueActor, Any]](8)
-    # To the binding actor: the capacity is a few slices of placements; if the store is slower, scheduling waits.
+    # To the binding actor: the capacity is a few slices of placements; if the store is slow, scheduling waits.
     to_binding, binding_in = trio.open_memory_channel[BindingBatch](8)
-    # To the log, which only appends messages.
+    # To the log, which only appends entries.
     to_log, log_in = trio.open_memory_channel[LogMessage](16)
 
     stops, courtesy = Bulletin(), Courtesy()
@@ -209,7 +210,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
 
     workers = FilterWorkers(parts.config.parallelism, parts.plugin_limit_s, lock, actors)
     store_client = StoreClient.of(to_store)
-    on_write = recording.own  # writes of the cluster's own controllers and the scheduler
+    on_write = recording.own  # records the writes of the cluster's own controllers and of the scheduler
     store_actor = StoreActor(store, store_in) if kept is None else StoreActor(store, store_in, to_journal, kept_in)
     waiting, remote = trio.CapacityLimiter(WAITING_BINDINGS), parts.remote
     binding_actor: BindingActor | RemoteBindingActor
@@ -254,7 +255,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     if parts.recorder is not None:
         queue_actor.operations.listener = QueueNotes(parts.recorder)
     handle = driver.machine.handle
-    handle.evicting = queue_actor.operations.evicting  # a plugin calls this function while the queue calls the plugin
+    handle.evicting = queue_actor.operations.evicting  # a plugin calls this function while the queue calls that plugin
     handle.leaving = queue_actor.operations.leaving
     handle.lock, handle.changed = lock, rung_from_threads(bell)
     controller_actors = [
@@ -293,8 +294,8 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
     actors.start_soon(store_actor.run, name="store")
     to_remote = None
     if remote is not None:
-        # To the actor that writes events to a real cluster: it stores events in a separate list, and always receives
-        # without delay.
+        # To the actor that writes events to a real cluster; it stores the events in a list of its own and always
+        # receives immediately.
         to_remote, remote_in = trio.open_memory_channel[Sequence[SchedulerEvent]](0)
         actors.start_soon(remote.events_actor(remote_in, clock).run, name="remote events")
     actors.start_soon(LogActor(Log(limits["log"], uuid.uuid4().hex), log_in, to_remote).run, name="log")
@@ -307,7 +308,7 @@ def _wire(parts: _Parts, actors: trio.Nursery) -> LiveCluster:
 
 
 def _guarded(plain: Registry, limit_s: float, processes: WorkerProcesses) -> RecordedRegistry:
-    """Return a registry whose plugins can be recorded and whose faults are contained."""
+    """Return a registry whose plugins can be recorded and whose errors do not affect other components."""
     return RecordedRegistry(
         plain.added,
         limit_s=limit_s,
@@ -327,7 +328,10 @@ def _driver(
     recorder: RunRecorder | None,
     started_s: float,
 ) -> SchedulingDriver:
-    """Return the driver, which records its calls if there is a recorder. Raises PluginLoadError, RecordingError."""
+    """Return the driver; if there is a recorder, the driver records its calls.
+
+    Raises PluginLoadError, RecordingError.
+    """
     metrics = SchedulingMetrics(time.perf_counter, seed)
     if recorder is None:
         return SchedulingDriver(SchedulingMachine(config, registry=registry, seed=seed, metrics=metrics))
@@ -341,7 +345,7 @@ def _driver(
 
 
 def _bound(store: Store, driver: SchedulingDriver, limits: DaemonLimits) -> None:
-    """Set the limits of the components without I/O to the daemon's limits."""
+    """Set the limits of the components without I/O to the limits of the daemon."""
     if limits.changed:
         store.log.keep(limits["watch-history"])
         store.keep_admitted(limits["admitted-pods"], limits["admitted-node-affinities"])

@@ -1,16 +1,16 @@
-"""The schedule of the cyclic garbage collector. It runs rarely, since this program rarely forms reference cycles.
+"""The schedule of the cyclic garbage collector. It runs rarely, because this program rarely creates reference cycles.
 
-A collection of young objects takes about 0.3 us per object, but traverses everything to which they refer. Collecting
-after a new copy of a map of 50,000 pods takes 10 ms or more, twice, and stops all threads meanwhile. Such copies are
-therefore made while collection is postponed. The copies are old objects afterwards, which only a full collection
-traverses.
+A collection of young objects takes about 0.3 us per object, but it also traverses everything to which they refer. A
+collection after a new copy of a map of 50,000 pods takes 10 ms or more, twice, and stops all threads during this time.
+Such copies are therefore made while collection is postponed. Afterwards, these copies are old objects, which only a
+full collection traverses.
 
-A full collection takes 0.5 us per object, 100 ms and more in a large cluster. A program that ends soon rarely needs
-one. A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one. The daemon
-traverses all objects only if many were created since the last full collection, and if the collection takes less than a
-five-hundredth of the elapsed time, or a fiftieth of the idle time. A full collection frees long-lived reference cycles.
-There are few long-lived reference cycles: requests and pods form none, and a discarded fork is taken apart. If a
-collection of young objects finds hardly any garbage, the next young objects are excluded without being traversed.
+A full collection takes 0.5 us per object: 100 ms or more in a large cluster. A program that ends soon rarely needs one.
+A daemon (`FullCollections`) excludes objects from collection as soon as they have survived one collection. The daemon
+traverses all objects only if many were created since the last full collection, and if the collection takes less than
+0.2 % of the elapsed time, or 2 % of the idle time. A full collection frees long-lived reference cycles. Long-lived
+cycles are rare: requests and pods create none, and a discarded fork is taken apart. If a collection of young objects
+finds hardly any garbage, the next young objects are excluded without being traversed.
 """
 
 import gc
@@ -23,26 +23,27 @@ from typing import Literal
 import attrs
 
 _lock = threading.Lock()
-_postponing = 0  # number of threads and tasks that postpone collection now; guarded by `_lock`, like `_passed_over`
+# number of threads and tasks that postpone collection at present; `_lock` guards it, and also `_passed_over`
+_postponing = 0
 _was_on = True  # before the first of them
-_passed_over = 0  # created objects that the collector no longer counts, because its lists were joined
+_passed_over = 0  # number of created objects that the collector no longer counts, because its lists were joined
 _YOUNG, _MIDDLE, _OLD = 4_000, -1, 300
-_DUE = _YOUNG * _OLD  # number of objects created minus objects freed that triggers a full collection
+_DUE = _YOUNG * _OLD  # number of created objects minus freed objects that starts a full collection
 _UNLOOKED = 7  # number of portions that are skipped after a portion with hardly any garbage
-_HARDLY_ANY = 0.01  # share of a portion's objects
-_ALL = 300_000  # number of objects created minus objects freed after which all objects are traversed
+_HARDLY_ANY = 0.01  # share of a portion's objects below which there is hardly any garbage
+_ALL = 300_000  # number of created objects minus freed objects after which all objects are traversed
 _SHARE = 0.002  # share of the elapsed time that full collections may take while the process is busy
-_IDLE_SHARE = 0.02  # of the idle time, because a request may arrive
-_OBJECT_S = 5e-7  # initial estimate of the seconds per object, until it has been measured
+_IDLE_SHARE = 0.02  # share of the idle time that full collections may take; small, because a request may arrive
+_OBJECT_S = 5e-7  # seconds per object; the initial estimate, until it has been measured
 LOOK_S = 1.0
-_IDLE = 0.2  # share of a core below which the process counts as nearly idle
+_IDLE = 0.2  # share of a core; below it, the process counts as nearly idle
 
 
 def tune_gc() -> None:
     """Collect young objects in small portions, and old objects rarely.
 
-    Nearly all objects of a pod stay alive, so a larger portion takes longer, and all threads wait meanwhile: 10,000
-    objects take 6 to 9 ms on a busy machine.
+    Nearly all objects of a pod stay alive, so a larger portion takes longer, and all threads wait during this time:
+    10,000 objects take 6 to 9 ms on a busy machine.
 
     Objects that survive one collection usually stay alive, so there is no middle generation: -1 makes every portion old
     immediately. Otherwise three portions together would be traversed a second time. Old objects are traversed if about
@@ -53,7 +54,7 @@ def tune_gc() -> None:
 
 
 def freeze_gc() -> None:
-    """Tune the collector, and exclude all present objects from it."""
+    """Tune the collector, and exclude all present objects from collection."""
     tune_gc()
     freeze_present()
 
@@ -62,14 +63,15 @@ def freeze_present() -> None:
     """Exclude all present objects from garbage collection (`gc.freeze`): most of them are long-lived."""
     gc.collect()
     gc.freeze()
-    gc.collect()  # collects nothing; the collector uses the number of remaining objects to schedule the next collection
+    # nothing is collected; the collector uses the number of remaining objects to schedule the next collection
+    gc.collect()
 
 
 @contextmanager
 def collection_paused() -> Iterator[None]:
-    """Pause garbage collection; objects that exist at the end are excluded from collection.
+    """Pause garbage collection; all objects that exist at the end of the pause are excluded from collection.
 
-    For reading a dump at the start: the collector would traverse everything that was read so far again and again.
+    Used while a dump is read at startup: the collector would repeatedly traverse everything that was already read.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -83,11 +85,11 @@ def collection_paused() -> Iterator[None]:
 
 @contextmanager
 def collection_postponed() -> Iterator[None]:
-    """Postpone garbage collection in all threads; all objects that exist at the end become old.
+    """Postpone garbage collection in all threads; all objects that exist at the end of the context become old.
 
-    Used to make large copies while other threads continue. Several threads and tasks may enter this context at a time.
-    In a daemon that has `FullCollections`, the old objects are excluded immediately. Otherwise, the objects that
-    `freeze_gc` has excluded are included again, so the next full collection, if any, takes longer.
+    Used to make large copies while other threads continue. Several threads and tasks may be in this context at the same
+    time. In a daemon that has `FullCollections`, the old objects are excluded immediately. Otherwise, the objects that
+    `freeze_gc` has excluded are included again, so the next full collection takes longer.
     """
     global _postponing, _was_on
     due = False
@@ -110,7 +112,7 @@ def collection_postponed() -> Iterator[None]:
 
 
 def _all_made_old() -> bool:
-    """Make all existing objects old, and return whether a full collection is then due."""
+    """Make all existing objects old; return whether a full collection is then due."""
     global _passed_over
     young, _, old = gc.get_count()
     made = young + _YOUNG * old
@@ -128,15 +130,17 @@ def _all_made_old() -> bool:
 
 @attrs.define(eq=False)
 class FullCollections:
-    """Control of full garbage collections in a daemon; see the module.
+    """Control of full garbage collections in a daemon.
 
     A daemon enters this context after loading its initial objects, and then calls `look` regularly. If several daemons
     run in one process, as in tests, only the first one controls collection.
     """
 
     cpu_s: Callable[[], float] = time.process_time
-    made: int = attrs.field(default=0, init=False)  # objects created minus objects freed since the last full collection
-    _unlooked: int = attrs.field(default=0, init=False)  # portions of young objects still to be skipped
+    # number of created objects minus freed objects since the last full collection
+    made: int = attrs.field(default=0, init=False)
+    # number of portions of young objects that are still to be skipped
+    _unlooked: int = attrs.field(default=0, init=False)
     _ended_s: float = attrs.field(default=0.0, init=False)  # by `cpu_s`
     _took_s: float = attrs.field(default=0.0, init=False)
     looked_at: int = attrs.field(default=0, init=False)  # number of objects at the last full collection
@@ -150,7 +154,7 @@ class FullCollections:
             return self
         self._thresholds = gc.get_threshold()
         tune_gc()
-        gc.freeze()  # the initial objects are in use, and traversing them would take as long as loading them did
+        gc.freeze()  # the initial objects are in use, and traversing them would take as long as loading them
         self.looked_at = gc.get_freeze_count()
         self._ended_s, self._took_s = self.cpu_s(), self.looked_at * _OBJECT_S
         gc.callbacks.append(self._collected)
@@ -175,7 +179,7 @@ class FullCollections:
         self._used_s = self.cpu_s()
 
     def due(self, idle_s: float) -> bool:
-        """Return whether a full collection is due after the process has been nearly idle for this time."""
+        """Return whether a full collection is due if the process has been nearly idle for this time."""
         if self.made < max(_ALL, self.looked_at // 4):
             return False
         would_take_s = self._took_s * (1 + self.made / max(self.looked_at, 1))

@@ -1,6 +1,6 @@
-"""Files of users, opened without blocking.
+"""Files that users name, opened without blocking.
 
-Opening a named pipe blocks until a process writes into it, perhaps forever; a device may have no end.
+Opening a named pipe blocks until a process writes to it, perhaps forever; a device may have no end.
 """
 
 import errno
@@ -21,16 +21,16 @@ MANIFEST_SUFFIXES: Final = (".yaml", ".yml", ".json")
 
 
 def manifest_files(path: Path) -> list[Path]:
-    """Return the path of a file, or the sorted files with manifests anywhere below a folder."""
+    """Return the path of a file, or the sorted manifest files anywhere below a folder."""
     if not path.is_dir():
         return [path]
     return sorted(file for file in path.rglob("*") if file.suffix in MANIFEST_SUFFIXES and file.is_file())
 
 
 def open_input(path: Path, *, pipes: bool) -> BinaryIO:
-    """Open a file for reading; with `pipes`, a pipe is accepted, and the call waits for the pipe's writer.
+    """Open a file for reading; with `pipes`, a pipe is accepted, and the call waits until a process writes to it.
 
-    Raises OSError, with a text in `strerror`, also if the path is neither a file nor an accepted pipe.
+    Raises OSError, whose `strerror` contains the reason, also if the path is neither a file nor an accepted pipe.
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "no file has a null character in its name")

@@ -1,6 +1,6 @@
-"""Loggers that import structlog with their first line: the import takes a tenth of the start-up time.
+"""Loggers that import structlog when they write their first line: the import takes a tenth of the startup time.
 
-Used by modules that both the daemon and a cluster in the caller's process import.
+Modules that both the daemon and a cluster in the caller's process import use such loggers.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import attrs
 
 @attrs.frozen
 class LazyLogger:
-    """The logger of this name; its methods are structlog's."""
+    """The logger with this name; it has the methods of structlog's loggers."""
 
     _name: str
 

@@ -1,7 +1,7 @@
-"""All limits of the daemon: the purpose of each limit, its default and its current value.
+"""All limits of the daemon: the purpose of each limit, its default and its present value.
 
-Everything that is stored for clients, or that grows over time, has a bound in this table. `kschedd run --limit NAME=N`
-sets a limit; `daemon.limits` returns the current use of each limit. Pure values.
+This table contains a bound for everything that is stored for clients or that grows over time. `kschedd run --limit
+NAME=N` sets a limit; `daemon.limits` returns the present usage of each limit. Pure values.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from kschedd.errors import KscheddError
 
 @attrs.frozen
 class Bound:
-    """`unit`: "" for a count. `reached`: the effect of reaching the limit."""
+    """`unit`: "" for a count. `reached`: what happens when the limit is reached."""
 
     name: str
     default: int
@@ -150,7 +150,7 @@ BOUNDS: Final[Mapping[str, Bound]] = {
 
 @attrs.define(eq=False)
 class UnknownLimit(KscheddError):
-    """An error for an unknown limit, or for a value out of its range."""
+    """An unknown limit, or a value out of its range."""
 
     why: str
 
@@ -160,7 +160,7 @@ class UnknownLimit(KscheddError):
 
 @attrs.frozen
 class DaemonLimits:
-    """The values of the limits; limits that are not in `changed` have their default."""
+    """The values of the limits; limits that are not in `changed` have their defaults."""
 
     changed: Mapping[str, int] = attrs.field(factory=dict)
 

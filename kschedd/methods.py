@@ -1,4 +1,4 @@
-"""The table of the daemon's methods, assembled from the rooms that serve them.
+"""The table of the daemon's methods, assembled from the packages that implement them.
 
     service/objects     reading, writing and watching objects, events, bindings, evictions
     service/nodes       adding, cordoning and tainting nodes, their kubelets, what is requested of them
@@ -8,7 +8,7 @@
     causes              what is wrong with a workload, and what would help
     report              pages about a run, or about what the daemon has kept
 
-Each method queries the actor that owns the state, through `ClusterBackend`, and keeps no state. Names, parameters and
+Each method queries the actor that has the state, through `ClusterBackend`, and stores no state. Names, parameters and
 results are a public interface. METHODS.md is generated from this table:
 `python -m kschedd.methods > METHODS.md`.
 """

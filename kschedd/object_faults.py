@@ -1,13 +1,13 @@
-"""FaultLedger: an exception raised while handling one object is recorded for that object; all others are still handled.
+"""FaultLedger: an exception raised while an object is handled is recorded for this object; others are still handled.
 
-Each component that handles objects one by one (a controller, the scheduler cache, the queue) owns a `FaultLedger` and
-runs the work on each object through it. An exception is recorded under the object's name and logged, once for each
-reason. The work is retried with exponential backoff, and whenever the object is handled again for another reason. Once
-the work succeeds, the record is removed.
+Each component that handles objects one by one (a controller, the scheduler cache, the queue) has a `FaultLedger`, which
+runs the work on each object. An exception is recorded under the object's name, and logged once for each reason. The
+work is retried with exponential backoff, and also whenever the object is handled for another reason. When the work
+succeeds, the record is removed.
 
-So the work must be idempotent: it looks up the object by name, and does nothing if the object was deleted.
+The work must therefore be idempotent: it looks up the object by name, and does nothing if the object was deleted.
 
-Owns the faults of its component. Ends: never by itself. Source of the backoff: client-go v1.34, util/workqueue
+Contains the faults of its component. Ends: never by itself. Source of the backoff: client-go v1.34, util/workqueue
 (ItemExponentialFailureRateLimiter), with bounds suited to interactive use.
 """
 
@@ -30,13 +30,13 @@ W = TypeVar("W")
 FIRST_RETRY_S: Final = 1.0
 LONGEST_RETRY_S: Final = 300.0
 _LONGEST_TEXT: Final = 300
-_PART: Final = 50  # objects handled between two pauses: a few milliseconds
+_PART: Final = 50  # number of objects that are handled between two pauses, in a few milliseconds
 _OURS: Final = str(Path(__file__).parent)
 
 
 @attrs.frozen
 class ObjectRef:
-    """A reference to an object; the namespace of a cluster-scoped object is ""."""
+    """A reference to an object; the namespace is "" for a cluster-scoped object."""
 
     kind: str
     namespace: str
@@ -48,7 +48,7 @@ class ObjectRef:
 
 @attrs.define(eq=False)
 class ObjectFault:
-    """The exception that handling an object raised, how often, and when it is retried (None: never)."""
+    """The exception that handling an object raised, how often, and when the work is retried (None: never)."""
 
     ref: ObjectRef
     component: str
@@ -66,28 +66,30 @@ class _Retry(Generic[R]):
 
 
 class FaultLedger(Generic[R]):
-    """The faults of one component, with its user-visible name: "replicasets", "scheduler cache"."""
+    """The faults of one component, with the component's name for users: "replicasets", "scheduler cache"."""
 
     def __init__(self, component: str) -> None:
         self.component = component
-        # Public for reading: its truth value is tested for every event, and a `__len__` method would cost a call each
-        # time.
+        # Public for reading: its truth value is tested for every event, and a `__len__` method would cost an additional
+        # call each time.
         self.by_object: dict[tuple[ObjectRef, str], ObjectFault] = {}
         self._retries: dict[tuple[ObjectRef, str], _Retry[R]] = {}
         self._heap: list[tuple[float, int, tuple[ObjectRef, str]]] = []
-        self._count = 0  # orders equal retry times by insertion
+        self._count = 0  # sorts equal retry times in order of insertion
 
     def __len__(self) -> int:
         return len(self.by_object)
 
     def run(self, ref: ObjectRef, work: Callable[[float], R], now: float, step: str = "") -> R | None:
-        """Return the result of the work, or None if it raised. `step` distinguishes kinds of work on one object.
+        """Return the result of the work; None if it raised an exception.
+
+        `step` distinguishes kinds of work on one object.
 
         Only `Exception` is caught: KeyboardInterrupt and cancellations pass through.
         """
         try:
             result = work(now)
-        except Exception as fault:  # the fault of the object: see the module docstring
+        except Exception as fault:  # an error that concerns only this object: it is recorded in the ledger
             self.note(ref, work, fault, now, step)
             return None
         if self.by_object:
@@ -118,7 +120,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "Generator[None, None, list[W]]":
-        """Process a long sequence of keys like `each`, but yield between parts; return what `each` returns."""
+        """Process a long sequence of keys with the result of `each`, but yield between its parts."""
         results: list[W] = []
         for some in in_parts(keys, _PART):
             results += self.each(kind, some, work, now, step)
@@ -128,10 +130,10 @@ class FaultLedger(Generic[R]):
     def run_in_steps(
         self, ref: ObjectRef, work: Callable[[float], Generator[None, None, R]], now: float, step: str = ""
     ) -> Generator[None, None, R | None]:
-        """Run work that is done in steps; otherwise like `run`."""
+        """Run work that is done in steps, with the rules of `run`."""
         try:
             result = yield from work(now)
-        except Exception as fault:  # the fault of the object: see the module docstring
+        except Exception as fault:  # an error that concerns only this object: it is recorded in the ledger
             self.note(ref, partial(_at_once, work), fault, now, step)
             return None
         if self.by_object:
@@ -146,7 +148,7 @@ class FaultLedger(Generic[R]):
         now: float,
         step: str = "",
     ) -> "Generator[None, None, list[W]]":
-        """Run work that is done in steps for each object, with a pause after each; otherwise like `each`."""
+        """Run work that is done in steps for each object, with a pause after each object and the rules of `each`."""
         results: list[W] = []
         for namespace, name in keys:
             one: Any = partial(work, namespace, name)
@@ -156,7 +158,7 @@ class FaultLedger(Generic[R]):
         return results
 
     def note(self, ref: ObjectRef, work: Callable[[float], R], raised: Exception, now: float, step: str = "") -> None:
-        """Record an exception of the work on this object, and schedule a retry."""
+        """Record an exception that the work on this object raised, and schedule a retry."""
         key = (ref, step)
         why = fault_text(raised)
         fault = self.by_object.get(key)
@@ -174,7 +176,7 @@ class FaultLedger(Generic[R]):
             _log.error("object_fault", component=self.component, object=str(ref), why=why, retry_in_s=wait)
 
     def strike_off(self, ref: ObjectRef, step: str = "") -> None:
-        """Remove the fault of an object that was handled successfully, or no longer exists."""
+        """Remove the fault of an object that was handled successfully or no longer exists."""
         if self.by_object.pop((ref, step), None) is not None:
             self._retries.pop((ref, step), None)
             _log.info("object_recovered", component=self.component, object=str(ref))
@@ -209,7 +211,7 @@ def _at_once(work: Callable[[float], Generator[None, None, R]], now: float) -> R
 
 
 def fault_text(raised: BaseException) -> str:
-    """Return the exception's text, with the line of this program that raised it."""
+    """Return the exception's text, with the line of this program that raised the exception."""
     text = str(raised)
     if len(text) > _LONGEST_TEXT:
         text = text[:_LONGEST_TEXT] + "..."

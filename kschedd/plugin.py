@@ -3,10 +3,10 @@
     from kschedd.plugin import CycleState, NodeInfo, Pod, Status, unschedulable
 
 The names in `__all__` are stable: a name is removed only after a release that deprecates it. `amounts` reads a map of
-quantities, and raises `QuantityError`; `spread_matcher(namespace, parse_label_selector(...))` checks
-`cluster.counts.matching` for counts of pods, which it keeps.
+quantities and raises `QuantityError`; `spread_matcher(namespace, parse_label_selector(...))` checks
+`cluster.counts.matching` for counts of pods, which it stores.
 
-A plugin is a class with a `name` that has the methods of one of the Protocols here; it needs no base class. The
+A plugin is a class that has a `name` and the methods of one of the Protocols here; it needs no base class. The
 optional attributes that save calls are in `kschedd.framework.fast_path`; `kschedd.testing.rules` checks a plugin
 against their rules.
 """

@@ -1,4 +1,4 @@
-"""RequestBody: the body of an httpx request that leaves no open generator when the request fails."""
+"""RequestBody: the body of an httpx request; if the request fails, it leaves no open generator."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,10 +8,10 @@ import httpx
 
 @attrs.frozen(eq=False)
 class RequestBody(httpx.AsyncByteStream):
-    """A body that is sent part by part, and again for each redirect that requires it.
+    """A body that is sent part by part, and again for each redirect that requires a body.
 
-    httpx's own bodies are asynchronous generators. httpcore does not close them when a request fails while its body is
-    sent. Trio then warns of a generator that was left to the garbage collector.
+    The bodies of httpx itself are asynchronous generators, which httpcore does not close if a request fails while its
+    body is sent. Trio then warns about a generator that was left to the garbage collector.
     """
 
     parts: Sequence[bytes]

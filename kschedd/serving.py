@@ -68,14 +68,15 @@ from kschedd.telemetry.otlp import exporting
 log = structlog.get_logger("kschedd")
 
 JOURNAL = "journal.db"  # in the state directory
-SWITCH_S = 0.001  # thread switch interval; Python's default of 5 ms delays the event loop by up to 20 ms in one request
+# thread switch interval in seconds; Python's default of 5 ms delays the event loop by up to 20 ms in one request
+SWITCH_S = 0.001
 BUG = 70  # exit status: internal software error, EX_SOFTWARE in sysexits.h
 
 
 async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Path] = trio.TASK_STATUS_IGNORED) -> int:
     """Run until SIGTERM, SIGINT or `daemon.stop`; returns the exit status. Reports the socket's path when it serves.
 
-    Raises KscheddError for faults in options, configuration, plugins, state or socket.
+    Raises KscheddError for errors in options, configuration, plugins, state or socket.
     """
     configure_log(options.log_level)
     tune_gc()
@@ -86,7 +87,7 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
     with locked as state:
         try:
             await _serve(options, config, registry, admission, state, task_status)
-        except Exception as raised:  # the one place where a bug is logged
+        except Exception as raised:  # bugs are logged only here
             error = _only(raised)
             if isinstance(error, KscheddError):
                 raise error from None
@@ -100,7 +101,7 @@ async def run_daemon(options: DaemonOptions, *, task_status: trio.TaskStatus[Pat
 
 @attrs.define(eq=False)
 class _Orders:
-    """The orders that signals gave to the process, also before the daemon serves.
+    """The orders that signals give to the process; signals may arrive before the daemon serves.
 
     The orders are to `stop`, immediately if `clients` is cancelled, or to `reload` its files.
     """
@@ -129,10 +130,11 @@ async def _serve(
     state: LockedStateDir | None,
     task_status: trio.TaskStatus[Path],
 ) -> None:
-    """Open all resources of the daemon; everything that may be rejected is checked before any work begins."""
+    """Open all resources of the daemon; everything that may be rejected is checked before the work begins."""
     path, limits, orders = (options.socket or default_socket_path()).absolute(), options.limits, _Orders()
     async with AsyncExitStack() as opened:
-        opened.enter_context(heeded(orders.notify, orders.read_again))  # until the journal is closed
+        # signals are handled until the journal is closed
+        opened.enter_context(heeded(orders.notify, orders.read_again))
         http = None if options.http is None else options.http.load()
         remote = None if options.listen is None else await remote_door(options.listen.load(), limits, opened)
         raise_file_limit()
@@ -335,7 +337,7 @@ class _Running:
         )
 
     async def _begin(self, nursery: trio.Nursery, started: Callable[[], None]) -> None:
-        """Fill the mirror; meanwhile the daemon can be queried and stopped.
+        """Fill the mirror; during this time, the daemon can already be queried and stopped.
 
         Raises LiveError if filling the mirror fails.
         """
@@ -369,7 +371,7 @@ class _Running:
 
 
 async def _alive(cluster: LiveCluster) -> None:
-    """Return after the actors on which all others depend have answered."""
+    """Return after the actors on which all others depend have answered a request."""
     await cluster.store.do(lambda store: store.version)
     await cluster.scheduler.query(lambda owner: owner.working)
 

@@ -1,13 +1,13 @@
 """Signals that stop the daemon, and the deadline of a stop.
 
-SIGTERM, SIGINT and a closed terminal (SIGHUP, unless under nohup) stop the daemon in order. A second signal stops it
-immediately, and ends requests in progress. A SIGHUP while the terminal is open, or without a terminal, reloads the
+SIGTERM, SIGINT and a closed terminal (SIGHUP, except under nohup) stop the daemon gracefully. A second signal stops it
+immediately, and cancels requests in progress. A SIGHUP while the terminal is open, or without a terminal, reloads the
 daemon's files instead.
 
-A stop in order may take long if a plugin or a disk hangs, because a thread or a blocked loop cannot be stopped. So each
-signal, and `daemon.stop`, sets a deadline after which the process exits immediately, with the tracebacks of all threads
-on standard error; all acknowledged writes are in the journal by then. A thread that needs no Python enforces the
-deadline (`faulthandler`), so the deadline also applies while Python code hangs.
+A graceful stop may take long if a plugin or a disk hangs, because a thread or a blocked event loop cannot be stopped.
+Each signal, and `daemon.stop`, therefore sets a deadline after which the process exits immediately, with the tracebacks
+of all threads on standard error; all acknowledged writes are in the journal by then. A thread that does not run Python
+code enforces the deadline (`faulthandler`), so the deadline also applies while Python code hangs.
 
 Owns: the handlers of these signals while they are `heeded`. Ends: with the context, which restores the previous
 handlers.
@@ -31,7 +31,7 @@ _STANDARD_ERROR: Final = 2
 
 
 def end_within(seconds: float) -> None:
-    """Exit with status 1 after this time, unless the deadline is lifted or set again."""
+    """Exit with status 1 after this time, unless the deadline is removed or set again."""
     faulthandler.dump_traceback_later(seconds, exit=True, file=_STANDARD_ERROR)
 
 
@@ -41,9 +41,10 @@ def lift_deadline() -> None:
 
 @contextmanager
 def heeded(notify: Callable[[signal.Signals, int], None], reload: Callable[[], None]) -> Iterator[None]:
-    """Call `notify` in the Trio run for each terminating signal, with their number so far; `reload` for a sent SIGHUP.
+    """In the Trio run, call `notify` for each terminating signal, with their number so far, and `reload` for a SIGHUP.
 
-    The handler itself sets the deadlines: it runs as soon as any Python code does, also while the loop is blocked.
+    The signal handler itself sets the deadlines: it runs as soon as any Python code runs, even if the event loop is
+    blocked.
     """
     loop = trio.lowlevel.current_trio_token()
     terminal = _terminal()
@@ -60,7 +61,7 @@ def heeded(notify: Callable[[signal.Signals, int], None], reload: Callable[[], N
         try:
             loop.run_sync_soon(notify, signal.Signals(number), count)
         except trio.RunFinishedError:
-            end_within(AT_ONCE_S)  # Trio has ended, and something keeps the process alive
+            end_within(AT_ONCE_S)  # Trio has ended, but something prevents the process from exiting
 
     heeded = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
@@ -76,7 +77,7 @@ def heeded(notify: Callable[[signal.Signals, int], None], reload: Callable[[], N
 
 
 def _terminal() -> int | None:
-    """Return the controlling terminal, kept open so that its end can be noticed; None without one."""
+    """Return the controlling terminal, which stays open so that its end is noticed; None without a terminal."""
     try:
         return os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

@@ -2,7 +2,7 @@
 
 Each notification is a datagram to the socket in $NOTIFY_SOCKET, as sd_notify(3) describes; without that variable,
 nothing is sent. The watchdog is notified only after the daemon has answered a request, so that a daemon whose actors
-hang is restarted. Never raises: a notification that cannot be sent is dropped.
+hang is restarted. No exception is raised: a notification that cannot be sent is dropped.
 """
 
 import socket
@@ -19,7 +19,7 @@ STOPPING: Final = "STOPPING=1"
 
 @attrs.frozen
 class ServiceManager:
-    """`address`: systemd's socket, "" if there is none; `watchdog_s`: the watchdog interval, 0 for no watchdog."""
+    """`address`: systemd's socket, "" without one; `watchdog_s`: the watchdog interval, 0 without a watchdog."""
 
     address: str = ""
     watchdog_s: float = 0.0
@@ -34,13 +34,13 @@ class ServiceManager:
     def tell(self, *assignments: str) -> None:
         if not self.address:
             return
-        # A name that begins with "@" is in the abstract namespace.
+        # A name that begins with "@" belongs to the abstract namespace.
         where = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.setblocking(False)
                 sender.sendto("\n".join(assignments).encode(), where)
-        except (OSError, ValueError):  # no receiver, or its queue is full
+        except (OSError, ValueError):  # there is no receiver, or its queue is full
             return
 
     def tell_reloading(self) -> None:

@@ -1,4 +1,4 @@
-"""Threads behind a narrow Protocol: callers use `in_thread` to run work in a thread.
+"""Threads behind a small Protocol: callers use `in_thread` to run work in a thread.
 
 A Trio run has one `Threads`: Trio's own threads, unless `use_threads` has set other threads. A simulation runs the work
 on the event loop, after a delay of virtual time, so that the seed determines the order of all work.
@@ -28,7 +28,7 @@ _THREADS: Final = trio.lowlevel.RunVar[Threads]("threads", TrioThreads())
 
 
 def use_threads(threads: Threads) -> None:
-    """Use these threads for the rest of this Trio run."""
+    """Use these threads until the end of this Trio run."""
     _THREADS.set(threads)
 
 

@@ -1,10 +1,10 @@
-"""Immutable values on the hot path, several of which are created for every pod: cheap alternatives to `attrs.frozen`.
+"""Immutable values on the hot path, several of which are created for each pod: cheap alternatives to `attrs.frozen`.
 
 `attrs.frozen` rejects assignments at run time. It therefore sets every field through `object.__setattr__`, which makes
 construction four times as expensive (a Pod: 1.3 us instead of 0.3). The processing of one pod in the daemon creates
-about twenty such objects. So `value` classes are frozen for the type checker only.
+about twenty such objects. Classes declared with `fast_frozen` are therefore frozen only for the type checker.
 
-`FrozenDict` and `FrozenList` are the read-only maps and lists given to out-of-tree plugins.
+`FrozenDict` and `FrozenList` are the read-only maps and lists that out-of-tree plugins receive.
 """
 
 import copy
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def as_map(value: object) -> Mapping[str, Any]:
-    """Return a map unchanged, and an empty map for any other value; used for fields that are not validated yet."""
+    """Return a map unchanged, or an empty map for any other value; for fields that have not been validated yet."""
     return value if isinstance(value, dict | Mapping) else {}
 
 
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 else:
 
     def fast_frozen(cls: type | None = None, *, eq: bool = True) -> Any:
-        """Define a class like `attrs.frozen`; only the type checker rejects assignments."""
+        """Define a class as `attrs.frozen` does, except that only the type checker rejects assignments."""
         if cls is None:
             return lambda decorated: fast_frozen(decorated, eq=eq)
         made = attrs.define(cls, eq=eq, unsafe_hash=eq, repr=False)
         if "__repr__" not in vars(cls):
-            made.__repr__ = _shown  # one function for all classes: attrs would compile one for each class
+            made.__repr__ = _shown  # one function for all classes, because attrs would compile one for each class
         made.IS_VALUE = True  # for `is_value_class`
         return made
 
 
 def is_value_class(cls: type) -> bool:
-    """Return whether instances never change: an attrs class made by `attrs.frozen` or `fast_frozen`."""
+    """Return whether instances never change: the class was declared with `attrs.frozen` or `fast_frozen`."""
     return bool(cls.__dict__.get("IS_VALUE")) or vars(_Frozen)["__setattr__"] is cls.__setattr__
 
 
 @attrs.frozen
 class _Frozen:
-    """Used for its `__setattr__`, which all frozen classes of attrs share."""
+    """Provides the `__setattr__` that all frozen classes of attrs share."""
 
 
 def run_steps(steps: Generator[Any, None, T]) -> T:
@@ -66,14 +66,17 @@ def run_steps(steps: Generator[Any, None, T]) -> T:
 
 
 def in_parts(items: Iterable[T], size: int) -> Generator[list[T], None, None]:
-    """Yield the items in parts of this size, for work with a pause after each part."""
+    """Yield the items in parts of this size, for work that pauses after each part."""
     left = iter(items)
     while part := list(islice(left, size)):
         yield part
 
 
 class FrozenDict(dict[str, Any]):
-    """A read-only dict: mutating methods raise TypeError. `dict(...)` and `copy.deepcopy(...)` give ordinary dicts."""
+    """A read-only dict: mutating methods raise TypeError.
+
+    `dict(...)` and `copy.deepcopy(...)` return ordinary dicts.
+    """
 
     __slots__ = ()
 

@@ -436,7 +436,7 @@ class ClusterHandle(ABC):
         return utilization(self.nodes, axes)
 
     def plot_causes(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw the number of pending pods by cause, and return the matplotlib Axes; otherwise as `plot_utilization`."""
+        """Draw the number of pending pods by cause, as `plot_utilization` draws; return the matplotlib Axes."""
         from kschedd.sdk.plots import causes  # an extra
 
         return causes(self.causes(), axes)

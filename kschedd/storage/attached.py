@@ -216,7 +216,7 @@ class AttachedVolumes:
     # changes
 
     def _note_read(self, row: int, pods: Iterable[Pod], attachments: Iterable[tuple[str, str]]) -> None:
-        """Record that the row depends on these pods' claims, their volumes, and the volumes of these attachments."""
+        """Record that the row depends on these pods' claims, on the claims' volumes, and on the attached volumes."""
         claims, readers = self._cluster.of_kind(_CLAIM), self._readers
         for pod in pods:
             for use in claims_used(pod):

@@ -35,7 +35,8 @@ class InTree:
     source: str  # field of a volume spec that contains the source
     plugin: str
     driver: str
-    handle: Callable[[Raw, Labels | None], str]  # (source, labels of the PersistentVolume or None if inline)
+    # called with the source and the labels of the PersistentVolume (None for an inline volume)
+    handle: Callable[[Raw, Labels | None], str]
     topology_key: str = ""
     migrated: bool = True  # True if the scheduler translates the plugin's volumes
     by_annotation: bool = False  # True if NodeVolumeLimits also requires the CSINode annotation

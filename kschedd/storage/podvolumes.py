@@ -1,8 +1,8 @@
 """A pod's claims and, for each node: usability of bound volumes, volumes to bind, and volumes to provision.
 
-`pod_claims` classifies the claims once for all nodes, and `PodClaims.on` evaluates one node. The volume of a bound
-claim must be usable from the node. For a WaitForFirstConsumer claim, an existing volume is bound (smallest request
-first) or a new volume is provisioned. A claim with the selected-node annotation can be used only on that node.
+`pod_claims` classifies the claims once for all nodes, and `PodClaims.on` evaluates one node. The node must be able to
+use the volume of a bound claim. For a WaitForFirstConsumer claim, an existing volume is bound (smallest request first)
+or a new volume is provisioned. A claim with the selected-node annotation can be used only on that node.
 Source: Kubernetes v1.34, volumebinding/binder.go (GetPodVolumeClaims, FindPodVolumes).
 Errors: StorageError if upstream returns an error.
 """
@@ -43,7 +43,7 @@ class StaticBinding:
 
     claim: Object
     volume: Object
-    changed: bool = True  # True if binding changes the volume; set once the binding is assumed
+    changed: bool = True  # True if binding changes the volume; set when the binding is assumed
 
 
 @attrs.frozen(eq=False)
@@ -56,7 +56,7 @@ class Provision:
 
 @attrs.frozen(eq=False)
 class NodeVolumes:
-    """The bindings and provisions for the pod's claims on one node (upstream's PodVolumes)."""
+    """The bindings and the volumes to provision for the pod's claims on one node (upstream's PodVolumes)."""
 
     bindings: tuple[StaticBinding, ...] = ()
     provisions: tuple[Provision, ...] = ()
@@ -64,7 +64,7 @@ class NodeVolumes:
 
 @attrs.define(eq=False)
 class _Used:
-    """The volume of a bound claim, with its node affinity as written and, once needed, translated to CSI."""
+    """The volume of a bound claim, with its node affinity as written and, on demand, translated to CSI."""
 
     volume: Volume
     plugin: InTree | None
@@ -81,7 +81,7 @@ class _Used:
 
     @property
     def usable_everywhere(self) -> bool:
-        """True if any node can use the volume, whichever plugins are migrated there."""
+        """True if any node can use the volume, whichever plugins are migrated on the node."""
         if self.volume.affinity is not None:
             return False
         return self.plugin is None or not self.plugin.migrated or self._as_migrated(self.plugin) is None
@@ -113,20 +113,23 @@ class PodClaims:
     bound: tuple[_Used | None, ...]  # None: the volume does not exist
     selected: tuple[tuple[_Unbound, str], ...]  # each claim whose volume is being provisioned, and its node
     to_match: tuple[_Unbound, ...]  # smallest request first
-    immediate: bool  # True if a claim with Immediate binding is not bound yet
+    immediate: bool  # True if a claim with the binding mode Immediate is not bound yet
 
     @property
     def usable_everywhere(self) -> bool:
         """True if all claims are bound to volumes that any node can use.
 
-        If so, `on` returns an empty result on every node.
+        In this case, `on` returns an empty result for every node.
         """
         if self.selected or self.to_match:
             return False
         return all(used is not None and used.usable_everywhere for used in self.bound)
 
     def on(self, node: str, labels: Mapping[str, str], csi_node: Object | None) -> NodeVolumes | list[str]:
-        """Return the bindings and provisions on the node, or the reasons why it is infeasible. Raises StorageError."""
+        """Return the bindings and the volumes to provision on the node, or the reasons why the node is infeasible.
+
+        Raises StorageError.
+        """
         used = self._use_bound(labels, csi_node)
         reasons = [WRONG_NODE] if used == WRONG_NODE else []
         done = NodeVolumes()

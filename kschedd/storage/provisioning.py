@@ -2,8 +2,8 @@
 
 Source: Kubernetes v1.34, volumebinding/binder.go (checkVolumeProvisions, hasEnoughCapacity), apis/core/v1/helper
 (MatchTopologySelectorTerms).
-Units: bytes. Errors: `provisioning` raises none; it stores a message in `Provisioning.fault`, which `Provisioning.on`
-raises when a node is evaluated, as upstream does.
+Units: bytes. Errors: `provisioning` raises no exception; it stores a message in `Provisioning.fault`, which
+`Provisioning.on` raises when a node is evaluated, as upstream does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,10 +54,11 @@ class Provisioning:
     fault: str = ""
     possible: bool = True
     topologies: tuple[LabelSelector, ...] | None = None  # None: every node is allowed
-    capacities: LabelIndex[Capacity] | None = None  # None: the driver publishes none, so capacity is not checked
+    # None: the driver publishes no capacities, so capacity is not checked
+    capacities: LabelIndex[Capacity] | None = None
 
     def on(self, labels: Mapping[str, str]) -> tuple[CapacityOutcome, Capacity | None]:
-        """Return whether a node with these labels can get the volume, and the capacity that is used.
+        """Return whether a node with these labels can get the volume, and the capacity that the volume would use.
 
         Raises StorageError.
         """
@@ -97,7 +98,7 @@ def provisioning(claim: Object, classes: Kinds, drivers: Kinds, capacities: Kind
 
 
 def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSelector, ...] | None:
-    """Return the allowedTopologies of a StorageClass, one selector per term, or None if it has none.
+    """Return the allowedTopologies of a StorageClass, one selector per term; None if it has none.
 
     Invalid terms match no node.
     """
@@ -116,7 +117,7 @@ def allowed_topologies(raw: Iterable[Mapping[str, Any]] | None) -> tuple[LabelSe
 
 
 def limit(capacity: Object) -> int | None:
-    """Return the largest volume that this CSIStorageCapacity allows, in bytes, or None if it gives no limit."""
+    """Return the size in bytes of the largest volume that this CSIStorageCapacity allows; None if it sets no limit."""
     text = capacity.raw.get("maximumVolumeSize")
     if text is None:
         text = capacity.raw.get("capacity")

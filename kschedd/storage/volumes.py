@@ -2,7 +2,7 @@
 
 Source: Kubernetes v1.34, component-helpers/storage/volume/helpers.go and pv_helpers.go.
 Units: capacity in nanos (billionths of a byte).
-Errors: StorageError if upstream returns an error; a volume with a capacity that cannot be parsed has capacity 0.
+Errors: StorageError if upstream returns an error; a volume whose capacity cannot be parsed has the capacity 0.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ AVAILABLE = "Available"
 
 @attrs.define(eq=False)
 class StorageError(KscheddError):
-    """A claim, StorageClass or volume that cannot be used; `why` is the message of Kubernetes."""
+    """A claim, a StorageClass or a volume cannot be used; `why` is the message of Kubernetes."""
 
     why: str
 
@@ -31,7 +31,7 @@ class StorageError(KscheddError):
 class ClaimRef:
     namespace: str
     name: str
-    uid: str  # "" if a user reserved the volume by claim name only
+    uid: str  # "" if a user reserved the volume only by the name of the claim
 
 
 @attrs.frozen(eq=False)
@@ -46,8 +46,8 @@ class Volume:
     phase: str
     deleting: bool
     claim_ref: ClaimRef | None
-    affinity: NodeSelector | None  # None: usable from every node
-    demand: Requirement | None  # a label requirement met by every node that can use the volume
+    affinity: NodeSelector | None  # None: every node can use the volume
+    demand: Requirement | None  # a label requirement that every node which can use the volume meets
 
     @classmethod
     def of(cls, obj: Object) -> Self:
@@ -92,7 +92,7 @@ def capacity(volume: Object) -> int:
 
 
 def node_affinity(raw: Raw | None) -> NodeSelector | None:
-    """Return the node selector of a VolumeNodeAffinity, or None if it requires nothing."""
+    """Return the node selector of a VolumeNodeAffinity; None if it requires nothing."""
     required = None if raw is None else raw.get("required")
     return None if required is None else parse_node_selector(required)
 
@@ -100,7 +100,7 @@ def node_affinity(raw: Raw | None) -> NodeSelector | None:
 def usable_from(affinity: NodeSelector | None, labels: Mapping[str, str]) -> bool:
     """Return whether a node with these labels can use a volume with this affinity.
 
-    Only labels are compared: a matchFields term on metadata.name counts as met. An invalid selector matches nothing.
+    Only labels are compared: a matchFields term for metadata.name counts as met. An invalid selector matches nothing.
     """
     if affinity is None:
         return True
@@ -111,14 +111,14 @@ def usable_from(affinity: NodeSelector | None, labels: Mapping[str, str]) -> boo
 
 
 def reference(claim: Object) -> dict[str, Any]:
-    """Return the claimRef, including the uid, that binds a volume to this claim."""
+    """Return the claimRef, including the UID, that binds a volume to this claim."""
     ref = {"kind": "PersistentVolumeClaim", "namespace": claim.namespace, "name": claim.name, "uid": claim.uid}
     version = claim.metadata.get("resourceVersion")
     return {**ref, "apiVersion": "v1", **({"resourceVersion": version} if version else {})}
 
 
 def bound_to(volume: Object, claim: Object) -> tuple[Raw, bool]:
-    """Return the volume after binding it to the claim, and whether this changed the volume."""
+    """Return the volume after its binding to the claim, and whether the binding changed it."""
     ref = volume.spec.get("claimRef")
     meant = Volume.of(volume).reserved_for(claim)
     raw = dict(volume.raw)
@@ -131,7 +131,7 @@ def bound_to(volume: Object, claim: Object) -> tuple[Raw, bool]:
         raw["spec"] = {**volume.spec, "claimRef": reference(claim)}
         changed = True
     if not meant and BOUND_BY_CONTROLLER not in volume.annotations:
-        # When the claim is deleted, a claimRef set by a user is kept, but a claimRef set by a binder is removed.
+        # When the claim is deleted, a claimRef that a user set is kept, and a claimRef that a binder set is removed.
         raw["metadata"] = {
             **volume.metadata,
             "annotations": {**volume.annotations, BOUND_BY_CONTROLLER: "yes"},
