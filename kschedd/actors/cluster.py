@@ -56,7 +56,7 @@ class LiveCluster:
     epoch: str
     started_s: float
     time: TimeControl
-    stops: Bulletin  # numbers of the debugger's changes
+    stops: Bulletin  # bulletin with the numbers of the debugger's changes
     run_recording: RunRecording
     _controllers: Sequence[ControllerActor] = ()  # controllers, which are read only between two of their turns
     _set_aside: Sequence[SetAside] = ()  # objects from the journal that the store did not restore

@@ -53,7 +53,7 @@ class ControllerActor:
     _clock: Clock
     _watch: ClusterWatch | None = attrs.field(default=None, init=False)
     _given: Sequence[WatchEvent] = attrs.field(default=(), init=False)  # events of the unfinished turn
-    # seconds of reading in the latest turn, before the first pause
+    # Seconds of reading in the latest turn, before the first pause
     _looked_s: float = attrs.field(default=0.0, init=False)
     _bell: Doorbell = attrs.field(factory=Doorbell, init=False)
     _begun: trio.Event = attrs.field(factory=trio.Event, init=False)  # set when the watch has begun, or has ended

@@ -1,9 +1,9 @@
 """RunRecording: the recording of a run, begun with the run or later on a running daemon.
 
 A later recording must begin at a moment at which no pod is being scheduled or bound. The queue therefore pops no pods
-until that moment. This takes as long as the bindings in progress, but at most as long as the caller waits. The driver
-is then copied, and from then on its calls are recorded. The queue is copied in the same way when it has applied the
-driver's operations up to that point. Finally the copies are written, and pods are popped again.
+until that moment. Reaching that moment takes as long as the bindings in progress, but at most as long as the caller
+waits. The driver is then copied, and from then on its calls are recorded. The queue is copied in the same way when it
+has applied the driver's operations up to that point. Finally the copies are written, and pods are popped again.
 
 Owns: the recorder, if there is one. Ends: with `end`, or with the run (`close`). Fails: RecordingError. After any
 failure the run continues without a recording.

@@ -2,9 +2,9 @@
 
 Specs, signatures and raw manifests are shared between pods, the store and every cache, so a plugin that modified one
 would corrupt the state of the whole cluster. `read_only(obj)` is a read-only copy of the object with the same fields
-and the same class for `isinstance`. Its maps and lists are `FrozenDict` and `FrozenList`: dicts and lists whose
-mutating methods raise TypeError. The raw manifest is copied on first access. The copy is made once per object, spec and
-signature, and is cached in the original. Original and copy share no mutable values.
+and the same class for `isinstance`. The maps and lists of the copy are `FrozenDict` and `FrozenList`: dicts and lists
+whose mutating methods raise TypeError. The raw manifest is copied on first access. The copy is made once per object,
+spec and signature, and is cached in the original. Original and copy share no mutable values.
 """
 
 from collections.abc import Mapping

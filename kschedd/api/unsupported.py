@@ -15,7 +15,7 @@ Raw = Mapping[str, Any]
 
 _NAMED: Final = 5  # largest number of objects named in a sentence; further objects are counted
 
-# kinds whose objects have an expected behavior that kschedd does not implement yet
+# Kinds whose objects have an expected behavior that kschedd does not implement yet
 _KINDS: Final[Mapping[str, str]] = {
     "HorizontalPodAutoscaler": "stored, but it does not scale anything yet",
     **dict.fromkeys(

@@ -1,6 +1,6 @@
 """Access control: loopback is open to every local client; other addresses require a token or a client certificate.
 
-On loopback without TLS, the Host of a request must be a loopback name, and so must its Origin, if it has one. This
+On loopback without TLS, the Host of a request must be a loopback name, and so must its Origin, if it has one. The check
 prevents web pages in a local browser from sending requests in the user's name.
 
 Raises: StatusError (401, 403).

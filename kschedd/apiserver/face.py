@@ -112,7 +112,7 @@ class ApiFace:
         self._version = version
         self._own_address = str(ipaddress.ip_network(service_range)[1])
         self._catalogue = Catalogue(built_in())
-        self._listed = self._catalogue  # resources listed in discovery
+        self._listed = self._catalogue  # catalogue that discovery lists
         self._documents: dict[str, _Document] = {}
 
     async def __call__(self, request: HttpRequest, peer: Peer) -> HttpResponse:

@@ -216,7 +216,7 @@ class WatchGroups:
         """Join the group with this key if the group and the watch have the same position in the log.
 
         The watch then closes its separate position in the log. If there is no group, create one with this watch. Return
-        None if the watch cannot join yet. It then continues alone, and tries again after its next events.
+        None if the watch cannot join yet. The watch then continues alone, and tries again after its next events.
         """
         if self._nursery is None or watch.behind:
             return None

@@ -50,7 +50,7 @@ class ReportRow:
     runs_p99_ms: tuple[float, ...] = ()
     other_cpu: float | None = None  # cores used by other programs during a run; the maximum over all runs
     verdict: str | None = None  # verdict about the difference from the earlier result
-    journal: bool = False  # all objects were written to disk
+    journal: bool = False  # true if all objects were written to disk
     own_time: bool = False  # excludes the time in which other programs used the processor
     answers: int = 0  # number of responses to socket requests during the run
     answers_p50_ms: float | None = None
@@ -102,7 +102,7 @@ def measured(
 ) -> ReportRow:
     """Return the row of a run that took `elapsed_s` for all pods, and `latencies_s` for the single pods.
 
-    Its pods per second are the number of latencies divided by the elapsed time. Mode algo has a latency for every
+    The run's pods per second are the number of latencies divided by the elapsed time. Mode algo has a latency for every
     iteration, including failed ones; mode e2e has a latency for every bound pod.
     """
     spread, answers = percentiles(latencies_s), percentiles(answers_s)

@@ -1,6 +1,6 @@
 """The shared folder: recorded figures, golden cases and real-world input, which are not part of the project.
 
-It contains `bench/`, `conformance/` and `realworld/`. The caller may name the folder. Otherwise the environment
+The folder contains `bench/`, `conformance/` and `realworld/`. The caller may name the folder. Otherwise the environment
 variable KSCHEDD_SHARED names it, or it is `shared` beside a source checkout. Tests that need the folder are skipped if
 it does not exist.
 """

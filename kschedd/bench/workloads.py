@@ -36,7 +36,7 @@ class WorkloadError(KscheddError):
     """The error for parameters of a run that the workload does not allow."""
 
     workload: str
-    field: str  # the name of the parameter
+    field: str  # name of the parameter at fault
     value: object
     allowed: str
 
@@ -72,7 +72,7 @@ class _Recipe:
 
     zones: tuple[str, ...] = ()  # zones, assigned to the nodes in turn
     taints: tuple[tuple[Raw, ...], ...] = ((),)  # lists of taints, assigned to the nodes in turn
-    init: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # in blocks of equal size, one after the other
+    init: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # templates of the init pods, in equal blocks
     init_namespace: str = SETUP_NAMESPACE
     measured: tuple[PodTemplate, ...] = (pod_templates.DEFAULT,)  # templates of the measured pods, assigned in turn
 

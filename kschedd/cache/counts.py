@@ -6,8 +6,8 @@ updates only the counters that match the pod. There are two kinds:
 
 * `PodMatcher`: counts pods that match all of some terms (namespaces and selector), as an incoming pod's own terms
   require.
-* `ExistingTerm`: counts pods that themselves have a given affinity or anti-affinity term. It is used to decide whether
-  the terms of existing pods match an incoming pod.
+* `ExistingTerm`: counts pods that themselves have a given affinity or anti-affinity term. An ExistingTerm is used to
+  decide whether the terms of existing pods match an incoming pod.
 
 Pods are stored in groups (same namespace, same labels, terminating or not), because selectors read no other field of a
 pod. A new counter is filled from the groups that share a label with the selector, without visiting single pods. Groups,

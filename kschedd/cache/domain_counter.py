@@ -3,8 +3,8 @@
 A `DomainCounter` receives every change (`add`) and returns columns: by row, or by the values of a label key. A column
 is updated in place from its first request until labels change; then it is rebuilt on the next request.
 
-It is owned by `PodCounts`, or by the code that created it. Returned columns are read-only, and valid only within the
-scheduling cycle. Shapes: by row, an int64 for each row of the table; by domain, one for each value id of the label
+A counter is owned by `PodCounts`, or by the code that created it. Returned columns are read-only, and valid only within
+the scheduling cycle. Shapes: by row, an int64 for each row of the table; by domain, one for each value id of the label
 column and a last one that stays 0. A row without the key has id -1, which indexes the last entry.
 """
 
@@ -31,8 +31,8 @@ class RowSet:
 class TopologyPairCounts:
     """Sums by the values of one topology key over some rows.
 
-    The minimum is updated as sums change. It is searched again only when the count of the last domain with the minimum
-    grows.
+    The minimum is updated as sums change. The minimum is searched again only when the count of the last domain with the
+    minimum grows.
     """
 
     column: LabelColumn
@@ -76,7 +76,7 @@ class DomainCounter:
     table: NodeTable
     by_row: dict[int, int] = attrs.field(factory=dict)
     dropped: bool = False  # true if the owner has stopped updating this counter
-    _stamp: int = 0  # version stamp of `_domains`
+    _stamp: int = 0  # version stamp at which `_domains` was computed
     _domains: dict[tuple[str, int], TopologyPairCounts] = attrs.field(factory=dict)
     _column: Ints | None = None
 

@@ -1,6 +1,6 @@
 """RecentlyUsed: a bounded cache that drops the least recently used value.
 
-It is an OrderedDict with the latest use at the end: a caller that reads a value calls `move_to_end`.
+RecentlyUsed is an OrderedDict with the latest use at the end: a caller that reads a value calls `move_to_end`.
 """
 
 from collections import OrderedDict

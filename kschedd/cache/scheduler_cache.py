@@ -231,7 +231,7 @@ class SchedulerCache:
     def mark_deleted(self, pod: Pod) -> None:
         """Mark an assumed pod as deleted.
 
-        It counts until it is forgotten: in 1.34, after its binding has failed.
+        The pod counts until it is forgotten: in 1.34, after its binding has failed.
         """
         assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
         self._marked_deleted.add(pod.uid)

@@ -2,8 +2,8 @@
 
 A term is stored under one key: its namespace, if it names only one, and the first label for which it requires one exact
 value. A pod is looked up with every key that can match it: its namespace or no namespace, combined with one of its
-labels or no label. It is compared only with terms that require one of its labels, or require no exact value of a label.
-The index returns candidates; the caller must still check whether they match.
+labels or no label. A pod is therefore compared only with terms that require one of its labels, or require no exact
+value of a label. The index returns candidates; the caller must still check whether they match.
 """
 
 from collections.abc import Iterator, Mapping

@@ -142,7 +142,7 @@ def node_diagnosis(
     trying: bool = True,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """Diagnose a node. Its numbers count the pods of the node without those of DaemonSets."""
+    """Diagnose a node. The numbers in the answer count the pods of the node without those of DaemonSets."""
     findings = list(node_causes(engine, node))
     moving = pods_to_move(engine, node.name)
     workload = workload_of(engine.store, moving[0]) if moving else ExaminedWorkload(node, ())
@@ -191,7 +191,7 @@ def causes_and_remedies(
 def _with_others(engine: Engine, workload: ExaminedWorkload, finding: FoundCause) -> FoundCause:
     """Return the finding preceded by the causes of the workloads for which it waits, with the last workload's remedies.
 
-    If the last workload waits for this one in turn, the remedies change this one.
+    If the last workload waits for the examined one in turn, the remedies change the examined workload.
     """
     evidence, seen, waits_for, mended = [], {workload.obj.uid}, finding.waits_for, list[RemedyOption]()
     while waits_for is not None:
@@ -338,7 +338,7 @@ def _pending(
         first = next(iter(finding.options), None)
         if first is None or first.edit is None or first.steps:
             return
-        # Look for another cause, assuming that the option of this one is carried out.
+        # Look for another cause, assuming that the option of the first cause is carried out.
         case = case.after(first.edit)
         if case.judgment.fits:
             return

@@ -12,9 +12,9 @@ _ALIKE: Final = 0.7  # least similarity of two names, from 0 to 1 (equal)
 _ALIKE_KEYS: Final = 0.6  # least similarity of label keys that have the wanted value
 _LONG: Final = 4  # letters
 
-#: current name of each label that was renamed or is often misspelled. Sources:
-# kubernetes.io/docs/reference/labels-annotations-taints, #: karpenter.sh/docs/upgrading/v1beta1-migration,
-# cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
+#: current name of each label that was renamed or is often misspelled.
+#: Sources: kubernetes.io/docs/reference/labels-annotations-taints,
+#: karpenter.sh/docs/upgrading/v1beta1-migration, cloud.google.com/kubernetes-engine/docs/concepts/spot-vms
 LIKELY_LABELS: Final = {
     **RENAMED_LABELS,
     "node-role.kubernetes.io/master": "node-role.kubernetes.io/control-plane",

@@ -30,7 +30,7 @@ def remedies(
     for options in islice(_together(findings), _MOST_TRIED):
         steps, text = carried_out(workload, options)
         parts = {option.summary for option in options}
-        if not steps or any(less <= parts for less in enough):  # some of these options are enough
+        if not steps or any(less <= parts for less in enough):  # a subset of these options is already enough
             continue
         outcome = trials.run(steps)
         summary = cut(joined([*dict.fromkeys(option.summary for option in options)]))

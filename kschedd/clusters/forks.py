@@ -77,7 +77,7 @@ class NamedFork:
             raise _not_found(self.name, ())
 
     def close(self) -> None:
-        """Delete the fork's cluster when the running work has ended. This takes long for a large cluster."""
+        """Delete the fork's cluster when the running work has ended. Deleting a large cluster takes long."""
         self.discarded = True
         with self.busy:
             self.cluster.engine.close()

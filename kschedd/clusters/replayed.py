@@ -96,7 +96,7 @@ class _ReplayStore:
 
 @attrs.frozen(eq=False)
 class _ReplayTime:
-    """The time of a replay. It advances only by playing the recording, one call at a time."""
+    """The time of a replay. The time advances only by playing the recording, one call at a time."""
 
     _player: Player
     _stops: Bulletin
@@ -132,7 +132,7 @@ class _ReplayTime:
 
 
 class ReplayCluster(OwnersAtHand):
-    """A replay, as the cluster of the daemon's methods. It is stopped before the first attempt."""
+    """A replay, as the cluster of the daemon's methods. The replay is stopped before the first attempt."""
 
     def __init__(self, recording: RecordingFile) -> None:
         log = Log()

@@ -1,8 +1,9 @@
 """A cluster in virtual time that serves the daemon's methods.
 
 `VirtualCluster` is the cluster on which the methods work: the store, driver, queue and records of a simulation, called
-directly instead of through actors. `VirtualDaemon` is the client that verbs call. It finds the method in the table of
-the socket's methods, checks the parameters as the socket does, and processes all pending work before it returns.
+directly instead of through actors. `VirtualDaemon` is the client that verbs call. A VirtualDaemon finds the method in
+the table of the socket's methods, checks the parameters as the socket does, and processes all pending work before it
+returns.
 
 The cluster owns the engine and the records. Time advances only through `engine.advance` and `engine.run_to_rest`.
 """
@@ -238,7 +239,7 @@ class VirtualCluster(OwnersAtHand):
 class VirtualDaemon:
     """A daemon for one client, without a socket.
 
-    It implements `ClientServices` for this client.
+    The daemon implements `ClientServices` for this client.
     """
 
     def __init__(self, cluster: VirtualCluster, methods: MethodsOf | TableOf) -> None:

@@ -1,8 +1,8 @@
 """One golden trace in lockstep: after each recorded operation, the scheduler runs until idle in virtual time.
 
-Its actions are returned in the record's format, step by step. If kube-scheduler selected one of several nodes with the
-highest score, the same node is selected if it is among the best nodes here; the sets of best nodes are also compared.
-The run ends at the first step that differs, because this difference may cause all later ones.
+The scheduler's actions are returned in the record's format, step by step. If kube-scheduler selected one of several
+nodes with the highest score, the same node is selected if it is among the best nodes here; the sets of best nodes are
+also compared. The run ends at the first step that differs, because this difference may cause all later ones.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -268,8 +268,8 @@ def reconsidered(
 ) -> ScheduleResult | FitError:
     """Return the result of an attempt during which operations took place.
 
-    PostFilter runs again with the present nominated pods. These are the nominated pods as the API stores them; the
-    queue has not received their events yet.
+    PostFilter runs again with the present nominated pods. The nominated pods are those that the API stores; the queue
+    has not received their events yet.
     """
     if not isinstance(result, FitError) or not driver.nominator:
         return result

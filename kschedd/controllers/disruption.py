@@ -7,8 +7,8 @@ percentage of the scale of the pods' controllers. DisruptionTarget conditions of
 minutes are set to False.
 
 This controller owns counts of each budget's pods. Every pod event updates them, so the cost of a reconcile depends only
-on the budget's number of controllers and disrupted pods. It also owns the deadlines of both two-minute limits.
-Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
+on the budget's number of controllers and disrupted pods. The controller also owns the deadlines of both two-minute
+limits. Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,8 +42,8 @@ class Disruption:
 
     def __init__(self) -> None:
         self._budgets: dict[str, dict[str, BudgetPods]] = {}  # by namespace and name
-        self._recheck: Timers[Key] = Timers()  # budgets with disrupted pods
-        self._stale: Timers[Key] = Timers()  # pods with a DisruptionTarget condition
+        self._recheck: Timers[Key] = Timers()  # deadlines of budgets with disrupted pods
+        self._stale: Timers[Key] = Timers()  # deadlines of pods with a DisruptionTarget condition
         self._reported: dict[Key, str] = {}  # by budget: the latest event that was written
         # By namespace: sets of budgets that were already reported as covering the same pod.
         self._shared: dict[str, dict[frozenset[str], None]] = {}

@@ -50,7 +50,7 @@ class PodGarbageCollector:
     kinds: Final = frozenset(("Node", "Pod"))
 
     def __init__(self, terminated_pod_threshold: int = TERMINATED_POD_THRESHOLD) -> None:
-        self._threshold = terminated_pod_threshold  # 0: finished pods are kept
+        self._threshold = terminated_pod_threshold  # largest number of finished pods; 0: all are kept
         self._quarantine: Timers[str] = Timers()  # by name of a missing node that still has pods: end of the quarantine
         self._nodes: set[str] = set()
         self._terminated: dict[Key, None] = {}

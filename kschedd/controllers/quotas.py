@@ -7,9 +7,10 @@ pods are not deleted in time. The cost of processing the deletion of one object 
 objects.
 
 The controller owns, for each quota, the counted spec and the cluster version at the count: objects deleted before this
-version were not counted. It also owns the pods omitted from the count, and the times at which terminating pods stop
-being counted. Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod).
-kube-controller-manager notices a pod that is not deleted in time at its next recount, at most five minutes later.
+version were not counted. The controller also owns the pods omitted from the count, and the times at which terminating
+pods stop being counted. Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go
+(QuotaV1Pod). kube-controller-manager notices a pod that is not deleted in time at its next recount, at most five
+minutes later.
 """
 
 import math

@@ -7,7 +7,7 @@ its filter reads. With `affected_by` the plugin declares which pods its filter n
 called again when one of these pods is put back. With `known_to_pass`, a filter that evaluates one node at a time can
 skip nodes that need no check.
 
-They are called only on in-tree plugins, and never change a result.
+The scheduler calls these methods only on in-tree plugins, and they never change a result.
 """
 
 from collections.abc import Sequence

@@ -15,9 +15,9 @@ limit (`GuardedCall`).
 The scheduling queue and the store call the methods in `OWNERS_METHODS`, and cannot do other work during the call. Their
 limit is short. If such a call takes too long, the method is rejected for all objects until the call has returned, and
 then for a pause that doubles each time. The first call of `validate` that hangs therefore blocks the daemon's event
-loop for one second. It happens in the middle of a write, which no other write may interrupt, so a thread would delay
-all other writes just as long. A shorter limit would reject objects if the plugin only waits for the CPU: on a busy
-machine a thread may wait for hundreds of milliseconds.
+loop for one second. The call of `validate` happens in the middle of a write, which no other write may interrupt, so a
+thread would delay all other writes just as long. A shorter limit would reject objects if the plugin only waits for the
+CPU: on a busy machine a thread may wait for hundreds of milliseconds.
 
 Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. The
 exception's text is formatted in the plugin's thread, because its `__str__` also runs plugin code.
@@ -140,7 +140,10 @@ _this_thread = threading.local()
 
 @contextmanager
 def without_limits() -> Iterator[None]:
-    """Call plugins in this thread inside the context. This is much faster, but a hanging plugin blocks the thread."""
+    """Call plugins in this thread inside the context.
+
+    A call without a limit is much faster, but a hanging plugin blocks the thread.
+    """
     _this_thread.call = GuardedCall(limited=False)
     try:
         yield
@@ -200,7 +203,7 @@ class PluginGuard:
         self.limits: Mapping[str, float] = {}  # time limits in seconds by method, if they differ from `limit_s`
         self.costs = CallCosts() if costs is None else costs
         self.hanging: list[HungCall] = []
-        # by method: end of the pause in seconds, and number of calls that took too long
+        # By method: end of the pause in seconds, and number of calls that took too long
         self._paused: dict[str, tuple[float, int]] = {}
         self._on_fault = on_fault
         self._idle: list[SimpleQueue[_Call | None]] = []  # queues of idle threads
@@ -315,7 +318,7 @@ class PluginGuard:
                 self._note(name, started, failed)
 
     def error(self, name: str, fault: BaseException) -> PluginError:
-        """Return the plugin's exception as a PluginError. This must run in the plugin's thread."""
+        """Return the plugin's exception as a PluginError. This method must run in the plugin's thread."""
         if isinstance(fault, PluginError):
             return fault
         error = PluginError(self.plugin, name, str(fault) if isinstance(fault, BadAnswer) else fault_text(fault))

@@ -2,7 +2,7 @@
 
 A plugin instance lives as long as its name, its arguments, the feature gates and the rules are unchanged. State of the
 cluster that does not depend on the arguments, such as assumptions for pods being bound, must survive the instance.
-It is stored in an object (`shared`) that all instances in all profiles have in common.
+State that must survive is stored in an object (`shared`) that all instances in all profiles have in common.
 
 An out-of-tree plugin may use the handle in its own threads: its view (`views.HandleView`) takes `lock` and calls
 `changed`, so that the scheduler continues pods that were allowed.
@@ -44,12 +44,12 @@ class Handle:
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
     reject: Callable[[str, str, str], bool] = lambda uid, plugin, reason: False
     waiting_pods: Callable[[], Sequence[tuple[Pod, str]]] = tuple
-    # returns whether the pod was allowed or rejected but its binding has not continued yet
+    # Returns whether the pod was allowed or rejected but its binding has not continued yet
     decided_at_permit: Callable[[str], bool] = lambda uid: False
     in_pre_bind: Callable[[str], bool] = lambda uid: False  # returns whether the pod's binding is running PreBind
     evicting: Callable[[str], bool] = lambda uid: False  # returns whether PostFilter's writes are in progress
     leaving: Callable[[str], bool] = lambda key: False  # returns whether a deleted pod still counts for this PodGroup
-    # key -> stored pod, if there is a source newer than the watch; else None
+    # Key -> stored pod, if there is a source newer than the watch; else None
     current_pod: Callable[[str], Pod | None] | None = None
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
     lock: SchedulerLock | None = None  # None if one thread does all work
@@ -58,7 +58,7 @@ class Handle:
     _shared: dict[Callable[[SchedulerCache], Any], Any] = attrs.field(factory=dict, init=False)
 
     def fork(self, cluster: SchedulerCache) -> "Handle":
-        """Return a handle for a fork of the cluster. It never allows, rejects or activates pods.
+        """Return a handle for a fork of the cluster. The fork's handle never allows, rejects or activates pods.
 
         An object shared by plugins is forked if it has a method `fork(cluster)`, and otherwise created again on first
         use.

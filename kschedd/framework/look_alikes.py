@@ -1,6 +1,6 @@
 """Methods of a plugin class that are never called, but whose name resembles that of a method that the scheduler calls.
 
-They are reported as a hint for the plugin's author, because they need not be errors.
+The methods found are reported as a hint for the plugin's author, because they need not be errors.
 """
 
 from difflib import get_close_matches

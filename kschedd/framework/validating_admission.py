@@ -61,7 +61,7 @@ def validating_plugin(
 def _reasons(answer: Any) -> tuple[str, ...]:
     """Return the reasons in the result of `validate`.
 
-    This must run in the plugin's thread, because the result may have methods of its own.
+    This function must run in the plugin's thread, because the result may have methods of its own.
     """
     if answer is None:
         return ()

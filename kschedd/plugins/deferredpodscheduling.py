@@ -1,7 +1,7 @@
 """DeferredPodScheduling: a pod with a deferred resize preempts on its node, unless the node forbids preemption.
 
 The pod is already running, and the kubelet resizes it once its node has enough free resources. The plugin is in the
-default profile if the feature resizes_preempt is enabled. It ignores all other pods.
+default profile if the feature resizes_preempt is enabled. The plugin ignores all other pods.
 
 Rules: resizes_preempt, at every extension point.
 Source: Kubernetes v1.37, plugins/deferredpodscheduling/deferred_pod_scheduling.go.

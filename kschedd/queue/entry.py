@@ -3,7 +3,7 @@
 An entry is created when the pod is first added and stays the same object in every sub-queue and during attempts, until
 the pod is bound or deleted. Only the queue writes to it, with one exception: after a failed attempt the caller sets
 `unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry. With the rule
-`groups_queued`, the pods of a PodGroup are members of one entry. It moves and backs off as a whole.
+`groups_queued`, the pods of a PodGroup are members of one entry. A group's entry moves and backs off as a whole.
 
 Units: all times are integer nanoseconds of the caller's clock; 0 means unset.
 """
@@ -53,7 +53,7 @@ class QueuedPod:
     gating_plugin: str = ""  # PreEnqueue plugin that gates the pod
     gating_status: Status | None = None  # status that the gating plugin returned
     since: int = 0  # time at which the pod moved to `place`
-    # time at which the backoff would have expired, if the pod was popped during its backoff; else 0
+    # Time at which the backoff would have expired, if the pod was popped during its backoff; else 0
     popped_early: int = 0
     was_flushed: bool = False  # true from the timeout for unschedulable pods until the next attempt
 

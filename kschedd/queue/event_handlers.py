@@ -53,7 +53,7 @@ class EventHandlers:
         assert subject is not None, "a change is of an object"
         try:
             self._changed(old, new, now)
-        except Exception as fault:  # recorded as the changed object's fault
+        except Exception as fault:  # recorded in `faults` under the changed object
             self._note(old, new, fault, now)
         else:
             if self.faults.by_object:
@@ -72,7 +72,7 @@ class EventHandlers:
                 continue
             try:
                 label = self._changed(old, new, now)
-            except Exception as fault:  # recorded as the changed object's fault
+            except Exception as fault:  # recorded in `faults` under the changed object
                 self._note(old, new, fault, now)
             else:
                 if clock is not None and label:

@@ -128,7 +128,7 @@ class HintTable:
         return self._relevant[kind]
 
     def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> RequeueDecision:
-        """Return how the event requeues one pod. This is the reference rule, which uses no index."""
+        """Return how the event requeues one pod. This method is the reference rule, which uses no index."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
         if event.wildcard:

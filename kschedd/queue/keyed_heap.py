@@ -1,8 +1,8 @@
 """A priority queue whose items can also be found, replaced and removed by key.
 
-It uses heapq with lazy deletion: removing or replacing an item only updates the dictionary, and the stale heap item is
-skipped when it reaches the top. The heap is rebuilt when more than half of it is stale, so every operation is O(log n)
-amortised, and lookup is O(1). Items of equal order are returned in insertion order.
+The heap uses heapq with lazy deletion: removing or replacing an item only updates the dictionary, and the stale heap
+item is skipped when it reaches the top. The heap is rebuilt when more than half of it is stale, so every operation is
+O(log n) amortised, and lookup is O(1). Items of equal order are returned in insertion order.
 """
 
 from collections.abc import Iterable, Iterator

@@ -19,7 +19,7 @@ from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
 #: upstream's metric label of each sub-queue; the first two that belong to unschedulablePods differ only in
-# `pending_pods`
+#: `pending_pods`
 _QUEUES: Final = {
     SubQueue.ACTIVE: "active",
     SubQueue.BACKOFF: "backoff",

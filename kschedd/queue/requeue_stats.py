@@ -28,7 +28,7 @@ class RequeueOutcome:
 @attrs.define(eq=False)
 class RequeueStats:
     counts: dict[tuple[str, str], RequeueOutcome] = attrs.field(factory=dict)  # (plugin or "", event) -> outcomes
-    _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> its last (plugin, event)
+    _woken: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False)  # uid -> (plugin, event) of last wake-up
 
     def observe(self, moves: Sequence[Move], kinds: Collection[tuple[SubQueue, str]]) -> None:
         """Process these moves; `kinds` contains their sources and events."""

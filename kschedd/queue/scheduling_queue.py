@@ -6,8 +6,8 @@
                    ▼   │                     │
                in flight ── add_unschedulable_if_not_present ─▶ unschedulable, gated
 
-It is a state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer nanoseconds
-of the caller's clock, and must not decrease. The owner calls `flush_backoff` at every whole second and
+The queue is a state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer
+nanoseconds of the caller's clock, and must not decrease. The owner calls `flush_backoff` at every whole second and
 `flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times given by `next_flush` and `next_leftover`.
 `pop` returns None where upstream's `pop` would block; `ready` predicts this.
 
@@ -43,7 +43,7 @@ from kschedd.queue.times import QueueTimes
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
-# arguments: event, old, new, now; called whether or not the event moves a pod
+# Arguments: event, old, new, now; called whether or not the event moves a pod
 EventListener = Callable[[ClusterEvent, Any, Any, int], None]
 
 LEFTOVER_FLUSH = 30 * SECOND
@@ -72,7 +72,7 @@ class QueueSettings:
     gated_pods_flushed: bool = False
     gated_nominations_kept: bool = False
     groups_queued: bool = False
-    # rules for counting requests if the rule resizes_preempt is on; None if it is off
+    # Rules for counting requests if the rule resizes_preempt is on; None if it is off
     resizing: ResizeRules | None = None
 
 
@@ -224,7 +224,7 @@ class SchedulingQueue:
     def pop(self, now: int) -> QueuedPod | None:
         """Return the next pod to schedule.
 
-        It is in flight until `done` or `add_unschedulable_if_not_present` is called.
+        The pod is in flight until `done` or `add_unschedulable_if_not_present` is called.
         """
         while self._entries and not self.closed:
             label, early = "", 0

@@ -5,10 +5,10 @@ group if none of the group's plugins registered for it. A hint whose result is v
 once per signature. The results equal those of calling the hints for every single pod; `decide_each` is this reference
 rule.
 
-A second index orders pods by timestamp, to find pods whose timeout has passed. It has a separate heap for gated pods
-whose gating plugin is not registered for every event, because the timeout does not move them. With `flushes_gated` (the
-rule gated_pods_flushed), the timeout does move them. That heap then contains the pods that were still gated after their
-timeout. They cause no further flush, but each flush tries them again.
+A second index orders pods by timestamp, to find pods whose timeout has passed. The index has a separate heap for gated
+pods whose gating plugin is not registered for every event, because the timeout does not move them. With `flushes_gated`
+(the rule gated_pods_flushed), the timeout does move them. That heap then contains the pods that were still gated after
+their timeout. Pods in that heap cause no further flush, but each flush tries them again.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
 (movePodsToActiveOrBackoffQueue). This object owns the index, but not the entries. Called by SchedulingQueue.
@@ -37,7 +37,7 @@ _Shape = dict[str, QueuedPod]  # by key
 class UnschedulablePods:
     hints: HintTable
     flushes_gated: bool = False
-    # returns the entry of the pod's PodGroup if the group is gated, else the pod's entry
+    # Returns the entry of the pod's PodGroup if the group is gated, else the pod's entry
     whole_of: Callable[[QueuedPod], QueuedPod] = lambda entry: entry
     _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
     # By key, the group to which the pod was added. Modified only here.

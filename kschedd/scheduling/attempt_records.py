@@ -1,8 +1,8 @@
 """AttemptRecords: log entries and metrics of attempts, and of bindings that fail after their attempt.
 
 Each attempt adds a log entry to the driver's effects. A failed attempt is also counted in the metrics. A successful
-attempt is counted when its binding begins and when it ends. The class makes no decisions. It owns two counters since
-the start: attempts and failed attempts.
+attempt is counted when its binding begins and when it ends. The class makes no decisions. The class owns two counters
+since the start: attempts and failed attempts.
 """
 
 import numpy as np

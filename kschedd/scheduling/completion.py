@@ -44,7 +44,7 @@ from kschedd.scheduling.profiles import plugin_metrics as points
 from kschedd.scheduling.profiles.contained import contained
 from kschedd.scheduling.profiles.profile import Framework
 
-# extension points at which no plugin has work for a pod that is bound directly.
+# Extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
 PREEMPTION = "DefaultPreemption"  # plugin that is recorded as rejecting a waiting victim if no other plugin is given
 

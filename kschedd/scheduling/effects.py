@@ -23,7 +23,7 @@ class Eviction:
     pod: Pod
     writes: tuple[Write, ...]
     gone_fails: bool = True  # see `EvictionOutcome`
-    preemptor: str = "pod"  # or "podgroup", for metrics
+    preemptor: str = "pod"  # the kind of preemptor for metrics: "pod" or "podgroup"
 
 
 @attrs.define(eq=False)

@@ -25,7 +25,7 @@ class FilterPass:
 
     rows: Rows
     places: Ints | None = None
-    _codes: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (filter, its places, its codes)
+    _codes: list[tuple[int, Ints | None, Ints]] = attrs.field(factory=list)  # (index of filter, its places, its codes)
     _passing: Rows | None = attrs.field(default=None, init=False)  # None until requested
 
     def copy(self) -> Self:

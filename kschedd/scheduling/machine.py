@@ -66,7 +66,7 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 
 T = TypeVar("T")
 
-# extension points at which no plugin has work for a pod that is bound directly.
+# Extension points at which no plugin has work for a pod that is bound directly.
 _BEFORE_BINDING = ("Reserve", "Permit")
 PREEMPTION = "DefaultPreemption"  # plugin that is recorded as rejecting a waiting victim if no other plugin is given
 

@@ -106,7 +106,7 @@ class Observer:
     def _let_go(self, pod: Pod) -> None:
         """Release an assumed pod that is deleted or being deleted, so that other pods may use its resources.
 
-        This release of assumed pods requires the rule `assumed_pods_forgotten`.
+        Releasing assumed pods in this way requires the rule `assumed_pods_forgotten`.
 
         Source: Kubernetes v1.36, scheduler/eventhandlers.go (handleAssumedPodDeletion).
         """

@@ -33,7 +33,7 @@ class AttemptRecord:
     nominated_node: str = ""
     of_binding: bool = False
     #: inputs for repeating the attempt: the last write that the scheduler had observed, and the pod's version at that
-    # time
+    #: time
     version: int = 0
     attempted: Pod | None = None
     lead: Lead | None = None  # None if not recorded, or if only one node was feasible

@@ -151,8 +151,8 @@ class JournalActor:
     async def _compact(self) -> None:
         """Run one compaction slice.
 
-        The next slice is due after three times the duration of this one, or immediately if the journal exceeds twice
-        its limit.
+        The next slice is due after three times the duration of the last slice, or immediately if the journal exceeds
+        twice its limit.
         """
         before = trio.current_time()
         behind = self._journal.tail > 2 * self._compact_after

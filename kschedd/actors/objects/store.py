@@ -48,7 +48,7 @@ _LOOKED_AT = 250  # number of events checked for each watch; if more arrive toge
 _STEPS_S = 0.002  # the same limit for a request done in steps, during which only its caller waits
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
-# number of unread events after which a watcher is notified even if none concerns it, because they are stored for it
+# Number of unread events after which a watcher is notified even if none concerns it, because they are stored for it
 _FAR_BEHIND = 1_000
 
 

@@ -2,8 +2,8 @@
 
 Kube-scheduler counts writes if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if
 victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd, API calls and evictions are always
-asynchronous. Their metrics are shown if the gate is on. The duration of a write is the duration of the request that
-contains it.
+asynchronous. The metrics of asynchronous calls are shown if the gate is on. The duration of a write is the duration of
+the request that contains it.
 
 The binding actor owns these metrics. Source: Kubernetes v1.34, scheduler/framework/api_calls,
 scheduler/framework/preemption/preemption.go.

@@ -48,7 +48,7 @@ class Job:
 class FilterWorker:
     _inbox: trio.MemoryReceiveChannel[Job]
     _limit_s: float
-    # limits the threads: one per worker, in addition to hanging threads
+    # Limits the threads: one per worker, in addition to hanging threads
     _limiter: trio.CapacityLimiter
     _lock: SchedulerLock
     _at_once: trio.CapacityLimiter

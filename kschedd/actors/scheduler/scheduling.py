@@ -10,8 +10,8 @@ While the driver's debugger has stopped an attempt, or all scheduling, other wor
 during an attempt, and follows the watch between two attempts.
 
 This module adds channels, time and threads; the logic is in the driver. The cache is updated only between two attempts.
-The actor works in short slices, so that it never blocks the event loop for more than a few milliseconds. It sends one
-message per slice, not one per pod.
+The actor works in short slices, so that it never blocks the event loop for more than a few milliseconds. The actor
+sends one message per slice, not one per pod.
 
 With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and
 releases it while it waits for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop.
@@ -122,11 +122,11 @@ class SchedulingActor:
     _outboxes: Outboxes
     _clock: Clock
     _threads: PluginThreads
-    _stops: Bulletin = attrs.field(factory=Bulletin)  # numbers of the debugger's changes
+    _stops: Bulletin = attrs.field(factory=Bulletin)  # bulletin with the numbers of the debugger's changes
     _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
-    _must_wait: Callable[[], bool] | None = None  # whether this actor's recording is behind
-    # returns whether the binding actor can accept another pod; if not, it wakes this actor when it can
+    _must_wait: Callable[[], bool] | None = None  # whether this actor's recording is behind the disk
+    # Returns whether the binding actor can accept another pod; if not, it wakes this actor when it can
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _requested: bool = attrs.field(default=False, init=False)  # true if a request for pods is outstanding
@@ -367,8 +367,8 @@ class SchedulingActor:
     def _exclusively(self) -> AbstractContextManager[object]:
         """Return a context for a short part of the driver that calls no plugin.
 
-        Calls of binding cycles run in their own threads and may change the same state. These calls never hold the lock
-        while they wait.
+        Calls of binding cycles run in their own threads and may change the same state. Calls of binding cycles never
+        hold the lock while they wait.
         """
         return self._threads.lock.taken() if self._out_of_tree else nullcontext()
 

@@ -48,7 +48,7 @@ class Toleration:
 class PodAffinityTerm:
     """One term of pod affinity or anti-affinity, with the namespaces to which it applies for its pod.
 
-    It applies to pods in `namespaces`, and to pods in namespaces whose labels `namespace_selector` matches.
+    The term applies to pods in `namespaces`, and to pods in namespaces whose labels `namespace_selector` matches.
     """
 
     selector: LabelSelector

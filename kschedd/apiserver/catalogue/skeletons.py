@@ -71,7 +71,7 @@ _SKELETONS: Final[dict[str, dict[str, Any]]] = {
 
 
 def skeleton(resource: Resource) -> dict[str, Any]:
-    """Return the fields that are always encoded. They include `metadata` if conversion adds an annotation."""
+    """Return the fields that are always encoded. The fields include `metadata` if conversion adds an annotation."""
     if resource.definition is not None:
         return {}
     return _SKELETONS.get(resource.stored, _OBJECT)

@@ -256,7 +256,7 @@ def _forbidden(kind: str, name: str, message: str) -> dict[str, Any]:
 def _too_many(error: store.TooManyRequests) -> StatusError:
     """Return the error for an eviction that a budget does not allow.
 
-    It contains a retry time only while the budget is being computed.
+    The error contains a retry time only while the budget is being computed.
     """
     details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": error.why}]}
     headers: tuple[tuple[str, str], ...] = ()

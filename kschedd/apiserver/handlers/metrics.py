@@ -101,7 +101,10 @@ def _node(store: ClusterReader, node: Object, now: float) -> dict[str, Any] | No
 
 
 def _pod(pod: Object, now: float) -> dict[str, Any] | None:
-    """Return the pod's metrics. Its usage is divided evenly among its containers; the first one gets the remainder."""
+    """Return the pod's metrics.
+
+    The pod's usage is divided evenly among its containers; the first one gets the remainder.
+    """
     usage = usage_of(pod)
     if usage is None:
         return None

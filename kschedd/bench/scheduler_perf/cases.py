@@ -1,8 +1,8 @@
 """The test cases of a performance-config.yaml, read strictly: every error has its line number.
 
 As in upstream (Go's encoding/json), field names are not case-sensitive. An unsupported or invalid field makes only its
-own case unusable. Its errors are reported when the case is to be run. A file that is not a list of cases, or whose case
-names are not unique, is rejected completely.
+own case unusable. The errors of a case are reported when the case is to be run. A file that is not a list of cases, or
+whose case names are not unique, is rejected completely.
 
 Source: Kubernetes v1.34, test/integration/scheduler_perf/scheduler_perf.go (testCase, workload, getTestCases,
 validateTestCases).

@@ -1,4 +1,4 @@
-"""The object templates that a benchmark file names. They are YAML with Go's text/template.
+"""The object templates that a benchmark file names. The templates are YAML with Go's text/template.
 
 Templates can use `.Index`, `.Count`, the step's templateParams, and a few functions, mostly for arithmetic. A template
 without actions is parsed once, and all objects made from it share its parts: manifests must not be modified.

@@ -1,6 +1,6 @@
 """Causes of pending pods: a claim is missing, being deleted, lost, or no volume can be bound to it.
 
-These causes keep the pod from every node, regardless of its other requirements.
+A faulty claim keeps the pod from every node, regardless of the pod's other requirements.
 """
 
 from collections import Counter

@@ -156,9 +156,9 @@ def _in_use(case: Case, use: ClaimUse, users: Sequence[Pod]) -> FoundCause:
 
 
 def _own_claim(case: Case, claim: Object) -> list[RemedyOption]:
-    """Return the option to create another claim like this one, which other pods use.
+    """Return the option to create a claim for the workload alone, modeled on the claim that other pods use.
 
-    Its volume has none of the data.
+    The new claim's volume has none of the data.
     """
     name = f"{case.workload.obj.name}-{claim.name}"
     if case.workload.wanted != 1 or case.store.find(claim.kind, claim.namespace, name) is not None:
@@ -227,7 +227,7 @@ def _limits_of(case: Case, node: str) -> Mapping[str, int]:
 
 
 def _idle_attachments(case: Case, full: Sequence[str], driver: str) -> list[str]:
-    """Return the VolumeAttachments without a pod on the node. These also count toward the driver's limit."""
+    """Return the VolumeAttachments without a pod on the node. Such attachments also count toward the driver's limit."""
     used = {
         (pod.node_name, volume_of(claim))
         for pod in case.store.list("Pod")

@@ -19,13 +19,14 @@ Spec = dict[str, Any]
 CORDON: Final = "node.kubernetes.io/unschedulable"
 _CONDITIONS: Final = "node.kubernetes.io/"
 _OF_CLOUD: Final = "node.cloudprovider.kubernetes.io/"
-#: taints that show what a node is for; pods that do not need it are not meant for the node
+#: names in taints that take a node out of use for a while
 _LEAVING: Final = re.compile(
     r"maintenance|drain|upgrad|repair|decommission|quarantine|out-of-service|ToBeDeleted|DeletionCandidate|disrupt",
     re.I,
 )
 #: taints that an agent or controller removes as soon as the node is ready for pods
 _STARTUP: Final = re.compile(r"(not-?ready|uninitiali[sz]ed|unregistered|startup)$", re.I)
+#: names of devices in taints; pods that need no such device are not meant for the node
 _DEVICES: Final = re.compile(r"gpu|tpu|npu|fpga|accelerator|neuron|gaudi", re.I)
 _USUAL: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 _TOPOLOGY: Final = frozenset((*RENAMED_LABELS, *RENAMED_LABELS.values(), "kubernetes.io/os", "kubernetes.io/arch"))

@@ -180,7 +180,7 @@ def _warn_of_addresses(fields: ConfigFields) -> None:
 def _with_ignored(profile: Profile, extenders: tuple[Extender, ...], loading: Loading) -> Profile:
     """Return the profile in which NodeResourcesFit ignores the managed resources that are `ignoredByScheduler`.
 
-    They replace the plugin's own ignoredResources, as in scheduler.go (buildExtenders).
+    The ignored resources replace the plugin's own ignoredResources, as in scheduler.go (buildExtenders).
     """
     ignored = tuple([one.name for at in extenders for one in at.managed_resources if one.ignored_by_scheduler])
     fit = profile.plugin_args.get("NodeResourcesFit")

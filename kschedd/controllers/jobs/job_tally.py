@@ -1,7 +1,7 @@
 """The tally of a Job: the pods that have not ended, or that the Job has not counted yet.
 
 For active pods, a sync needs only their number and their indexes. Pods that ended or are being deleted are examined one
-by one. They are few, because the Job soon counts or deletes them.
+by one. Such pods are few, because the Job soon counts or deletes them.
 """
 
 from collections.abc import Mapping

@@ -72,8 +72,8 @@ def _count(pod: Pod, annotation: str) -> int:
 def finished_at(pod: Pod) -> float:
     """Return the time at which the pod ended.
 
-    This is the first of these times that is known: the end of its containers, its Ready condition, its deletion, its
-    creation.
+    The result is the first of these times that is known: the end of its containers, its Ready condition, its deletion,
+    its creation.
     """
     ends: list[Any] = [
         ((container.get("state") or {}).get("terminated") or {}).get("finishedAt")

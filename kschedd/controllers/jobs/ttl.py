@@ -17,7 +17,7 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Delete, Write
 
 Key = tuple[str, str]  # namespace, name
-_MOST: Final = 1_000  # expired Jobs processed per turn
+_MOST: Final = 1_000  # largest number of expired Jobs processed per turn
 
 
 def expires_at(job: Object) -> float | None:

@@ -6,8 +6,8 @@ admitted or rejected (`admission`), waits for unavailable volumes and claims (`v
 annotations (`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
-Most pods only run. Pods whose containers only run have no `PodRun`. They are processed only when they are bound and
-when their start is confirmed.
+Most pods only run. Pods whose containers only run have no `PodRun`. Such a pod is processed only when it is bound and
+when its start is confirmed.
 
 This controller owns the `PodRun` objects, the counts of admitted pods, the eviction managers, and all deadlines.
 After a restart of the process, runs are restored from the pods' statuses.
@@ -52,8 +52,8 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Delete, Patch, Write, status_of
 
 COMPONENT: Final = "kubelet"
-_MOST_DUE: Final = 1_000  # due pods processed per turn
-_ROUNDED_S: Final = 1.0  # deletionTimestamp is in whole seconds
+_MOST_DUE: Final = 1_000  # largest number of due pods processed per turn
+_ROUNDED_S: Final = 1.0  # seconds by which deletionTimestamp may be off, because it has whole seconds
 
 
 def _only_runs(spec: PodSpec) -> bool:
@@ -134,7 +134,7 @@ class Kubelets(InSteps):
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
                 yield
-            elif self._unmounted:  # a claim or a volume changed
+            elif self._unmounted:  # the event is a change of a claim or a volume
                 pods.update(dict.fromkeys(self._unmounted))
         pods.update(dict.fromkeys(self._timers.due(now, _MOST_DUE)))
         writes: list[Write] = []

@@ -63,7 +63,7 @@ class CloudNodes:
 
     def __init__(self, provider: str = "", init_delay_s: float | None = None) -> None:
         self._provider = provider
-        self._init_delay_s = init_delay_s  # None: only a command initializes nodes
+        self._init_delay_s = init_delay_s  # seconds; None: only a command initializes nodes
         self._due: Timers[str] = Timers()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 

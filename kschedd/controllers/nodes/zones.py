@@ -1,10 +1,10 @@
 """Zones of nodes: the disruption state of each zone, and the rate at which its nodes get NoExecute taints.
 
 A zone is in PartialDisruption if more than two of its nodes are not Ready, and at least the fraction
-`unhealthy_zone_threshold` of its nodes. It is in FullDisruption if no node is Ready, and Normal otherwise. In a Normal
-or fully disrupted zone nodes are tainted at `node_eviction_rate`. In a partially disrupted zone, nodes are tainted at
-`secondary_node_eviction_rate`, or not at all if the zone has `large_cluster_size_threshold` nodes or fewer. If every
-zone is fully disrupted, no node is tainted.
+`unhealthy_zone_threshold` of its nodes. A zone is in FullDisruption if no node is Ready, and otherwise Normal. In a
+Normal or fully disrupted zone nodes are tainted at `node_eviction_rate`. In a partially disrupted zone, nodes are
+tainted at `secondary_node_eviction_rate`, or not at all if the zone has `large_cluster_size_threshold` nodes or fewer.
+If every zone is fully disrupted, no node is tainted.
 
 Upstream's state Initial, which a zone has until the first pass, has no effect and is not implemented. The rate is a
 token bucket of one token, which is full at first, so the first node need not wait. Source: Kubernetes v1.34,

@@ -5,9 +5,9 @@ A controller may keep state such as deadlines for objects to reconcile again. A 
 
 A controller may also have a method `concerns(event) -> bool`. Events for which it returns False are not delivered. If
 there are no other events, the controller has no turn, which would block the store. The method is called before the
-turn; the event may be older than the cluster's state. It may therefore return False only if the event changes nothing
-in the controller's state, and if the controller later reads the current cluster state when necessary (for example, for
-a new budget that covers the pod).
+turn; the event may be older than the cluster's state. `concerns` may therefore return False only if the event changes
+nothing in the controller's state. The controller must then read the current cluster state when necessary (for example,
+for a new budget that covers the pod).
 
 If `reconcile` may take long, for example for a workload of thousands of pods, the controller derives from `InSteps`,
 and its method `reconciling` does the work in steps. Between two steps other tasks run on the event loop, but no task

@@ -58,7 +58,7 @@ class DaemonTally(Groups[_Place, _State]):
         self.terms = terms
         self._revision = self.revision(0.0)
         self.pods: dict[str, Pod] = {}  # by uid, in order of the pods' arrival
-        self.fits: dict[str, Fit] = {}  # by name of an existing node
+        self.fits: dict[str, Fit] = {}  # fit of each existing node, by name
         self.knows_nodes = False
         self._by_node: dict[str, dict[str, Pod]] = {}
         self._targets: dict[str, str] = {}  # by uid: the node to which a pod is assigned here

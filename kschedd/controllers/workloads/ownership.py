@@ -69,7 +69,7 @@ class Ownership:
         self._workloads: dict[tuple[str, _Label], dict[Key, LabelSelector]] = {}  # by namespace and required label
         self._filed: dict[Key, _Label] = {}
         self._selectors = Derived(selector_of)
-        self._orphans: dict[tuple[str, _Label], dict[str, None]] = {}  # by namespace and each label: names
+        self._orphans: dict[tuple[str, _Label], dict[str, None]] = {}  # names by namespace and by each label
 
     def observe(self, event: WatchEvent) -> Iterable[Key]:
         """Process an event. Return the workloads to reconcile because of the event."""
@@ -80,7 +80,8 @@ class Ownership:
     def concerns(self, event: WatchEvent) -> bool:
         """Return whether `observe` must process the event.
 
-        It need not if the dependent is and was controlled by another kind, or has no controller and unchanged labels.
+        An event need not be processed if the dependent is and was controlled by another kind, or has no controller and
+        unchanged labels.
         """
         old, new = event.old, event.new
         if new.kind != self._dependent:

@@ -39,7 +39,7 @@ class StatefulStep:
     keep: list[Pod] = attrs.field(factory=list)
     condemned: list[Pod] = attrs.field(factory=list)
     claims_for: list[int] = attrs.field(factory=list)
-    blocked: bool = False  # a pod cannot be created yet
+    blocked: bool = False  # true if a pod cannot be created yet
     updating: int = 0  # pods of the current revision that are deleted for the update
 
 

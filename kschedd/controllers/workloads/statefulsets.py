@@ -65,7 +65,7 @@ class StatefulSets(InSteps):
         self._backoff = CreateBackoff(self._later)
         self._failed = FailedCreations("statefulset-controller")
         self._pods = Ownership(("StatefulSet",), "Pod")
-        self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by uid of StatefulSet, pod name
+        self._failures: FailureBackoff[tuple[str, str]] = FailureBackoff()  # by StatefulSet uid and pod name
         self._evictions = Evictions()  # by name of the pod
         self._failed_soon: set[str] = set()  # uids of pods
         self._revisions = Ownership(("StatefulSet",), "ControllerRevision")

@@ -35,7 +35,7 @@ from kschedd.framework.writes import Bind, Create, Delete, MergePatch, Plan, Upd
 Answer = Status | int | None
 """The result of `filter` or `score` for a node."""
 
-MOST_PROCESSES: Final = 16  # maximum of a plugin's `worker_processes`
+MOST_PROCESSES: Final = 16  # largest allowed value of a plugin's `worker_processes`
 _INT64: Final = np.iinfo(np.int64)
 _LARGEST_CODE: Final = (1 << 31) - 1
 _MOST: Final = 1000  # maximum number of reasons, writes or registrations

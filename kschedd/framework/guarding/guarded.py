@@ -169,7 +169,7 @@ class AnswerListener(Protocol):
 class GuardedPlugin:
     """An out-of-tree plugin with the methods that it had at construction, each guarded.
 
-    It must be constructed inside the guard.
+    A GuardedPlugin must be constructed inside the guard.
     """
 
     name: str

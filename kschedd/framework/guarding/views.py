@@ -4,8 +4,8 @@ Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `Cy
 the same way. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
 views. Only requested rows and raw manifests are copied.
 
-A few calls let the scheduler cache additional data (a label column, a pod counter). These calls are allowed only within
-a call by the scheduler, and while no other code changes the scheduler's state.
+A few calls let the scheduler cache additional data (a label column, a pod counter). Calls that change the cache are
+allowed only within a call by the scheduler, and while no other code changes the scheduler's state.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence

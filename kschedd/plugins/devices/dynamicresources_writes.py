@@ -45,7 +45,7 @@ def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> 
 def name_to_create(claim: Object, pod: Pod) -> str:
     """Return the name of the claim for the pod's extended resources.
 
-    It is deterministic, whereas upstream's is random.
+    The name is deterministic, whereas upstream's is random.
     """
     if claim.name != IN_MEMORY:
         return claim.name

@@ -41,7 +41,7 @@ class InTreeVolumeLimits:
     limit_key: ClassVar[str]
     """The allocatable resource with the limit."""
     _cluster: SchedulerCache
-    _limit: int | None  # value of KUBE_MAX_PD_VOLS
+    _limit: int | None  # value of the environment variable KUBE_MAX_PD_VOLS
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:

@@ -2,8 +2,9 @@
 
 The balance of cpu and memory is computed as in v1.18.
 
-They differ from the scores of the current NodeResourcesFit in three ways: a resource that the node lacks counts, an
-extended resource counts even if the pod does not request it, and utilization is the share that is not free, rounded up.
+The old scores differ from those of the current NodeResourcesFit in three ways: a resource that the node lacks counts,
+an extended resource counts even if the pod does not request it, and utilization is the share that is not free, rounded
+up.
 
 Source: Kubernetes v1.22, plugins/noderesources/least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go,
 resource_allocation.go.

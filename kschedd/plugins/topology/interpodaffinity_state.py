@@ -34,7 +34,7 @@ class AffinityTerms:
     candidates: PodMatcher | None  # pods that match all required affinity terms
     near_keys: tuple[str, ...]
     away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term, as matching pods and topology key
-    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with weights, negative for anti-affinity
+    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with weight, negative for anti-affinity
 
 
 @attrs.define(eq=False)

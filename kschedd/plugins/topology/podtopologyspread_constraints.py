@@ -38,7 +38,10 @@ HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
 @attrs.frozen(eq=False)
 class ReadyConstraint:
-    """A constraint evaluated for pods of one signature. It is valid while labels are unchanged."""
+    """A constraint evaluated for pods of one signature.
+
+    The evaluated constraint is valid while labels are unchanged.
+    """
 
     constraint: SpreadConstraint
     kind: PodMatcher | None  # matcher of the pods to count; None: an empty selector, which counts no pods

@@ -95,7 +95,7 @@ class _DiskColumns:
         self._wanted = wanted
         self._of: Sequence[Pod] = ()
         self._effects_of = np.zeros((0, 2), dtype=np.int64)
-        self._effects: dict[int, tuple[bool, int]] = {}  # by signature: conflict?, number of uses
+        self._effects: dict[int, tuple[bool, int]] = {}  # by signature id: (conflicts, number of uses)
         self._conflicts = np.array([sum(self._effect(pod)[0] for pod in pods) for pods in table.pods], dtype=np.int64)
         self._users = np.full(len(table.pods), wanted.users, dtype=np.int64)
 

@@ -48,7 +48,7 @@ class SortedNodes:
 
     names: list[str]
     totals: list[int]
-    # raw scores of each node by plugin; stored only if nodes are rescored
+    # Raw scores of each node by plugin; stored only if nodes are rescored
     raw: dict[str, list[int]] = attrs.field(factory=dict)
     taken: str = ""  # node that the attempt selected and that is still in the heap
 

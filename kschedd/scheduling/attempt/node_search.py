@@ -41,7 +41,7 @@ from kschedd.scheduling.profiles.profile import EnabledFilter, Framework
 from kschedd.scheduling.verdicts import EXPLICIT, PASSED, PASSED_ALL, Places, Verdicts
 from kschedd.values import fast_frozen
 
-_FEWEST = 100  # minimum number of nodes to find
+_FEWEST = 100  # smallest number of feasible nodes at which a search ends
 _MOST_PER_PASSING = 8.0  # largest number of rows in the first window for each node to find
 _MARGIN = 1.06  # factor for the window size, so that a slightly lower pass rate needs no second window
 _WEIGHT = 0.25  # weight of the latest search in the moving average

@@ -190,7 +190,7 @@ class Ranking:
         final = {name: weighted // weights[name] for name, weighted in scores.weighted.items()}
         wrong = [(int(places[0]), name) for name in final if len(places := out_of_range(final[name]))]
         if wrong:
-            # Upstream iterates over nodes, and for each node over the plugins. It reports the first error in that
+            # Upstream iterates over nodes, and for each node over the plugins. Upstream reports the first error in that
             # order.
             place, name = min(wrong, key=lambda found: found[0])
             raise invalid_score(name, int(final[name][place]))

@@ -74,7 +74,7 @@ class Runs:
 
         Unless the run is `alone`, each pod must be assumed on its node before the next result is requested.
         """
-        left = self.cluster.table.node_count  # nodes that no attempt has visited
+        left = self.cluster.table.node_count  # number of nodes that no attempt of the run has visited
         alone: bool | None = None
         for pod in pods:
             prepared = self._prepared(pod)

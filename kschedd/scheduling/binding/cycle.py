@@ -203,7 +203,7 @@ class BindingCycle:
     stopped_at: StopPoint | None = None  # set if a debugger has stopped the cycle
     began_s: float = 0.0  # end of its attempt
     attempt_s: float = 0.0  # duration of that attempt
-    # for a binding with one plan: time in seconds of the call of the Bind plugin, on the clock that times plugins
+    # For a binding with one plan: time in seconds of the call of the Bind plugin, on the clock that times plugins
     bind_began_s: float = 0.0
 
     @property

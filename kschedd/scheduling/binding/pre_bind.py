@@ -40,7 +40,7 @@ def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_na
 
 
 def nomination(pod: Pod, node_name: str) -> Plan:
-    """Return the plan that writes the pod's nominatedNodeName. It has no writes if the field is already set."""
+    """Return the plan that writes the pod's nominatedNodeName. The plan has no writes if the field is already set."""
     if pod.nominated_node_name == node_name:
         return Plan(())
     patch = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node_name}}

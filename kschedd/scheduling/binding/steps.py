@@ -82,7 +82,7 @@ class BindingSteps:
             if work or assumed.waiting is not None:
                 progress.step = StageStep.WAITED
                 return ExecutePlan(pod.uid, nomination(pod, node_name))
-        progress.enter(Stage.PERMIT)  # even if the nomination was rejected
+        progress.enter(Stage.PERMIT)  # the binding continues even if the nomination was rejected
         return None
 
     def _permit(self, cycle: BindingCycle, answer: Answer) -> BindingEffect | Ended:

@@ -125,11 +125,11 @@ class Breakpoint:
     ignore: int = 0
     once: bool = False
     enabled: bool = True
-    hits: int = 0  # number of hits, ignored or not
+    hits: int = 0  # number of hits, including ignored ones
     disabled_because: str = ""
     _selector: LabelSelector | None = None
     _condition: "CelCondition | None" = None
-    _last: tuple[object, ...] = ()  # place of the latest match
+    _last: tuple[object, ...] = ()  # stop point of the latest match
 
     def may_match(self, pod: Pod) -> bool:
         """Return whether the breakpoint can stop an attempt of this pod."""

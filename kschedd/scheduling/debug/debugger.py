@@ -139,11 +139,11 @@ class Debugger:
     keep: bool = False  # true if the client's settings outlive its connection
     breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
     most_breakpoints: int = MOST_BREAKPOINTS
-    most_set: int = 0  # highest number of breakpoints so far
+    most_set: int = 0  # highest number of breakpoints at one time
     until: Until | None = None
     changes: int = 0
     stops: int = 0  # number of stops so far
-    now_s: float = 0.0  # latest time passed in a call
+    now_s: float = 0.0  # latest time that a call has passed, in seconds
     cycle: int = 0  # number of the latest attempt
     _run: Run = Run.FREE
     _attempts_left: int = 0

@@ -10,8 +10,8 @@ and nodes rarely. Classes with equal keys for these filters (`VerdictKey`) share
 
 Invariant: a row that is not stale has the verdict that the plugins would return now. These rules ensure the invariant:
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
-  search. It is valid only for one set of cached filters that PreFilter skips, and for one set of filter plugins' cache
-  keys. If one of these sets differs, a new evaluation replaces the old one.
+  search. An evaluation is valid only for one set of cached filters that PreFilter skips, and for one set of filter
+  plugins' cache keys. If one of these sets differs, a new evaluation replaces the old one.
 * `follow` marks the rows whose Node object or pods changed since the last call. If the change log does not
   reach back that far, every row is marked. A new visiting order permutes the columns.
 * Only the scores are dropped if PreScore skips other cached scores than before, or if the cache key of a plugin that

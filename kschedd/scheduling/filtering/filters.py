@@ -287,7 +287,7 @@ def _filter_per_node(
 ) -> Work[Ints]:
     """Return a per-node filter's codes on the rows, with EXPLICIT for a rejected row.
 
-    It adds the statuses of the rejected rows to `explicit_status`.
+    The function adds the statuses of the rejected rows to `explicit_status`.
     """
     began = filter_.calls.start()
     open_ = _not_known_to_pass(filter_, state, pod, table, rows)
@@ -379,7 +379,7 @@ class PluginBatch(Generic[T]):
         return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
 
     def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
-        """Return the guarded call for a thread. It names the plugin even if it never begins."""
+        """Return the guarded call for a thread. The call names the plugin even if it never begins."""
         return GuardedCall(
             calling=self._plugin.guard, method=self._method, args=(self._calls.pod,), scheduler=scheduler
         )

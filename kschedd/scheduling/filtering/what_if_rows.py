@@ -123,7 +123,7 @@ class NominatedOnRows:
     _on: WhatIfRows
     _counted: NominatedByRow
     _there: Bools = attrs.field(init=False)  # by row of the copy
-    # pod kinds, and the row of each pod; None until needed
+    # Pod kinds, and the row of each pod; None until needed
     _kinds: tuple[PodKinds, Rows] | None = attrs.field(default=None, init=False)
 
     def __attrs_post_init__(self) -> None:

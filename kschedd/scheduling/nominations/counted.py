@@ -40,7 +40,7 @@ class Nominations(dict[str, tuple[Pod, ...]]):
     def __init__(self) -> None:
         super().__init__()
         self.node_of: dict[str, str] = {}  # uid -> node
-        self._changed: list[str] = []  # nodes with changed pods, in order
+        self._changed: list[str] = []  # nodes whose nominated pods changed, in order
         self._forgotten = 0  # number of changes dropped from the log
         self._by_priority: WeakKeyDictionary[NodeTable, RecentlyUsed[int, NominatedByPriority]] = WeakKeyDictionary()
 

@@ -1,7 +1,7 @@
 """Nominator: the pending pods that preemption or a user has nominated to a node.
 
-These nominations may be newer than `status.nominatedNodeName`, because preemption adds a nomination before it writes
-the field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
+A nomination may be newer than `status.nominatedNodeName`, because preemption adds a nomination before it writes the
+field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference has no visible effect: a nomination of ""
 is deleted instead of stored under an empty node name. The scheduling driver owns the Nominator, and each attempt reads

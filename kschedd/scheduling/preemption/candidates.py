@@ -1,9 +1,9 @@
 """Preemption candidates: dry runs on enough nodes, a cache of their results, and the choice of the best candidate.
 
 The result of a dry run is valid for every pod of the signature as long as these inputs are unchanged: the row's node,
-its pods, the nominated pods that count on it, and the budgets that cover any of its victims. This requires that every
-plugin reads only the row. For each signature, columns therefore store the outcome and the ranking criteria of each row.
-Only rows that changed are tried again, all in one batch.
+its pods, the nominated pods that count on it, and the budgets that cover any of its victims. Results are therefore
+cached only if every plugin reads only the row. For each signature, columns therefore store the outcome and the ranking
+criteria of each row. Only rows that changed are tried again, all in one batch.
 
 Invariant: a cached result equals what `preemption.select_victims` would return now.
 
@@ -285,7 +285,7 @@ class Candidates:
     def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
         """Return whether none of these next rows has a pod to evict. If so, store this outcome.
 
-        This is the usual case in a cluster without priorities. Very long lists of rows are not
+        Rows without a pod to evict are the usual case in a cluster without priorities. Very long lists of rows are not
         checked.
         """
         if self.groups is not None and self.groups.keys():

@@ -48,7 +48,7 @@ class WrittenPod:
 
     namespace: str
     name: str
-    uid: str  # "": any pod with this name
+    uid: str  # "" means any pod with this name
 
     def is_gone(self, uid_now: str | None) -> bool:
         """Return whether the pod no longer exists.
@@ -73,7 +73,7 @@ class EvictionOutcome:
     def wants(self, write: Write) -> bool:
         """Return whether to execute a write.
 
-        It is omitted after a rejection, and for the deletion of a victim that no longer exists.
+        A write is omitted after a rejection, and if it deletes a victim that no longer exists.
         """
         if self._cancelled:
             return False

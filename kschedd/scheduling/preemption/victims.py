@@ -39,7 +39,7 @@ class Victim:
 
 
 def victims_among(pods: Iterable[Pod], groups: PodGroups) -> list[Victim] | Status:
-    """Return the victims to which these pods belong, in this order. It is an error if a pod's node is unknown."""
+    """Return the victims to which these pods belong, in this order. A pod whose node is unknown is an error."""
     found, whole = list[Victim](), set[str]()
     for pod in pods:
         group = groups.of(pod)

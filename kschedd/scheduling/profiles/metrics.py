@@ -1,7 +1,7 @@
 """Metrics of scheduling attempts and bindings: kube-scheduler's names, labels and buckets, and additional metrics.
 
-They are written by the scheduling driver, which owns them, and by the code that it runs. Metrics named `kschedd_…` do
-not exist upstream.
+The metrics are written by the scheduling driver, which owns them, and by the code that it runs. Metrics named
+`kschedd_…` do not exist upstream.
 
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
@@ -59,7 +59,7 @@ class PointTimes:
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
         self._repeated: list[tuple[float, float]] = []  # Filter and Score times not in a histogram yet
         self._searched: list[float] = []  # Filter times of attempts without scoring that are not in the histograms yet
-        self._skipped: dict[tuple[str, ...], int] = {}  # number of skips of these points
+        self._skipped: dict[tuple[str, ...], int] = {}  # how often these points were skipped
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         """Record the end of an extension point that began at `began_s`, and return the current time."""

@@ -6,8 +6,8 @@ creates the plugins again from the same arguments, and continues every binding c
 
 The fork takes over the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in
 flight), nominations, pods at Permit with their deadlines, the random generator that breaks ties, and the start of the
-next search. It does not take over the state inside out-of-tree plugins, caches of evaluations (filled again as needed),
-and the ledger of object faults.
+next search. The fork does not take over the state inside out-of-tree plugins, caches of evaluations (filled again as
+needed), and the ledger of object faults.
 
 An attempt that is running or stopped by the debugger is a generator, which cannot be copied. The fork releases its
 reservations and begins it again, with the random state with which it first began. The fork does not take over the
