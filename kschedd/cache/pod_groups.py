@@ -25,6 +25,12 @@ def min_count(group: Object) -> int:
     return 0 if gang is None else int(gang.get("minCount") or 0)
 
 
+def topology_key(group: Object) -> str:
+    """Return the node label whose value the nodes of the group's pods must share; "" if there is none."""
+    constraints = (group.spec.get("schedulingConstraints") or {}).get("topology") or ()
+    return str(constraints[0].get("key") or "") if constraints else ""
+
+
 def priority_of(group: Object) -> int:
     """Return the priority of a PodGroup."""
     return int(group.spec.get("priority") or 0)

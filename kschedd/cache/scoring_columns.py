@@ -77,6 +77,17 @@ def scoring_resources(
     return Fractions(tuple(places), used + column(tuple(amounts)), capacity, wraps)
 
 
+def amounts_of(table: NodeTable, rows: Rows, name: str) -> tuple[int, int]:
+    """Return the requested and the allocatable amount of these rows together, without rows that lack the resource.
+
+    Pods without a cpu or memory request count with upstream's default request.
+    """
+    number = table.resource(name)
+    sums = table.nonzero if number in _CPU_AND_MEMORY else table.requested
+    allocatable = table.allocatable[number][rows]
+    return int(sums[number][rows][allocatable != 0].sum()), int(allocatable.sum())
+
+
 @lru_cache(4096)
 def column(amounts: tuple[int, ...]) -> Ints:
     """Return the amounts as a read-only column vector."""

@@ -53,22 +53,30 @@ _PLUGINS: Final[Mapping[str, int]] = {
     "DefaultBinder": 0,
     "NodeDeclaredFeatures": 0,
     "GangScheduling": 0,
+    "TopologyPlacementGenerator": 0,
+    "PodGroupPodsCount": 1,
 }
-# Rule -> the plugin that it adds to the default profile, or whose weight there it changes, and the weight.
-_BY_RULE: Final[Mapping[str, tuple[str, int]]] = {
-    "devices_scored": ("DynamicResources", 2),
-    "declared_features": ("NodeDeclaredFeatures", 0),
-    "gang_scheduling": ("GangScheduling", 0),
-    "resizes_preempt": ("DeferredPodScheduling", 0),
+# Rule -> the plugins that the rule adds to the default profile, or their weights there.
+_BY_RULE: Final[Mapping[str, Mapping[str, int]]] = {
+    "devices_scored": {"DynamicResources": 2},
+    "declared_features": {"NodeDeclaredFeatures": 0},
+    "gang_scheduling": {"GangScheduling": 0},
+    "groups_in_domains": {"TopologyPlacementGenerator": 0, "PodGroupPodsCount": 1},
+    "resizes_preempt": {"DeferredPodScheduling": 0},
 }
 # The subpackage of a plugin's module, if it is not directly in `kschedd.plugins`.
 _ROOMS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("NodeResourcesFit", "NodeResourcesBalancedAllocation", "ImageLocality"), "resources"),
     **dict.fromkeys(("NodeVolumeLimits", "VolumeBinding", "VolumeRestrictions", "VolumeZone"), "volumes"),
-    **dict.fromkeys(("InterPodAffinity", "PodTopologySpread"), "topology"),
+    **dict.fromkeys(("InterPodAffinity", "PodTopologySpread", "TopologyPlacementGenerator"), "topology"),
     **dict.fromkeys(("DynamicResources", "NodeDeclaredFeatures"), "devices"),
 }
-_NEWER: Final = frozenset(("NodeDeclaredFeatures", "GangScheduling", "DeferredPodScheduling"))
+_NEWER: Final = frozenset(
+    (
+        *("NodeDeclaredFeatures", "GangScheduling", "DeferredPodScheduling"),
+        *("TopologyPlacementGenerator", "PodGroupPodsCount"),
+    )
+)
 
 
 @attrs.frozen
@@ -150,8 +158,10 @@ IN_TREE: Final = _InTree({})
 
 
 def default_plugins(rules: Rules, gates: Mapping[str, bool]) -> tuple[tuple[str, int], ...]:
-    """Return the default MultiPoint list: names and weights in order."""
-    by_rule = dict(moved for rule, moved in _BY_RULE.items() if getattr(rules, rule))
+    """Return the default MultiPoint list: names and weights, in order."""
+    by_rule = dict[str, int]()
+    for rule, moved in _BY_RULE.items():
+        by_rule |= moved if getattr(rules, rule) else {}
     absent = _NEWER - by_rule.keys()
     if not gates.get("DynamicResourceAllocation", True):
         absent |= {"DynamicResources"}

@@ -8,7 +8,7 @@ ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -31,14 +31,18 @@ EXTENSION_POINTS = (
     "pre_bind",
     "bind",
     "post_bind",
+    "placement_generate",
+    "placement_score",
 )
+SCORING: Final = ("score", "placement_score")
+"""The extension points whose plugins have a weight."""
 
 DEFAULT_SCHEDULER_NAME = "default-scheduler"
 
 
 @attrs.frozen
 class PluginRef:
-    """A plugin at one extension point. `weight` is at least 1 at `score`, and 0 at other points."""
+    """A plugin at one extension point; `weight` is 1 or more at the points in `SCORING` and 0 elsewhere."""
 
     name: str
     weight: int = 0

@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.pods import Pod
+from kschedd.cache.pod_groups import topology_key
 from kschedd.cache.table import Ints, Rows
 from kschedd.config.loading.load import config_from_raw
 from kschedd.config.model import Config
@@ -231,7 +232,10 @@ class Lockstep:
         )
         loop.resume_bindings()
         tried = loop.driver.groups.latest
-        if tried is not None and tried.status.code is Code.ERROR:  # after an error, the Score result stays unchanged
+        group = loop.machine.groups.object(key)
+        in_domains = group is not None and topology_key(group) and loop.machine.handle.rules.groups_in_domains
+        # An error leaves the Score result unchanged; it is not recorded for a group that is tried in several domains.
+        if tried is not None and tried.status.code is Code.ERROR and not in_domains:
             results |= {member.entry.key: member.result for member in tried.members}
         for outcome in made:
             result = results.get(outcome["pod"])

@@ -24,6 +24,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, Self, Typ
 
 import attrs
 
+from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, NodeTable, Rows
@@ -32,6 +33,7 @@ from kschedd.framework.cycle_state import CycleState
 from kschedd.framework.events import ClusterEventWithHint
 from kschedd.framework.handle import Handle
 from kschedd.framework.node_info import NodeInfo
+from kschedd.framework.placements import PlacedPods, Placement
 from kschedd.framework.postfilter import PostFilterView
 from kschedd.framework.status import Code, Status
 from kschedd.framework.writes import Plan
@@ -242,6 +244,24 @@ class PostBindPlugin(Plugin, Protocol):
         """Do work after the pod is bound."""
 
 
+# -- PodGroups -----------------------------------------------------------------------------------------------------
+
+
+class PlacementGeneratePlugin(Plugin, Protocol):
+    def generate_placements(self, group: Object, table: NodeTable, /) -> Sequence[Placement] | Status:
+        """Return the sets of nodes in which the group is tried, or an error. In-tree plugins only."""
+
+
+class PlacementScorePlugin(Plugin, Protocol):
+    def score_placements(
+        self, group: Object, placements: Sequence[PlacedPods], table: NodeTable, /
+    ) -> Sequence[int] | Status:
+        """Return a score from 0 to 100 for each placement, or an error. In-tree plugins only.
+
+        The group gets the placement with the highest sum of weighted scores.
+        """
+
+
 # -- the points ----------------------------------------------------------------------------------------------------
 
 
@@ -281,12 +301,14 @@ PERMIT: Final = ExtensionPoint[PermitPlugin]("permit", (PermitPlugin,))
 PRE_BIND: Final = ExtensionPoint[PreBindPlugin]("pre_bind", (PreBindPlugin,), (PreBindPreFlight,))
 BIND: Final = ExtensionPoint[BindPlugin]("bind", (BindPlugin,))
 POST_BIND: Final = ExtensionPoint[PostBindPlugin]("post_bind", (PostBindPlugin,))
+PLACEMENT_GENERATE: Final = ExtensionPoint[PlacementGeneratePlugin]("placement_generate", (PlacementGeneratePlugin,))
+PLACEMENT_SCORE: Final = ExtensionPoint[PlacementScorePlugin]("placement_score", (PlacementScorePlugin,))
 
 POINTS: Final[Mapping[str, ExtensionPoint[Plugin]]] = {
     point.name: point
     for point in (
         *(PRE_ENQUEUE, QUEUE_SORT, PRE_FILTER, FILTER, POST_FILTER, PRE_SCORE, SCORE),
-        *(RESERVE, PERMIT, PRE_BIND, BIND, POST_BIND),
+        *(RESERVE, PERMIT, PRE_BIND, BIND, POST_BIND, PLACEMENT_GENERATE, PLACEMENT_SCORE),
     )
 }
 

@@ -205,6 +205,29 @@ POD_GROUP_ALGORITHM_DURATION: Final = Metric(
     _MILLISECONDS,
     "ALPHA",
 )
+GENERATED_PLACEMENTS: Final = Metric(
+    "scheduler_generated_placements_total",
+    "counter",
+    "Placements in which PodGroups are tried; with the gate TopologyAwareWorkloadScheduling.",
+    ("profile",),
+    stability="ALPHA",
+)
+PLACEMENT_EVALUATIONS: Final = Metric(
+    "scheduler_placement_evaluations_total",
+    "counter",
+    "Trials of a PodGroup in a placement, by result (feasible, infeasible); with the gate "
+    "TopologyAwareWorkloadScheduling.",
+    ("result", "profile"),
+    stability="ALPHA",
+)
+PLACEMENT_EVALUATION_DURATION: Final = Metric(
+    "scheduler_placement_evaluation_duration_seconds",
+    "histogram",
+    "Duration of a trial of a PodGroup in a placement; with the gate TopologyAwareWorkloadScheduling.",
+    ("result", "profile"),
+    _MILLISECONDS,
+    "ALPHA",
+)
 WORKLOAD_PREEMPTIONS: Final = Metric(
     "scheduler_workload_preemption_attempts_total",
     "counter",
@@ -423,6 +446,9 @@ UPSTREAM: Final = (
     POD_GROUP_ATTEMPTS,
     POD_GROUP_ATTEMPT_DURATION,
     POD_GROUP_ALGORITHM_DURATION,
+    GENERATED_PLACEMENTS,
+    PLACEMENT_EVALUATIONS,
+    PLACEMENT_EVALUATION_DURATION,
     WORKLOAD_PREEMPTIONS,
     WORKLOAD_VICTIMS,
     WORKLOAD_DISRUPTIONS,

@@ -27,6 +27,7 @@ from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
+from kschedd.cache.table import Rows
 from kschedd.config.model import Config, Profile
 from kschedd.extenders.extender import HTTPExtender, extenders_of
 from kschedd.framework.events import EVERY_EVENT, EXTENDER_NAME, ClusterEventWithHint, hint_map
@@ -263,16 +264,24 @@ class SchedulingMachine:
         *,
         cycle: int = 0,
         post_filters: bool = True,
+        placement: Rows | None = None,
     ) -> Attempt:
         """Begin an attempt.
 
         `cycle` is the number of the scheduling cycle, or 0 if the attempt belongs to no cycle. `post_filters` False
-        omits PostFilter, for a pod whose group preempts as a whole.
+        omits PostFilter, for a pod whose group preempts as a whole. Only the rows of `placement` count as nodes; None:
+        all.
         """
         scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
         batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None
         return scheduler.attempt(
-            pod, nominated, stepper=stepper, batching=batching, post_filters=post_filters, resizes=resizes
+            pod,
+            nominated,
+            stepper=stepper,
+            batching=batching,
+            post_filters=post_filters,
+            resizes=resizes,
+            placement=placement,
         )
 
     def resizes(self, pod: Pod) -> bool:

@@ -107,6 +107,8 @@ def test_default_profile_has_every_point_of_1_34() -> None:
         "pre_bind": ["VolumeBinding", "DynamicResources"],
         "bind": ["DefaultBinder"],
         "post_bind": [],
+        "placement_generate": [],
+        "placement_score": [],
     }
     assert scores(profile) == DEFAULT_SCORES
 

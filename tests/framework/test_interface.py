@@ -31,7 +31,7 @@ _PROTOCOLS = [
         ("TaintToleration", {"filter", "pre_score", "score"}),
         ("NodeAffinity", _FILTERS_AND_SCORES),
         ("NodePorts", _FILTERS),
-        ("NodeResourcesFit", _FILTERS_AND_SCORES),
+        ("NodeResourcesFit", _FILTERS_AND_SCORES | {"placement_score"}),  # placements only from 1.37 on
         ("VolumeRestrictions", _FILTERS),
         ("NodeVolumeLimits", _FILTERS),
         ("VolumeBinding", _FILTERS_AND_SCORES | {"reserve", "pre_bind"}),
@@ -45,6 +45,8 @@ _PROTOCOLS = [
         ("NodeResourcesBalancedAllocation", {"pre_score", "score"}),
         ("ImageLocality", {"score"}),
         ("DefaultBinder", {"bind"}),
+        ("TopologyPlacementGenerator", {"placement_generate"}),
+        ("PodGroupPodsCount", {"placement_score"}),
     ],
 )
 def test_an_in_tree_plugin_takes_part_where_kube_schedulers_does(name: str, points: set[str]) -> None:
@@ -73,7 +75,7 @@ def test_the_methods_of_an_in_tree_plugin_take_what_their_protocol_says(name: st
 def test_every_method_that_is_called_for_a_pod_is_guarded() -> None:
     called = {method for protocol in _PROTOCOLS for method in methods_of(protocol)}
     elsewhere = {"sort_key", "events_to_register"}  # guarded in ways of their own
-    in_tree_only = {"constant_score"}
+    in_tree_only = {"constant_score", "generate_placements", "score_placements"}
     assert set(GUARDED_METHODS) == called - elsewhere - in_tree_only
 
 

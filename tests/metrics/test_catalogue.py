@@ -69,6 +69,9 @@ KUBE_SCHEDULER = [
     ("scheduler_podgroup_schedule_attempts_total", "counter", "result profile", (), "ALPHA"),
     ("scheduler_podgroup_scheduling_attempt_duration_seconds", "histogram", "result profile", SECONDS, "ALPHA"),
     ("scheduler_podgroup_scheduling_algorithm_duration_seconds", "histogram", "", SECONDS, "ALPHA"),
+    ("scheduler_generated_placements_total", "counter", "profile", (), "ALPHA"),
+    ("scheduler_placement_evaluations_total", "counter", "result profile", (), "ALPHA"),
+    ("scheduler_placement_evaluation_duration_seconds", "histogram", "result profile", SECONDS, "ALPHA"),
     ("scheduler_workload_preemption_attempts_total", "counter", "result", (), "ALPHA"),
     ("scheduler_workload_preemption_victims", "histogram", "", steps(1, 2, 11), "ALPHA"),
     ("scheduler_preemption_workload_disruptions", "histogram", "preemptor", steps(1, 2, 11), "ALPHA"),
@@ -77,7 +80,9 @@ KUBE_SCHEDULER = [
     ("kube_pod_resource_limit", "gauge", OF_POD, (), "STABLE"),
 ]
 #: Since 1.37, and counted for PodGroups and preemptions only
-GROUPS = {row[0] for row in KUBE_SCHEDULER if "podgroup" in row[0] or "workload" in row[0] or "_pdb_" in row[0]}
+GROUPS = {
+    row[0] for row in KUBE_SCHEDULER if any(part in row[0] for part in ("podgroup", "workload", "_pdb_", "placement"))
+}
 #: nothing in the run below comes to these, for certain
 NOT_COUNTED = {
     "scheduler_batch_attempts_total",

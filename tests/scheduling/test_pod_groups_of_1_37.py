@@ -120,6 +120,19 @@ def test_it_preempts_as_a_whole() -> None:
     assert cluster.nodes() == {"a": "n", "b": "n"}
 
 
+def test_a_filter_that_was_skipped_without_the_victims_stays_skipped_as_upstream() -> None:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    cluster = Cluster(pod("low", "", affinity=alone))
+    cluster.engine.store.merge_patch("Node", "", "n", {"metadata": {"labels": {"kubernetes.io/hostname": "n"}}})
+    high = {"priorityClassName": "high"}
+    for raw in (group(1, **high), pod("a", **high)):
+        cluster.engine.store.create(raw)
+    cluster.engine.run_until_idle()
+    assert cluster.nodes() == {"low": "n", "a": ""}
+    assert cluster.condition()["message"].endswith("found a placement for podgroup, preempting 0 victims")
+
+
 def test_its_cycles_and_its_preemption_are_counted() -> None:
     cluster = Cluster()
     machine = cluster.engine.driver.machine

@@ -16,8 +16,8 @@ HIGH = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata
 GROUP, WORKLOAD = "PodGroup.scheduling.k8s.io", "Workload.scheduling.k8s.io"
 
 
-def store() -> Store:
-    found = Store(rules=V1_37.rules.under({"GenericWorkload": True}))
+def store(*, domains: bool = False) -> Store:
+    found = Store(rules=V1_37.rules.under({"GenericWorkload": True, "TopologyAwareWorkloadScheduling": domains}))
     found.create(HIGH)
     return found
 
@@ -74,6 +74,33 @@ def test_another_priority_is_refused(spec: Raw, answer: str) -> None:
 def test_fields_of_gates_that_are_off_are_dropped() -> None:
     kept = store().create(group(preemptionPolicy="Never", schedulingConstraints={"topology": [{"key": "rack"}]}))
     assert kept.spec == {"schedulingPolicy": GANG, "priority": 0}
+
+
+ZONE = {"topology": [{"key": "topology.kubernetes.io/zone"}]}
+
+
+def test_topology_constraints_are_kept_with_their_gate_and_do_not_change() -> None:
+    cluster = store(domains=True)
+    assert cluster.create(group(schedulingConstraints=ZONE)).spec["schedulingConstraints"] == ZONE
+    template = {**TEMPLATE, "schedulingConstraints": ZONE}
+    assert cluster.create(workload(template)).spec["podGroupTemplates"] == [template]
+    with pytest.raises(Invalid) as refused:
+        cluster.merge_patch(GROUP, "default", "g", {"spec": {"schedulingConstraints": None}})
+    assert str(refused.value) == f'{GROUP} "g" is invalid: spec.schedulingConstraints: {IMMUTABLE}'
+
+
+@pytest.mark.parametrize(
+    ("constraints", "answer"),
+    [
+        ([{"key": "a"}, {"key": "b"}], ": Too many: 2: must have at most 1 item"),
+        ([{}], "[0].key: Required value"),
+        ([{"key": "a b"}], '[0].key: Invalid value: "a b": name part must consist of'),
+    ],
+)
+def test_a_topology_constraint_is_one_label(constraints: list[Raw], answer: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        store(domains=True).create(group(schedulingConstraints={"topology": constraints}))
+    assert f"spec.schedulingConstraints.topology{answer}" in str(refused.value)
 
 
 ONE_MODE = 'spec.disruptionMode: Invalid value: "{`single`, `all`}": must specify exactly one of: `single`, `all`'

@@ -18,7 +18,7 @@ from kschedd.config.in_tree import IN_TREE, Catalogue, default_plugins
 from kschedd.config.loading.expansion import unknown_plugin
 from kschedd.config.loading.load import API_VERSION, KIND, config_from_raw, load_config
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT
-from kschedd.config.model import EXTENSION_POINTS, Config, PluginRef, Profile
+from kschedd.config.model import EXTENSION_POINTS, SCORING, Config, PluginRef, Profile
 from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 from kschedd.config.parsing.reading import INT32, INT64, ConfigReader, ConfigValue
 from kschedd.config.versions.feature_gates import FLAG
@@ -88,7 +88,7 @@ def with_plugin_enabled(
         refs = profile.at(point)
         if plugin in (ref.name for ref in refs):
             continue
-        own = (weight or defaults.get(plugin) or 1) if point == "score" else 0
+        own = (weight or defaults.get(plugin) or 1) if point in SCORING else 0
         changed[point] = _inserted(refs, PluginRef(plugin, own), list(defaults))
     if not changed:
         _refuse(f"{path}.plugins", plugin, "takes part there already")

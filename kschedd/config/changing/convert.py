@@ -20,6 +20,7 @@ from kschedd.config.loading.context import default_args_of
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT
 from kschedd.config.model import (
     DEFAULT_SCHEDULER_NAME,
+    SCORING,
     ClientConnection,
     Config,
     Extender,
@@ -108,7 +109,7 @@ def _profile(profile: Profile, config: Config, usual: Profile, catalogue: Catalo
                     "enabled": [
                         {
                             "name": ref.name,
-                            **({"weight": ref.weight} if point == "score" else {}),
+                            **({"weight": ref.weight} if point in SCORING else {}),
                             **({} if ref.timeout_s is None else {limits.FIELD: ref.timeout_s}),
                         }
                         for ref in refs

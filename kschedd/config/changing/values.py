@@ -9,7 +9,7 @@ import attrs
 
 from kschedd.config.args import written
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT
-from kschedd.config.model import Config
+from kschedd.config.model import SCORING, Config
 
 DEFAULT: Final = "default of"
 
@@ -54,7 +54,7 @@ def _pairs(config: Config) -> Iterator[tuple[str, Any]]:
             yield f"{at}.percentageOfNodesToScore", profile.percentage_of_nodes_to_score
         for point, refs in profile.plugins.items():
             for ref in refs:
-                value = ref.weight if point == "score" else True
+                value = ref.weight if point in SCORING else True
                 yield f"{at}.plugins.{FIELD_OF_POINT[point]}[{ref.name}]", value
         for plugin in profile.names():
             yield f"{at}.pluginConfig[{plugin}]", written(profile.args(plugin))

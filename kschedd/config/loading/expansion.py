@@ -28,7 +28,7 @@ from kschedd.config.loading.plugin_sets import (
     PluginSet,
     PluginSets,
 )
-from kschedd.config.model import EXTENSION_POINTS, PluginRef
+from kschedd.config.model import EXTENSION_POINTS, SCORING, PluginRef
 
 MAX_TOTAL_SCORE = 2**63 - 1
 MAX_NODE_SCORE = 100
@@ -76,7 +76,9 @@ def expand(
     """
     implements = cache(implements)  # the function is called for every plugin at every point
     multi = sets.get(MULTI_POINT, NOTHING_SAID)
-    weights = _score_weights(sets.get("score", NOTHING_SAID).enabled + multi.enabled, implements)
+    weights = {
+        point: _weights(sets.get(point, NOTHING_SAID).enabled + multi.enabled, point, implements) for point in SCORING
+    }
     points: dict[str, tuple[PluginRef, ...]] = {}
     twice: dict[str, PluginEntry] = {}
     for point in EXTENSION_POINTS:
@@ -99,7 +101,7 @@ def expand(
         points[point] = tuple(
             PluginRef(
                 name,
-                weights.get(name, 1) if point == "score" else 0,
+                weights[point].get(name, 1) if point in weights else 0,
                 limit_of(name, given.enabled, multi.enabled),
             )
             for name in names
@@ -133,13 +135,13 @@ def _own_plugins(
     return own
 
 
-def _score_weights(
-    listed: tuple[PluginEntry, ...], implements: Callable[[str], frozenset[str] | None]
+def _weights(
+    listed: tuple[PluginEntry, ...], point: str, implements: Callable[[str], frozenset[str] | None]
 ) -> dict[str, int]:
-    """Return the weight of each score plugin: the `score` entry takes precedence over MultiPoint, and 0 becomes 1."""
+    """Return the weights at a scoring point: the point's own entry takes precedence over MultiPoint; 0 becomes 1."""
     weights: dict[str, int] = {}
     for one in listed:
-        if "score" in (implements(one.name) or ()):
+        if point in (implements(one.name) or ()):
             weights.setdefault(one.name, one.weight or 1)
     return weights
 

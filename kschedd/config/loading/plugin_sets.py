@@ -23,8 +23,13 @@ FIELD_OF_POINT: Final[Mapping[str, str]] = {
     "pre_bind": "preBind",
     "bind": "bind",
     "post_bind": "postBind",
+    "placement_generate": "placementGenerate",
+    "placement_score": "placementScore",
 }
 """Internal name of an extension point -> field name in the configuration file."""
+
+OF_GROUPS: Final = ("placement_generate", "placement_score")
+"""The extension points for placements of PodGroups, which files can name since 1.36."""
 
 
 @attrs.frozen

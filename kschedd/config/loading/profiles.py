@@ -16,7 +16,7 @@ from kschedd.config.loading.context import Loading
 from kschedd.config.loading.expansion import expand, merged, unknown_plugin, with_new_points
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT, MULTI_POINT, PluginEntry, PluginSet
 from kschedd.config.loading.releases import RENAMED
-from kschedd.config.model import DEFAULT_SCHEDULER_NAME, PluginRef, Profile
+from kschedd.config.model import DEFAULT_SCHEDULER_NAME, SCORING, PluginRef, Profile
 from kschedd.config.parsing.reading import INT32, ConfigFields, ConfigValue
 
 NO_NAME = "a profile has no schedulerName, which only a single profile may leave out"
@@ -106,9 +106,10 @@ def read_plugins(
     release, reading = loading.release, loading.reading
     custom: dict[str, PluginSet] = {}
     more = ("unreserve",) if release.version.startswith("v1alpha") else ()
-    fields = plugins.fields(*(FIELD_OF_POINT[point] for point in release.points), *more) if plugins else None
+    known = release.points(loading.rules)
+    fields = plugins.fields(*(FIELD_OF_POINT[point] for point in known), *more) if plugins else None
     faults_before = len(reading.faults)
-    for point in release.points if fields else ():
+    for point in known if fields else ():
         given = fields.mapping(FIELD_OF_POINT[point]) if fields else None
         if given is not None:
             custom[point] = _plugin_set(given, point, loading)
@@ -156,7 +157,7 @@ def _plugin_set(place: ConfigValue, point: str, loading: Loading) -> PluginSet:
             item.at("name", name).wrong(*unknown_plugin(name, catalogue))
         warn_if_removed(item.at("name", name), name, loading)
         weight = inner.integer("weight", 0, (0, INT32[1]))
-        if weight and point not in (MULTI_POINT, "score"):
+        if weight and point not in (MULTI_POINT, *SCORING):
             place.reading.warn(inner.path("weight"), weight, "a weight counts only at score and multiPoint")
         enabled.append(PluginEntry(name, weight, limits.read_timeout(inner, name), item.path))
     disabled = []

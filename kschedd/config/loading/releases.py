@@ -17,7 +17,14 @@ from typing import Final
 import attrs
 
 from kschedd.config.in_tree import default_plugins
-from kschedd.config.loading.plugin_sets import FIELD_OF_POINT, MULTI_POINT, PluginEntry, PluginSet, PluginSets
+from kschedd.config.loading.plugin_sets import (
+    FIELD_OF_POINT,
+    MULTI_POINT,
+    OF_GROUPS,
+    PluginEntry,
+    PluginSet,
+    PluginSets,
+)
 from kschedd.config.versions.rules import Rules
 
 _Defaults = Mapping[str, tuple[str | tuple[str, int], ...]]
@@ -119,12 +126,13 @@ class ConfigRelease:
         """True if the defaults are one list for each extension point."""
         return self._defaults is not None and MULTI_POINT not in self._defaults
 
-    @property
-    def points(self) -> tuple[str, ...]:
-        """The extension points that a file may name, and `multi_point`."""
+    def points(self, rules: Rules) -> tuple[str, ...]:
+        """Return the extension points that a file may name, and `multi_point`."""
         unknown = {MULTI_POINT, "pre_enqueue"} if self.by_point else set()
         if self.version == "v1beta2":
             unknown.discard("pre_enqueue")
+        if self.version != "v1" or not rules.fields_of_1_36:
+            unknown.update(OF_GROUPS)
         return tuple(point for point in FIELD_OF_POINT if point not in unknown)
 
     def default_sets(self, rules: Rules, gates: Mapping[str, bool]) -> PluginSets:

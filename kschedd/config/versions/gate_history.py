@@ -159,7 +159,12 @@ _GATES: Final[Mapping[str, GateHistory]] = {
         "VolumeBinding scores nodes by free storage capacity (its argument shape)", "1.34 ALPHA off", "1.37 BETA on"
     ),
     "TaintTolerationComparisonOperators": _gate(_NOTHING, "1.35 ALPHA unsupported"),
-    "TopologyAwareWorkloadScheduling": _gate(_NOTHING, "1.36 ALPHA unsupported", needs=("GenericWorkload",)),
+    "TopologyAwareWorkloadScheduling": _gate(
+        "the pods of a PodGroup with a topology constraint are placed in one domain, which is scored",
+        "1.36 ALPHA unsupported",
+        "1.37 ALPHA off",
+        needs=("GenericWorkload",),
+    ),
     "VolumeAttributesClass": _gate(
         "a claim binds only volumes of its VolumeAttributesClass", "1.34 GA on", "1.36 GA locked"
     ),

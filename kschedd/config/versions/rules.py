@@ -435,6 +435,12 @@ class Rules:
         "a PodGroup preempts as a whole, and is a victim as a whole if its disruption mode says so",
         gates=("GenericWorkload",),
     )
+    groups_in_domains: bool = rule(
+        "TopologyPlacementGenerator",
+        "1.37",
+        "a PodGroup is tried in each domain of its topology constraint, and placed in the best one",
+        gates=("TopologyAwareWorkloadScheduling", "GenericWorkload"),
+    )
     groups_initially_scheduled: bool = rule(
         "scheduler",
         "1.37",

@@ -45,6 +45,8 @@ from kschedd.framework.handle import Handle
 from kschedd.framework.interface import (
     POINTS,
     EnqueueExtensions,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
     Plugin,
     PostFilterResult,
     PreFilterResult,
@@ -66,7 +68,8 @@ Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Arguments: the plugin, the method, the scheduler's original arguments of the call, and the return value."""
 
 _MOST_RAISED: Final = 100  # maximum number of stored plugin exceptions
-_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions)  # plugins that are guarded separately or never called
+# Protocols that are guarded separately, or that out-of-tree plugins cannot implement.
+_UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, PlacementGeneratePlugin, PlacementScorePlugin)
 
 # Return annotation -> the required check; codes in an Annotated are allowed in addition.
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {

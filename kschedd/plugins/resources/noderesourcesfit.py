@@ -3,7 +3,10 @@
 If a DeviceClass provides an extended resource (rule extended_resources), DynamicResources decides about nodes without
 this resource in their allocatable, and their devices count in the score.
 
-Rules: extended_resources. Source: Kubernetes v1.34 and v1.36, plugins/noderesources/fit.go (fitsRequest),
+A placement of a PodGroup is scored by MostAllocated over the sums of its nodes, whatever the strategy is.
+
+Rules: extended_resources, groups_in_domains (score_placements).
+Source: Kubernetes v1.34, v1.36 and v1.37, plugins/noderesources/fit.go (fitsRequest, ScorePlacement),
 resource_allocation.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go. Units: int64; CPU in
 millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: Shapes: N rows; one
 contiguous column for each resource. Columns are only read, never written. Codes: bit 0, a request exceeds the node's
@@ -25,7 +28,7 @@ from kschedd.api.pods import Pod
 from kschedd.api.resources import DEFAULT_RESIZE, ResizeRules, Resources
 from kschedd.api.selecting.resource_names import is_extended, is_scalar
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.scoring_columns import Fractions, scoring_resources, truncated
+from kschedd.cache.scoring_columns import Fractions, amounts_of, scoring_resources, truncated
 from kschedd.cache.table import Bools, Ints, NodeTable, Rows
 from kschedd.config.scoring_args import ShapePoint, piecewise_linear
 from kschedd.devices.device_totals import with_devices
@@ -43,6 +46,7 @@ from kschedd.framework.events import (
 )
 from kschedd.framework.handle import Handle
 from kschedd.framework.interface import MAX_NODE_SCORE
+from kschedd.framework.placements import PlacedPods
 from kschedd.framework.status import Status, unresolvable, unschedulable
 from kschedd.plugins.resources.noderesources_args import NodeResourcesFitArgs, ScoringStrategy
 from kschedd.values import fast_frozen
@@ -125,6 +129,7 @@ class NodeResourcesFit:
     name: ClassVar = "NodeResourcesFit"
     args_type: ClassVar = NodeResourcesFitArgs
     idle_points: ClassVar = frozenset({"pre_filter", "pre_score"})
+    rule_of_point: ClassVar = {"placement_score": "groups_in_domains"}
     without_pre_filter: ClassVar = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     depends_on: ClassVar = frozenset({"node", "requested"})
     ignored: frozenset[str]
@@ -271,6 +276,23 @@ class NodeResourcesFit:
             requested = [requests.get(name, 0) for name in names]
             fractions = with_devices(fractions, names, requested, table, rows, self._devices)
         return self._score(fractions)
+
+    def score_placements(self, group: Object, placements: Sequence[PlacedPods], table: NodeTable) -> Sequence[int]:
+        """Return the share of each placement's resources that is requested together with the group's pods."""
+        return [self._placement_score(placed, table) for placed in placements]
+
+    def _placement_score(self, placed: PlacedPods, table: NodeTable) -> int:
+        total = weight_sum = 0
+        for resource in self.strategy.resources:
+            name = resource.name
+            requested = sum(pod.pod_spec.fit_score_requests.get(name, 0) for pod in placed.pods)
+            if not (name in _PLAIN or (requested and is_scalar(name))):
+                continue
+            used, allocatable = amounts_of(table, placed.placement.rows, name)
+            if allocatable:
+                total += min(requested + used, allocatable) * MAX_NODE_SCORE // allocatable * resource.weight
+                weight_sum += resource.weight
+        return total // weight_sum if weight_sum else 0
 
     # -- events -----------------------------------------------------------------------------------------------
 

@@ -7,11 +7,11 @@ Source: Kubernetes v1.37, apis/scheduling/validation, apis/scheduling/v1beta1/zz
 apimachinery/pkg/api/validate (Immutable, UpdatePointer, ValSliceUpdate, Union, Maximum).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from kschedd.api.schemas.fields import FieldError, forbidden, invalid, too_many
-from kschedd.api.selecting.names import dns_label, dns_subdomain
+from kschedd.api.schemas.fields import FieldError, forbidden, invalid, required, too_many
+from kschedd.api.selecting.names import dns_label, dns_subdomain, qualified_name
 from kschedd.registry.workloads.pod_groups import (
     MOST_TEMPLATES,
     POLICIES,
@@ -24,6 +24,7 @@ from kschedd.registry.workloads.pod_groups import (
 Raw = Mapping[str, Any]
 
 _HIGHEST_PRIORITY: Final = 1_000_000_000
+_MOST_CONSTRAINTS: Final = 1
 _MODES: Final = ("single", "all")
 _SOURCES: Final = ("podGroupTemplates", "compositePodGroupTemplates")
 _NO_FIELDS: Final[Raw] = {}
@@ -88,18 +89,32 @@ def _group(spec: Raw, old: Raw | None, path: str) -> Iterator[FieldError]:
     at = f"{path}.schedulingPolicy"
     changes = [] if old is None else list(_changed_policy(policy, old.get("schedulingPolicy") or _NO_FIELDS, at))
     yield from changes or policy_faults(policy, at)
-    for name in ("disruptionMode", "priorityClassName", "priority"):
+    for name in ("schedulingConstraints", "disruptionMode", "priorityClassName", "priority"):
         here, value = f"{path}.{name}", spec.get(name)
         if _changed(spec, old, name):
             yield _immutable(here)
         elif value is None:
             continue
+        elif name == "schedulingConstraints":
+            yield from _topology(value.get("topology") or (), f"{here}.topology")
         elif name == "disruptionMode":
             yield from one_of_faults(value, _MODES, here)
         elif name == "priorityClassName":
             yield from name_faults(value, here, dns_subdomain) if value else ()
         elif value > _HIGHEST_PRIORITY:
             yield invalid(here, value, f"must be less than or equal to {_HIGHEST_PRIORITY}")
+
+
+def _topology(constraints: Sequence[Raw], path: str) -> Iterator[FieldError]:
+    if len(constraints) > _MOST_CONSTRAINTS:
+        yield too_many(path, len(constraints), _MOST_CONSTRAINTS)
+        return
+    for number, constraint in enumerate(constraints):
+        here, key = f"{path}[{number}].key", constraint.get("key") or ""
+        if not key:
+            yield required(here)
+        for why in qualified_name(key) if key else ():
+            yield invalid(here, key, why)
 
 
 def _changed_policy(policy: Raw, before: Raw, path: str) -> Iterator[FieldError]:

@@ -6,6 +6,8 @@ later.
 Source: Kubernetes v1.37, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
 
+from collections.abc import Collection
+
 import attrs
 
 from kschedd.api.pods import Pod
@@ -29,15 +31,18 @@ class OneNode:
     evaluations: Evaluations
     search: NodeSearch
 
-    def why_not(self, pod: Pod, node_name: str, counted: NominatedByRow) -> Work[Status | None]:
+    def why_not(
+        self, pod: Pod, node_name: str, counted: NominatedByRow, skipped: Collection[str] = ()
+    ) -> Work[Status | None]:
         """Return why the pod does not currently fit on the node, or None if it fits.
 
-        `counted` are the nominated pods that are counted on the node.
+        `counted` are the nominated pods that are counted on the node. Filters in `skipped` are not called.
         """
         state = CycleState()
         pre_filtered = yield from self.pre_filters.run(state, pod, None)
         if pre_filtered.status is not None:
             return pre_filtered.status
+        state.skip_filter.update(skipped)
         known = self.evaluations.apart(state)
         at = known.place[[self.table.row_of[node_name]]]
         try:

@@ -19,7 +19,7 @@ import numpy as np
 from kschedd.api.pods import Pod
 from kschedd.cache.pod_groups import PodGroups
 from kschedd.cache.scheduler_cache import SchedulerCache
-from kschedd.cache.table import Ints
+from kschedd.cache.table import Ints, Rows
 from kschedd.extenders.calls import ExtenderFailure
 from kschedd.extenders.extender import HTTPExtender
 from kschedd.framework.cycle_state import CycleState
@@ -125,18 +125,27 @@ class Scheduler:
         batching: Batching | None = None,
         post_filters: bool = True,
         resizes: bool = False,
+        placement: Rows | None = None,
     ) -> Attempt:
         """Find a node, or explain why no node is feasible and what PostFilter did.
 
         `nominated` maps nodes to their nominated pods. With `every_node` the search visits all nodes, as an explanation
         requires. With a `stepper` the attempt can stop at each plugin. `batching` is the result of `batched`. Without
         `post_filters` no PostFilter plugin is called, and the pod's nomination stays. `resizes` is true for a running
-        pod with a deferred resize (`kschedd.scheduling.attempt.resizing`).
+        pod with a deferred resize (`kschedd.scheduling.attempt.resizing`). Only the rows of `placement` count as nodes;
+        None: all.
         """
         try:
             if stepper is None:
                 result = yield from self._attempt(
-                    pod, nominated, every_node, None, batching, post_filters=post_filters, resizes=resizes
+                    pod,
+                    nominated,
+                    every_node,
+                    None,
+                    batching,
+                    post_filters=post_filters,
+                    resizes=resizes,
+                    placement=placement,
                 )
                 assert result is not None, "an attempt without a limit has a result"
                 return result
@@ -163,19 +172,21 @@ class Scheduler:
         within: int | None = None,
         post_filters: bool = True,
         resizes: bool = False,
+        placement: Rows | None = None,
     ) -> Work[ScheduleResult | FitError | None]:
         """Attempt a pod. `within` is the largest number of nodes to visit, as in `attempt_within`."""
         table = self.cluster.table
         if table.node_count == 0:
             return FitError(pod, unresolvable(NO_NODES), Diagnosis(0), CycleState())
         prepared = None
-        if self.preparations is not None and stepper is None and not every_node and not resizes:
+        special = every_node or resizes or placement is not None
+        if self.preparations is not None and stepper is None and not special:
             prepared = self.preparations.of(pod)
         state = CycleState(resizes=resizes) if prepared is None else prepared.begin()
         if stepper is not None:
             stepper.state = state
         counting = NominatedPods(table, pod, nominated, apart=stepper is not None)
-        diagnosis = Diagnosis(table.node_count)
+        diagnosis = Diagnosis(table.node_count if placement is None else len(placement))
         times = self.profile.times
         began = times.start()
         pre_filtered = yield from self._pre_filter(state, pod, prepared, stepper)
@@ -206,7 +217,7 @@ class Scheduler:
             wished = pod.nominated_node_name or ("" if batching is None else batching.hint)
             others = None if prepared is None else prepared.others
             found = yield from self._find(
-                state, pod, narrowed, diagnosis, counting, every_node, known, stepper, wished, others
+                state, pod, narrowed, diagnosis, counting, every_node, known, stepper, wished, others, placement
             )
         except PluginFault as fault:
             return FitError(pod, Status(Code.ERROR, (fault.message,), fault.plugin), diagnosis, state)
@@ -236,7 +247,7 @@ class Scheduler:
                     if batching.replaces(result.node_name):
                         raw = yield from self.ranking.raw_scores(state, pod, result.feasible)
                 batching.store(result.node_name, result.feasible, result.totals, table.names, raw)
-            if prepared is None and self.preparations is not None and not (known.shared or every_node or resizes):
+            if prepared is None and self.preparations is not None and not (known.shared or special):
                 if narrowed is not None or len(result.feasible) > 1:
                     self.preparations.learn(pod, state, pre_filtered)
             elif prepared is not None:
@@ -393,6 +404,7 @@ class Scheduler:
         stepper: Stepper | None,
         wished: str,
         others: Sequence[EnabledFilter] | None,
+        placement: Rows | None,
     ) -> Work[Found]:
         """Search for feasible nodes.
 
@@ -401,7 +413,7 @@ class Scheduler:
         """
         table = self.cluster.table
         nominee: Found | None = None
-        if wished and wished in table.row_of:
+        if wished and wished in table.row_of and (placement is None or table.row_of[wished] in placement):
             of_nominee = known
             if narrowed is not None and wished not in narrowed.node_names and not known.shared:
                 # Pods pinned to different nodes share this evaluation, so it is valid only on the nodes that PreFilter
@@ -419,7 +431,11 @@ class Scheduler:
         among, nodes = None, known.size
         if narrowed is not None:
             rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
+            if placement is not None:
+                rows = [row for row in rows if row in placement]
             among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
+        elif placement is not None:
+            among, nodes = known.place[placement], len(placement)
         wanted = nodes if every_node else self._wanted(nodes)
         start = self.start.index % nodes if nodes else 0
         found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
@@ -434,7 +450,7 @@ class Scheduler:
                 found = attrs.evolve(found, verdicts=found.verdicts.joined(nominee.verdicts))
                 processed += 1
         if not every_node:
-            self.start.index = (self.start.index + processed) % table.node_count
+            self.start.index = (self.start.index + processed) % diagnosis.node_count
         if self.extenders and found.error is None:
             left = yield from filtered(self.extenders, pod, table, found)
             if len(left.rows) != len(found.rows):

@@ -13,11 +13,15 @@ Results, by the group's status:
     ... waits for a preemption  all go back, nominated to the nodes where they would be
     Error                       all go back with the error
 
+With the rule groups_in_domains the group is tried in one placement after the other, and gets the best of those where it
+fits (`kschedd.scheduling.gangs.placing`).
+
 The cycle may stop between two pods, while no pod is assumed on trial, as in `kschedd.scheduling.gangs.cycle`. Source:
 Kubernetes v1.37, scheduler/schedule_one_podgroup.go.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -25,16 +29,22 @@ import attrs
 from kschedd.api.objects import Object
 from kschedd.cache.pod_groups import KIND, priority_of
 from kschedd.framework.interface import PERMIT
+from kschedd.framework.placements import Placement
 from kschedd.framework.status import Code, Status, error, unschedulable
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.groups import order_in_group
 from kschedd.scheduling.debug.breakpoints import StopPoint
 from kschedd.scheduling.debug.work import Work
 from kschedd.scheduling.gangs.outcome import UNSCHEDULABLE
+from kschedd.scheduling.gangs.placing import placed
 from kschedd.scheduling.gangs.preemption import post_filtered
 from kschedd.scheduling.gangs.trial import Broken, MemberTrial, TriedGroup, TriedMember
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.nominator import Nominator
+from kschedd.scheduling.profiles.profile import Framework
+
+Pause = Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None]
+"""Returns a stop point before this pod, given the results so far, or None."""
 
 _SUCCESS = Status(Code.SUCCESS)
 _SAME = "all pods in a single pod group should have the same"
@@ -63,7 +73,7 @@ def try_counted(
     entries: Sequence[QueuedPod],
     now: float,
     broken: Broken,
-    pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None] = lambda entry, tried: None,
+    pause: Pause = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
     """Try the pods of one group, then undo all trial changes in the machine's cluster.
 
@@ -86,7 +96,7 @@ def try_counted(
 def _tried(
     cycle: "_Cycle",
     group: Object,
-    pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
+    pause: Pause,
 ) -> Work[TriedGroup]:
     """Try the pods, and preempt for the group if its pods do not fit."""
     metrics = cycle.machine.metrics
@@ -120,20 +130,34 @@ class _Cycle:
     def group(self) -> Object | None:
         return self.machine.groups.object(self.entries[0].pod.pod_group)
 
+    @property
+    def profile(self) -> Framework:
+        return self.machine.schedulers[self.entries[0].pod.scheduler_name].profile
+
     def again(self) -> Work[TriedGroup]:
         """Try all pods again in the current cluster, without stops."""
         return (yield from self.run(lambda entry, tried: None))
 
-    def run(
-        self,
-        pause: Callable[[QueuedPod, Sequence[TriedMember]], StopPoint | None],
-    ) -> Work[TriedGroup]:
+    def run(self, pause: Pause) -> Work[TriedGroup]:
+        """Try all pods, in each placement if there are several."""
+        if self.group is not None and self.machine.handle.rules.groups_in_domains:
+            tried = yield from placed(self.machine, self.profile, self.group, partial(self._tried_in, pause))
+        else:
+            tried = yield from self._tried_in(pause, None)
+        nobody = all(member.failed is not None for member in tried.members)
+        if tried.status.code is Code.SUCCESS and nobody:
+            return attrs.evolve(tried, status=unschedulable(UNSCHEDULABLE))
+        return tried
+
+    def _tried_in(self, pause: Pause, placement: Placement | None) -> Work[TriedGroup]:
+        """Try all pods on the nodes of a placement; None: on all nodes."""
         machine, members = self.machine, list[TriedMember]()
+        rows = None if placement is None or len(placement.rows) == machine.cluster.table.node_count else placement.rows
         scheduled = len(machine.groups.scheduled(self.entries[0].pod.pod_group))
         status = self._feasible(scheduled, len(self.entries))
         if status.code is Code.UNSCHEDULABLE:
             return TriedGroup(unschedulable(UNSCHEDULABLE, *status.reasons), ())
-        trial, placed = MemberTrial(machine, self.nominator, self.now, counted=True), 0
+        trial, fitting = MemberTrial(machine, self.nominator, self.now, counted=True), 0
         try:
             for number, entry in enumerate(self.entries, 1):
                 if members and (at := pause(entry, members)) is not None:
@@ -143,31 +167,32 @@ class _Cycle:
                         trial.again(earlier)
                 try:
                     result = yield from machine.begin(
-                        entry.pod, self.nominator.nominated, cycle=machine.batches.cycle, post_filters=False
+                        entry.pod,
+                        self.nominator.nominated,
+                        cycle=machine.batches.cycle,
+                        post_filters=False,
+                        placement=rows,
                     )
                 except Exception as fault:  # a fault of a plugin or of the pod
                     result = self.broken(entry, fault)
                 member = trial.place(entry, result)
                 members.append(member)
                 if member.failed is None:
-                    placed += 1
+                    fitting += 1
                 elif member.failed.reason != "Unschedulable":
                     why = f"failed to schedule other pod from a pod group: {member.failed.message}"
                     return TriedGroup(error(why), members)
-                status = self._feasible(scheduled + placed, len(self.entries) - number)
+                status = self._feasible(scheduled + fitting, len(self.entries) - number)
                 if status.code is Code.UNSCHEDULABLE:
                     break
         finally:
             trial.undo()
         if status.code is Code.WAIT:
             status = unschedulable(UNSCHEDULABLE, *status.reasons)
-        elif status.code is Code.SUCCESS and not placed:
-            status = unschedulable(UNSCHEDULABLE)
         return TriedGroup(status, members)
 
     def _feasible(self, scheduled: int, remaining: int) -> Status:
-        framework = self.machine.schedulers[self.entries[0].pod.scheduler_name].profile
-        for plugin in framework.at(PERMIT):
+        for plugin in self.profile.at(PERMIT):
             ask: Any = getattr(plugin, "placement_feasible", None)
             if ask is not None and (status := ask(self.group, scheduled, remaining)) is not None:
                 found: Status = status

@@ -57,6 +57,8 @@ def post_filtered(
         if isinstance(plugin, DefaultPreemption):
             made = yield from _Preemption(machine, nominator, group, entries, again).made(plugin)
         elif isinstance(plugin, DynamicResources):
+            if machine.handle.rules.groups_in_domains and group.spec.get("schedulingConstraints") is not None:
+                continue  # upstream keeps the claims of such a group
             made = _deallocated(plugin, framework, tried, machine.cluster)
         else:
             continue
@@ -156,7 +158,11 @@ class _Preemption:
             for entry, result in results:
                 scheduler = machine.schedulers[entry.pod.scheduler_name]
                 counted = NominatedPods(machine.cluster.table, entry.pod, self.nominator.nominated)
-                why = yield from scheduler.one_node.why_not(entry.pod, result.node_name, counted.at(result.node_name))
+                # Upstream keeps the state of a cycle without victims: a filter that PreFilter skipped then stays
+                # skipped, even if a victim comes back for which it would reject the pod.
+                why = yield from scheduler.one_node.why_not(
+                    entry.pod, result.node_name, counted.at(result.node_name), result.state.skip_filter
+                )
                 if why is not None:
                     return False
                 reserved = machine.completion.complete(entry, result, 0.0, permits=False)

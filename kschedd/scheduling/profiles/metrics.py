@@ -163,6 +163,9 @@ class SchedulingMetrics:
         self.group_attempts = Counter(catalogue.POD_GROUP_ATTEMPTS)
         self.group_attempt_s = Histogram(catalogue.POD_GROUP_ATTEMPT_DURATION)
         self.group_algorithm_s = Histogram(catalogue.POD_GROUP_ALGORITHM_DURATION)
+        self.placements = Counter(catalogue.GENERATED_PLACEMENTS)
+        self.placements_tried = Counter(catalogue.PLACEMENT_EVALUATIONS)
+        self.placement_s = Histogram(catalogue.PLACEMENT_EVALUATION_DURATION)
         self.group_preemptions = Counter(catalogue.WORKLOAD_PREEMPTIONS)
         self.group_victims = Histogram(catalogue.WORKLOAD_VICTIMS)
         self.disruptions = Histogram(catalogue.WORKLOAD_DISRUPTIONS)
@@ -205,6 +208,12 @@ class SchedulingMetrics:
         """Record the end of a PodGroup's cycle."""
         self.group_attempts.add(result, profile)
         self.group_attempt_s.observe(took_s, result, profile)
+
+    def tried_in_placement(self, feasible: bool, profile: str, took_s: float) -> None:
+        """Record a trial of a PodGroup in one placement."""
+        result = "feasible" if feasible else "infeasible"
+        self.placements_tried.add(result, profile)
+        self.placement_s.observe(took_s, result, profile)
 
     def group_preempted(self, victims: int, disruptions: int, violations: int) -> None:
         """Record the evictions for a PodGroup: the pods, the victims of PodGroups, and the violations of budgets."""

@@ -3,7 +3,7 @@
 Source: Kubernetes v1.37, api/scheduling/v1beta1/types.go and api/resource/v1/types.go (patchStrategy).
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 import attrs
@@ -31,7 +31,14 @@ from kschedd.store.custom_resources.later_kinds import (
     STORAGE_MIGRATION,
     TRUST_BUNDLE,
 )
-from kschedd.store.custom_resources.workload_kinds import POD_GROUP, POD_GROUP_V1ALPHA2, WORKLOAD, WORKLOAD_V1ALPHA2
+from kschedd.store.custom_resources.workload_kinds import (
+    POD_GROUP,
+    POD_GROUP_IN_DOMAINS,
+    POD_GROUP_V1ALPHA2,
+    WORKLOAD,
+    WORKLOAD_IN_DOMAINS,
+    WORKLOAD_V1ALPHA2,
+)
 
 Raw = Mapping[str, Any]
 
@@ -85,6 +92,8 @@ RULE_KINDS: Final = (
     RuleKind("groups_of_v1alpha2", POD_GROUP_V1ALPHA2, lambda spec, old: validate_pod_group_v1alpha2(spec)),
     RuleKind("groups_of_v1beta1", WORKLOAD, validate_workload),
     RuleKind("groups_of_v1beta1", POD_GROUP, validate_pod_group),
+    RuleKind("groups_in_domains", WORKLOAD_IN_DOMAINS, validate_workload),
+    RuleKind("groups_in_domains", POD_GROUP_IN_DOMAINS, validate_pod_group),
     RuleKind("device_taint_rules", DEVICE_TAINT_RULE, lambda spec, old: validate_device_taint_rule(dict(spec))),
     RuleKind("fields_of_1_36", MUTATING_POLICY, validate_mutating_policy, False),
     RuleKind("fields_of_1_36", MUTATING_BINDING, validate_mutating_binding, False),
@@ -96,12 +105,17 @@ RULE_KINDS: Final = (
 
 def definitions_by(features: Collection[str]) -> list[Object]:
     """Return the definitions of the kinds that these features enable."""
-    return [one.definition for one in RULE_KINDS if one.rule in features]
+    return [one.definition for one in _enabled_by(features)]
+
+
+def _enabled_by(features: Collection[str]) -> Iterable[RuleKind]:
+    """Return the enabled kinds. Of two forms of one kind, the later one replaces the earlier one."""
+    return {one.definition.name: one for one in RULE_KINDS if one.rule in features}.values()
 
 
 def scheduled_by(features: Collection[str]) -> list[Object]:
     """Return the definitions of the enabled kinds that the scheduler reads."""
-    return [one.definition for one in RULE_KINDS if one.rule in features and one.is_scheduled_by]
+    return [one.definition for one in _enabled_by(features) if one.is_scheduled_by]
 
 
 def rule_kind(definition: Object | None) -> RuleKind | None:

@@ -5,8 +5,8 @@ version) and v1alpha3 since 1.37. In kschedd each kind is a definition (`built_i
 `registry.workloads.pod_groups` and `pod_groups_v1beta1` validate the values; in v1beta1 they also check immutable
 fields.
 
-Fields that belong to disabled feature gates are omitted: a group's topology constraints, claims, preemption policy and
-parent, and in v1alpha2 also its disruption mode and priority.
+Fields that belong to disabled feature gates are omitted: a group's claims, preemption policy and parent, its topology
+constraints without the feature groups_in_domains, and in v1alpha2 also its disruption mode and priority.
 
 Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go;
 Kubernetes v1.37, api/scheduling/v1beta1/types.go; registry/scheduling/podgroup/strategy.go.
@@ -74,35 +74,35 @@ _DISRUPTIONS: Final = {
     "priorityClassName": TEXT,
     "priority": _COUNT,
 }
-_POD_GROUP: Final = fields(
-    {
-        "spec": fields(
-            {
-                "workloadRef": fields({"workloadName": TEXT, "templateName": TEXT}),
-                "schedulingPolicy": _POLICY,
-                **_DISRUPTIONS,
-            }
-        ),
-        "status": fields({"conditions": CONDITIONS}),
+_CONSTRAINTS: Final = {"schedulingConstraints": fields({"topology": {"type": "array", "items": fields({"key": TEXT})}})}
+
+
+def _pod_group(more: Schema) -> Schema:
+    """Return the schema of PodGroups. `more`: fields behind further gates, which PodGroups share with templates."""
+    reference = fields({"workloadName": TEXT, "templateName": TEXT})
+    spec = fields({"workloadRef": reference, "schedulingPolicy": _POLICY, **_DISRUPTIONS, **more})
+    return fields({"spec": spec, "status": fields({"conditions": CONDITIONS})})
+
+
+def _workload(more: Schema) -> Schema:
+    """Return the schema of Workloads; see `_pod_group`."""
+    templates = {
+        "type": "array",
+        "items": fields({"name": TEXT, "schedulingPolicy": _POLICY, **_DISRUPTIONS, **more}),
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
     }
-)
-_WORKLOAD: Final = fields(
-    {
-        "spec": fields(
-            {
-                "controllerRef": fields({"apiGroup": TEXT, "kind": TEXT, "name": TEXT}),
-                "podGroupTemplates": {
-                    "type": "array",
-                    "items": fields({"name": TEXT, "schedulingPolicy": _POLICY, **_DISRUPTIONS}),
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["name"],
-                },
-            },
-        )
-    }
-)
+    controller = fields({"apiGroup": TEXT, "kind": TEXT, "name": TEXT})
+    return fields({"spec": fields({"controllerRef": controller, "podGroupTemplates": templates})})
+
 
 WORKLOAD_V1ALPHA2: Final = definition("Workload", "workloads", _V1ALPHA2, _WORKLOAD_V1ALPHA2, status=False)
 POD_GROUP_V1ALPHA2: Final = definition("PodGroup", "podgroups", _V1ALPHA2, _POD_GROUP_V1ALPHA2, status=True)
-WORKLOAD: Final = definition("Workload", "workloads", API_VERSION, _WORKLOAD, status=False, also=["v1alpha3"])
-POD_GROUP: Final = definition("PodGroup", "podgroups", API_VERSION, _POD_GROUP, status=True, also=["v1alpha3"])
+WORKLOAD, WORKLOAD_IN_DOMAINS = (
+    definition("Workload", "workloads", API_VERSION, _workload(more), status=False, also=["v1alpha3"])
+    for more in ({}, _CONSTRAINTS)
+)
+POD_GROUP, POD_GROUP_IN_DOMAINS = (
+    definition("PodGroup", "podgroups", API_VERSION, _pod_group(more), status=True, also=["v1alpha3"])
+    for more in ({}, _CONSTRAINTS)
+)

@@ -16,7 +16,7 @@ from kschedd.config.versions.kube_versions import kube_version
 from tests.oracle.fuzz.cases import case
 from tests.oracle.fuzz.draws import Raw
 from tests.oracle.fuzz.extenders import answered
-from tests.oracle.fuzz.groups import group_trace
+from tests.oracle.fuzz.groups import domain_trace, group_trace
 from tests.oracle.fuzz.judge import Judge, kind_of
 from tests.oracle.fuzz.resizes import resize_trace
 from tests.oracle.fuzz.shrink import shrunk
@@ -32,6 +32,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--cases", type=int, default=200, help="number of cases (default: 200)")
     found.add_argument("--traces", type=int, default=20, help="number of traces (default: 20)")
     found.add_argument("--groups", type=int, default=0, help="number of traces with PodGroups, since 1.37 (default: 0)")
+    found.add_argument(
+        "--domains", type=int, default=0, help="number of traces with topology constraints of PodGroups, since 1.37"
+    )
     found.add_argument("--resizes", type=int, default=0, help="number of traces with deferred resizes, since 1.37")
     found.add_argument("--seed", type=int, default=1, help="seed of all draws (default: 1)")
     found.add_argument("--first", type=int, default=0, help="number of the first case and trace (default: 0)")
@@ -46,11 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     minor = int(options.kube_version.name.split(".")[1])
     judge = Judge(options.oracle, options.kube_version)
-    wanted = (options.cases, options.traces, options.groups, options.resizes)
+    wanted = (options.cases, options.traces, options.groups, options.domains, options.resizes)
     numbers = [range(options.first, options.first + many) for many in wanted]
     results = Results(judge, options.shrink)
     with answered():
-        for make, own in zip((case, trace, group_trace, resize_trace), numbers, strict=True):
+        for make, own in zip((case, trace, group_trace, domain_trace, resize_trace), numbers, strict=True):
             for start in range(0, len(own), CHUNK):
                 results.add([make(options.seed, number, minor) for number in own[start : start + CHUNK]])
     print(results.table())

@@ -1,7 +1,7 @@
 """Random traces with PodGroups: groups that come before and after their pods, change, preempt, and are preempted."""
 
 from tests.oracle.fuzz.cluster import Cluster, cluster_of, pod, running
-from tests.oracle.fuzz.draws import NAMESPACES, PRIORITIES, Draw, Raw
+from tests.oracle.fuzz.draws import HOSTNAME, NAMESPACES, PRIORITIES, REGION, ZONE, Draw, Raw
 from tests.oracle.fuzz.script import OPERATIONS, Script
 
 _OPERATIONS = (*OPERATIONS, *("group",) * 8, *("member",) * 5, *("smaller", "ungroup", "regroup", "run", "advance"))
@@ -10,22 +10,33 @@ _OPERATIONS = (*OPERATIONS, *("group",) * 8, *("member",) * 5, *("smaller", "ung
 def group_trace(seed: int, number: int, minor: int) -> Raw:
     """Return the trace of this seed and number."""
     draw = Draw(f"{seed}/groups/{number}")
-    cluster = cluster_of(draw, minor, draw.randint(1, 6), crowded=draw.chance(70))
+    return _trace(draw, f"groups/{seed}-{number}", cluster_of(draw, minor, draw.randint(1, 6), crowded=draw.chance(70)))
+
+
+def domain_trace(seed: int, number: int, minor: int) -> Raw:
+    """Return a trace with groups that have topology constraints (TopologyAwareWorkloadScheduling)."""
+    draw = Draw(f"{seed}/domains/{number}")
+    cluster = cluster_of(draw, minor, draw.choice((1, 2, 3, 4, 6, 8, 12)), crowded=draw.chance(40))
+    return _trace(draw, f"domains/{seed}-{number}", cluster, domains=True)
+
+
+def _trace(draw: Draw, name: str, cluster: Cluster, *, domains: bool = False) -> Raw:
+    """Return a trace on this cluster; with `domains`, most groups have a topology constraint."""
     for one in cluster.nodes:
         one["status"].pop("images", None)  # kube-scheduler counts images anew only on nodes that change
-    groups = [_group(cluster, f"old-{place}") for place in range(draw.choice((0, 1, 2)))]
+    groups = [_group(cluster, f"old-{place}", domains) for place in range(draw.choice((0, 1, 2)))]
     for group in groups:
         for _ in range(draw.randint(1, 3)):
             member = running(cluster, draw.choice(cluster.node_names), large=draw.chance(50))
             cluster.pods.append(_joined(draw, member, group))
-    script = GroupScript(cluster, groups)
+    script = GroupScript(cluster, groups, domains)
     objects = cluster.objects
     operations = [script.operation() for _ in range(draw.randint(15, 45))]
     return {
-        "id": f"groups/{seed}-{number}",
+        "id": name,
         "family": "traces",
         "config": cluster.config,
-        "feature_gates": {"GenericWorkload": True},
+        "feature_gates": {"GenericWorkload": True, **({"TopologyAwareWorkloadScheduling": True} if domains else {})},
         "graceful_deletion": draw.chance(30),
         "autorun": draw.chance(70),
         "objects": objects,
@@ -33,12 +44,15 @@ def group_trace(seed: int, number: int, minor: int) -> Raw:
     }
 
 
-def _group(cluster: Cluster, name: str) -> Raw:
+def _group(cluster: Cluster, name: str, domains: bool) -> Raw:
     draw = cluster.draw
     policy: Raw = {"gang": {"minCount": draw.randint(1, 4)}} if draw.chance(75) else {"basic": {}}
     spec: Raw = {"schedulingPolicy": policy, "priority": draw.choice((*PRIORITIES, 50, 500))}
     if draw.chance(60):
         spec["disruptionMode"] = {draw.choice(("single", "all", "all")): {}}
+    if domains and draw.chance(80):
+        key = draw.choice((ZONE, ZONE, ZONE, REGION, HOSTNAME, "example.com/rack"))
+        spec["schedulingConstraints"] = {"topology": [{"key": key}]}
     return cluster.add("PodGroup", "scheduling.k8s.io/v1beta1", name, draw.choice(("default", *NAMESPACES)), spec=spec)
 
 
@@ -59,15 +73,16 @@ class GroupScript(Script):
 
     operations = _OPERATIONS
 
-    def __init__(self, cluster: Cluster, groups: list[Raw]) -> None:
+    def __init__(self, cluster: Cluster, groups: list[Raw], domains: bool) -> None:
         super().__init__(cluster)
+        self._domains = domains
         self._groups = list(groups)
         self._deleted: list[Raw] = []
 
     def _group(self) -> list[Raw]:
         """Create a group with its pods, in any order, perhaps without the group or with too few pods."""
         draw, cluster = self._draw, self._cluster
-        group = _group(cluster, f"group-{cluster.number()}")
+        group = _group(cluster, f"group-{cluster.number()}", self._domains)
         cluster.others.remove(group)
         needed = group["spec"]["schedulingPolicy"].get("gang", {}).get("minCount", 2)
         created = [self._new_member(group) for _ in range(max(1, needed + draw.choice((-1, 0, 0, 0, 1, 2))))]
