@@ -64,7 +64,7 @@ class Clock:
 
     @contextmanager
     def move_on_at(self, at_s: float | None) -> Iterator[trio.CancelScope]:
-        """Cancel the body when the cluster's time reaches `at_s` in any way; None means that it never does."""
+        """Cancel the body when the cluster's time reaches `at_s` in any way; with None, never cancel it."""
         with trio.CancelScope(deadline=self.deadline(at_s)) as scope:
             if at_s is None or at_s == math.inf:
                 yield scope
@@ -81,7 +81,7 @@ class Clock:
         return min((at_s for at_s in self._waits.values() if at_s > now), default=None)
 
     def set_speed(self, speed: float) -> None:
-        """Set the speed at which time passes from now on; with 0 it stands still."""
+        """Set the speed at which time passes from now on; with 0, time stands still."""
         assert speed >= 0, "time does not go back"
         self._base_s, self._origin, self.speed = self.now(), trio.current_time(), speed
         self._rearm()

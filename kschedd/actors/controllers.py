@@ -1,11 +1,11 @@
 """ControllerActor: runs one controller of the embedded cluster. Each controller has its own actor.
 
-Receives: notifications from its watch, and its own timer. Sends: one request to the store for each turn. In a turn the
-controller reads the objects and its writes are executed, without other writes in between, so it never acts on outdated
-state. The events of its own writes arrive in the next turn. Between two writes, and between two steps of reading, other
-tasks run on the event loop. If the reading takes long without interruption, a pause follows the turn. The next turn
-then finds more changes, and processes them together. In virtual time there is no pause: virtual time moves on only when
-no task has work, and a pausing controller has work.
+Receives: notifications from its watch, and its own timer. Sends: one request to the store for each turn. In a turn, the
+controller reads the objects and its writes are executed, without other writes in between. A controller therefore never
+acts on outdated state. The events of its own writes arrive in the next turn. Between two writes, and between two steps
+of reading, other tasks run on the event loop. If the reading takes long without interruption, a pause follows the turn.
+The next turn then finds more changes, and processes them together. In virtual time there is no pause: virtual time
+moves on only when no task has work, and a pausing controller has work.
 
 Owns: its Controller. Ends: when the store closes the watch. Fails: the controller handles rejected writes. Any other
 exception is a fault of an object, which is recorded in the controller's ledger and retried later. If the journal could
@@ -37,7 +37,7 @@ from kschedd.store.journal.format import JournalError
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.trial import Changes
 
-_LARGE = 1_000  # number of items in a collection of a pod or node from which it is large
+_LARGE = 1_000  # number of items from which a collection of a pod or node is large
 _COLLECTIONS = ("labels", "annotations", "finalizers", "ownerReferences")
 _TRIES = 5
 _MOST = 500  # maximum number of events in a turn, which blocks the store

@@ -5,7 +5,7 @@ the scheduler has enough work for the whole loop, each of these rounds would wai
 a request has begun a moment ago, the scheduler therefore lets several rounds pass after a slice. The extra rounds cost
 a fraction of a slice.
 
-The sessions record the start of requests in this object, and the actors that work in slices read it.
+The sessions record the start of requests in a Courtesy object, which the actors that work in slices read.
 """
 
 import time

@@ -1,7 +1,7 @@
 """Queries to several owners in turn, in which each answer triggers the next query.
 
-The caller is woken only after the last answer. If it were woken after each answer, this would cost an iteration of a
-busy event loop each time. Each owner is queried after the previous owner has answered, so no answer is older than the
+The caller is woken only after the last answer. Waking the caller after each answer would cost an iteration of a busy
+event loop each time. Each owner is queried after the previous owner has answered, so no answer is older than the
 previous one. For example, a pod that has already left the queue is found in the scheduler or its records.
 """
 

@@ -207,6 +207,9 @@ def waiting_in(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
 
 
 async def batch_from(channel: "trio.MemoryReceiveChannel[M]", most: int) -> list[M]:
-    """Wait for a message. Return it with all other waiting messages, at most `most`. Raises trio.EndOfChannel."""
+    """Wait for a message.
+
+    Return the message with all other waiting messages, at most `most`. Raises trio.EndOfChannel.
+    """
     first = await channel.receive()
     return [first, *waiting_in(channel, most - 1)]

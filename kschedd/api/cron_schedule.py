@@ -2,8 +2,8 @@
 
 Each field is a set of values. `next_after` searches for the first second at which all fields are in these sets, in
 local time. When the clock is put forward, the skipped hours do not occur. When the clock is put back, hours occur
-twice, and the scheduled times in them occur twice, too. A day matches if its day of month or its day of week matches.
-If the day of month or the day of week is `*` or `?`, both must match.
+twice, and so do the scheduled times in these hours. A day matches if its day of month or its day of week matches. If
+the day of month or the day of week is `*` or `?`, both must match.
 
 Source: github.com/robfig/cron v3.0.1 (parser.go, spec.go, constantdelay.go) with ParseStandard; Go's time.Date for
 local times that do not exist. Raises: ScheduleError, with the messages of this parser.
@@ -142,7 +142,7 @@ class FieldSchedule:
     def _instant(self, naive: datetime.datetime) -> int:
         """Return the instant of a local time.
 
-        For ambiguous and missing times it is the one that Go's time.Date returns.
+        For ambiguous and missing times, the result is that of Go's time.Date.
         """
         as_utc = int(naive.replace(tzinfo=datetime.UTC).timestamp())
         offset = self._offset(as_utc)
@@ -208,7 +208,7 @@ def _field(text: str, bounds: Bounds) -> _Field:
 
 
 def _range(text: str, bounds: Bounds) -> tuple[range, bool]:
-    """Return the values of `number | number-number | * [/step]`, and whether it means any value."""
+    """Return the values of `number | number-number | * [/step]`, and whether the text allows any value."""
     span, *steps = text.split("/")
     limits = span.split("-")
     star = limits[0] in ("*", "?")

@@ -1,4 +1,4 @@
-"""Objects of any kind, and the function that creates them from manifests."""
+"""Objects of any kind, and the function that creates objects from manifests."""
 
 import attrs
 

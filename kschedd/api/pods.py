@@ -113,7 +113,7 @@ class PodSpec:
     # this spec with an empty node affinity; None if the spec has no node affinity
     spec_without_node_affinity: "PodSpec | None" = None
     # The spec that represents all specs which differ only in amounts of cpu and memory and in weights of pod affinity.
-    # None if there is no such spec or it was not set (`set_without_amounts`).
+    # None if there is no such spec or `set_without_amounts` was not called.
     spec_without_amounts: "PodSpec | None" = None
 
     def set_without_amounts(self, other: "PodSpec") -> None:

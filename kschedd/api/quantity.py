@@ -144,8 +144,8 @@ def _read(quantity: str | int | float) -> tuple[int, Style]:
 class Amount:
     """A quantity in Kubernetes' internal representation: `unscaled` times ten to the power of `exponent`.
 
-    `narrow` means that it is stored as an int64 (int64Amount), which is the usual case; otherwise the precision is
-    arbitrary (infDecAmount). If the value does not fit an int64, the result depends on the representation.
+    `narrow` means that the amount is stored as an int64 (int64Amount), which is the usual case; otherwise the precision
+    is arbitrary (infDecAmount). If the value does not fit an int64, the result depends on the representation.
     """
 
     unscaled: int

@@ -41,7 +41,7 @@ class HttpFace:
     _listeners: list[Any]
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until `shut_down`. Report "started" once it accepts connections."""
+        """Serve until `shut_down`. Report "started" when connections are accepted."""
         async with trio.open_nursery() as nursery:
             await self._face.register()
             await nursery.start(self._face.follow)

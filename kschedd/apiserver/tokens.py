@@ -1,4 +1,4 @@
-"""Tokens of ServiceAccounts, requested with `kubectl create token`; they are signed here and valid until they expire.
+"""Tokens of ServiceAccounts, requested with `kubectl create token`: signed by the daemon, and valid until they expire.
 
 Owns: a key that exists as long as the daemon runs.
 """

@@ -75,8 +75,8 @@ class ServedCluster:
     """The cluster that the tools read and change.
 
     `now` returns the time in seconds since the epoch; `sleep` lets time pass, at most `patience_s` seconds in one call
-    of a tool. `run_to_rest` runs all work that a change causes; it is given for a cluster whose time advances only on
-    request.
+    of a tool. `run_to_rest` runs all work that a change causes; this function is given for a cluster whose time
+    advances only on request.
     """
 
     daemon: DaemonClient
@@ -103,7 +103,7 @@ def words_in(command: str) -> list[str]:
 
 
 def checked_words(words: Sequence[str], given: str, allowed: Sequence[str]) -> list[str]:
-    """Return the words if they are allowed. If there is an input, add the flag that reads it.
+    """Return the words if they are allowed. If there is an input, add the flag that reads the input.
 
     Raises ToolError.
     """

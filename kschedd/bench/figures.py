@@ -1,7 +1,7 @@
 """kube-scheduler's recorded figures for the workloads, read from the shared folder.
 
-The figures were measured on one machine. Ratios to them are meaningful only on a machine of the same kind without other
-load.
+The figures were measured on one machine. Ratios to the figures are meaningful only on a machine of the same kind
+without other load.
 """
 
 from functools import cache

@@ -120,7 +120,7 @@ def spread(max_skew: int, key: str, when: str, labels: Raw) -> Raw:
 
 
 def affinity_term(labels: Raw, key: str, namespaces: list[str] | None = None) -> Raw:
-    """Return a term of pod affinity or anti-affinity. Without namespaces it selects the pod's own namespace."""
+    """Return a term of pod affinity or anti-affinity. A term without namespaces selects the pod's own namespace."""
     term: Raw = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
     if namespaces is not None:
         term["namespaces"] = namespaces

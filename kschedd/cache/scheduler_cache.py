@@ -1,7 +1,7 @@
 """The scheduler cache: nodes and pods as columns, and every other object by kind and name.
 
 Watch events are applied between two cycles. The scheduler's own decisions are applied immediately (`assume`), before
-the API server has confirmed them. An assumed pod counts like any other pod. The watch event that contains its node
+the API server has confirmed them. An assumed pod counts like any other pod. The watch event with the pod's node
 confirms the pod, and `forget` removes it. Pods on a node that the cache does not contain are stored under the node's
 name, and count once the node is added.
 

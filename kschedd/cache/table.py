@@ -44,7 +44,7 @@ _JUST_COME = 16  # number of pods at the end of a list that are searched first
 _FEWEST_IN_A_SPAN = 1024  # rows
 _SPARSEST = 4  # one row in this many
 _MOST_LABELS, _MOST_RESOURCES = 256, 128  # default limits on the number of columns
-_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # keys with a column from the start, because it is always needed
+_EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # keys whose column exists from the start
 
 
 @attrs.define(eq=False)
@@ -322,7 +322,7 @@ class NodeTable:
     def nodes_by_zone(self) -> list[Node]:
         """The nodes zone by zone; zones and nodes are in order of addition.
 
-        Adding them in this order keeps the visiting order.
+        Adding the nodes to a table in this order keeps the visiting order.
         """
         rows = [row for queue in self._zones.values() for row in queue]
         return [node for row in rows if (node := self.nodes[row]) is not None]
@@ -356,7 +356,7 @@ class NodeTable:
         return row
 
     def remove_node(self, name: str) -> int | None:
-        """Remove a node; return its row. Pods on it stay in the row's list until they are removed."""
+        """Remove a node; return its row. Pods on the node stay in the row's list until they are removed."""
         row = self.row_of.pop(name, None)
         if row is None:
             return None

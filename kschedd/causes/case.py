@@ -126,7 +126,7 @@ class Case:
 
     @cached_property
     def large_enough(self) -> set[str]:
-        """The open nodes that would have room for the pod if they were empty."""
+        """The open nodes that would have room for the pod if no other pod was on them."""
         names = self.open_names
         enough = np.ones(len(names), dtype=bool)
         for resource, amount in self.requested.items():

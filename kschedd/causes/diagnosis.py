@@ -243,7 +243,7 @@ def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | 
         return member_to_examine(engine, workload.obj)
     if workload.pending:
         return workload.pending[0]
-    if workload.kind == "DaemonSet" and not workload.pods:  # it creates no pod on unsuitable nodes
+    if workload.kind == "DaemonSet" and not workload.pods:  # the DaemonSet controller skips unsuitable nodes
         made = template_pod(engine.store, workload)
         return made if isinstance(made, Pod) else None
     return None
@@ -397,8 +397,8 @@ def _busy(case: Case) -> Iterator[FoundCause]:
     if rollout is not None:
         yield rollout
         return
-    # Order the causes by the number of nodes that reject the pod for them. If two causes each reject the pod on all
-    # nodes, both are sufficient causes.
+    # Order the causes by the number of nodes on which they make the pod unschedulable. If two causes each reject the
+    # pod on all nodes, both are sufficient causes.
     found.sort(key=lambda pair: -len(pair[1]))
     covered: set[str] = set()
     for finding, nodes in found:

@@ -57,8 +57,8 @@ class FoundCause:
     """A cause that was found.
 
     `options` are alternatives, the best one first. `passing` is true if only time helps, or if nothing has to be done.
-    `partial` is true if the cause keeps the pod from some nodes only, and other causes keep it from the remaining
-    nodes. Removing one cause may then be enough.
+    `partial` is true if the cause keeps the pod from some nodes only, and other causes from the remaining nodes.
+    Removing one cause may then be enough.
     """
 
     code: str

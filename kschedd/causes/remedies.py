@@ -45,7 +45,7 @@ def remedies(
 
 
 def keeps_all(remedy: RemedyAnswer, workload: ExaminedWorkload) -> bool:
-    """Return whether the workload has all its replicas afterwards. Some remedies scale it down."""
+    """Return whether the workload has all its replicas afterwards. Some remedies scale the workload down."""
     return remedy.scheduled == f"{workload.wanted} of {workload.wanted}"
 
 

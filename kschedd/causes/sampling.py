@@ -1,7 +1,7 @@
-"""Samples of very large workloads: their pods are alike, so some of them show the cause in bounded time.
+"""Samples of very large workloads: a workload's pods are alike, so some of them show the cause in bounded time.
 
 In a cluster that is loaded for a diagnosis, only the pods of the sample are created. An annotation stores the wanted
-number of pods, so the answer counts all of them.
+number of pods, so the answer counts all pods.
 """
 
 from collections.abc import Iterator, Mapping

@@ -212,7 +212,7 @@ def _without_defaults(spec: dict[str, Any]) -> None:
     for field, value in _POD_DEFAULTS.items():
         if spec.get(field) == value:
             del spec[field]
-    spec.pop("priority", None)  # the API server derives it from priorityClassName
+    spec.pop("priority", None)  # the API server derives the priority from priorityClassName
     spec["tolerations"] = [each for each in spec.get("tolerations") or () if each not in _ADDED_TOLERATIONS]
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         for field, value in _CONTAINER_DEFAULTS.items():

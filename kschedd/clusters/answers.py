@@ -100,7 +100,7 @@ class UnplacedAnswer:
 class NeededAnswer:
     """The additional nodes that are needed.
 
-    `nodes` lists them with their total `price`. `trials` is the number of forks that were tried.
+    `nodes` lists the additional nodes, with their total `price`. `trials` is the number of forks that were tried.
     """
 
     nodes: Sequence[NeededShape]

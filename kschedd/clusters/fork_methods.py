@@ -162,7 +162,7 @@ class ForkMethods(Methods):
     def _own(self, call: Call) -> NamedFork:
         """Return the fork that a call is about to change.
 
-        Raises RpcError if a read-only user calls it for a fork of another user.
+        Raises RpcError if a read-only user calls a method on another user's fork.
         """
         fork, reader = self._forks.find(call["fork"], self._now), _reader(call)
         if reader and fork.owner != reader:

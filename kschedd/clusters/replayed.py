@@ -1,9 +1,9 @@
 """A replay as a cluster that serves the daemon's methods: clients can read, stop, step and fork it, but not change it.
 
 `ReplayCluster` is the cluster on which the methods work. The recording is played only by these calls: `advance`,
-`until`, `step`, `next` and `wait` play it up to a time, or to a stop of the debugger. All other methods read the state
-between two notes of the recording. A method that would change the past is rejected. A fork can continue from any point
-of the recording.
+`until`, `step`, `next` and `wait` play the recording up to a time, or to a stop of the debugger. All other methods read
+the state between two notes of the recording. A method that would change the past is rejected. A fork can continue from
+any point of the recording.
 
 Owns: the player, and the records of its attempts.
 """

@@ -159,8 +159,8 @@ class VirtualCluster(OwnersAtHand):
     """A cluster in virtual time.
 
     `on_decision` is called with every attempt. `on_result` is called with the attempt's result before the result is
-    applied. The cluster begins at `start_s` (seconds since the epoch). Without `controlled` it has no controllers. With
-    `resumed`, the cluster continues from that snapshot; the other parameters must then be absent.
+    applied. The cluster begins at `start_s` (seconds since the epoch). A cluster without `controlled` has no
+    controllers. With `resumed`, the cluster continues from that snapshot; the other parameters must then be absent.
     """
 
     def __init__(

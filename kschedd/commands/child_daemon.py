@@ -74,7 +74,7 @@ class ChildDaemon:
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:
-        """Request the daemon to end, and kill it if it does not."""
+        """Request the daemon to end, and kill the daemon if it does not."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:

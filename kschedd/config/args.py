@@ -89,7 +89,7 @@ def arg(
 def default_args(plugin: str, info: PluginInfo | None, context: ArgsContext) -> Any:
     """Return the arguments of a plugin without `pluginConfig`.
 
-    Raises `ConfigErrors` if the class cannot create them.
+    Raises `ConfigErrors` if the class cannot create its defaults.
     """
     if info is None or info.args_type is None:
         return RawArgs()

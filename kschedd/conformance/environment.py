@@ -79,7 +79,7 @@ class TraceEnvironment:
         return found if isinstance(found, Pod) else None
 
     def write(self, write: Write) -> Status | None:
-        """Apply one write of the scheduler. Return an error status if the API rejects it.
+        """Apply one write of the scheduler. Return an error status if the API rejects the write.
 
         A binding, or a patch of a pod's status, is retried as long as the API returns a server error.
         """

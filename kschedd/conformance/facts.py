@@ -49,7 +49,10 @@ _RESOURCES: Final[Mapping[str, EventResource]] = {"AssignedPod": EventResource.P
 
 
 def fact_differences(record: GoldenRecord, version: KubernetesVersion) -> Iterator[str]:
-    """Yield the differences of a fact that is not a cycle. Raise UnsupportedRecord if there is no check for it."""
+    """Yield the differences of a fact that is not a cycle.
+
+    Raise UnsupportedRecord if there is no check for the fact.
+    """
     raw = record.raw
     match raw["kind"]:
         case "function":

@@ -1,4 +1,4 @@
-"""Event objects that controllers write about other objects; `kubectl get events` and `describe` show them.
+"""Event objects that controllers write about other objects, for `kubectl get events` and `describe`.
 
 Source: Kubernetes v1.34, client-go/tools/record/event.go (makeEvent). An event about a cluster-scoped object is in the
 namespace "default".

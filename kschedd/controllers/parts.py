@@ -17,8 +17,8 @@ def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
     """Return the admission plugins that must be switched on or off if these parts are disabled.
 
     A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If kubelets
-    and controller are both simulated, the taint would be removed immediately, so it is not added. If another program
-    replaces one of them, the taint is added.
+    and controller are both simulated, the taint would be removed immediately, so no taint is added. If another program
+    replaces the kubelets or the controller, the taint is added.
     """
     return {"TaintNodesByCondition": True} if not _WATCHES_NODES.isdisjoint(without) else {}
 

@@ -55,7 +55,7 @@ class Quotas:
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self._counted: dict[str, dict[str, _LastCount]] = {}  # by namespace and name
-        self._charged_until: Timers[tuple[str, str]] = Timers()  # by pod: time from which it no longer counts
+        self._charged_until: Timers[tuple[str, str]] = Timers()  # by pod: time from which the pod no longer counts
 
     @property
     def next_deadline(self) -> float | None:
@@ -100,7 +100,7 @@ class Quotas:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Recount the quota, because another client has meanwhile written it."""
+        """Recount the quota, because another client has meanwhile written the quota."""
         if not isinstance(write, Patch) or view.find(QUOTA, write.namespace, write.name) is None:
             return []
         self._counted.get(write.namespace, {}).pop(write.name, None)

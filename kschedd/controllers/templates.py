@@ -39,7 +39,7 @@ def safe_encoded(number: int) -> str:
 
 
 def canonical_template(template: Raw) -> Raw:
-    """Return the template without fields whose value equals the default of an absent field; no API server stores them.
+    """Return the template without fields whose value equals the default; no API server stores such fields.
 
     A manifest with `hostNetwork: false` and the stored object therefore have equal templates.
     """

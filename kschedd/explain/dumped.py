@@ -20,7 +20,7 @@ _LONGEST_ATTEMPT_S: Final = 60.0  # longest age of a current condition, measured
 def dumped_message(
     pod: Pod, nodes: Sequence[Node], message: str, *, gated: bool, version: KubernetesVersion
 ) -> Dumped | None:
-    """Return the dump's message and the comparison; None if the pod is not from a dump, or was not pending in it.
+    """Return the dump's message and the comparison; None if the pod was not pending in a dump.
 
     `message` is the explanation's own message, regardless of scheduling gates.
     """

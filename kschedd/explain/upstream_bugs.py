@@ -1,4 +1,4 @@
-"""Bugs of kube-scheduler that kschedd reproduces: `explain` names them for each affected pod.
+"""Bugs of kube-scheduler that kschedd reproduces: `explain` names such a bug for each affected pod.
 
 Sources: the named issues, and the modules that reproduce the bugs (InterPodAffinity, the allocator, quantities).
 """

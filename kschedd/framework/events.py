@@ -7,7 +7,7 @@ pod. All functions of this module are pure.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent),
 scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueueingHintMap).
-Errors: none here. If a hint raises an exception, the queue handles it like the result QUEUE.
+Errors: none here. If a hint raises an exception, the queue treats the exception as the result QUEUE.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -172,7 +172,7 @@ Concerns = Callable[[PodSignature, Any, Any], Collection[str] | None]
 
 @attrs.frozen
 class ClusterEventWithHint:
-    """An event for which a plugin is registered. Without a hint, it requeues each pod that the plugin rejected.
+    """An event for which a plugin is registered. Without a hint, the event requeues each pod that the plugin rejected.
 
     `by_signature` is a promise that the hint reads only the pod's signature (spec, namespace, labels). The hint may
     read more only if the event's object is the pod itself (same uid). For all other pods of a signature, the queue then

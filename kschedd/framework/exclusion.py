@@ -5,7 +5,7 @@ the scheduling actor runs in a thread that holds the lock. A step of an attempt 
 waits for a plugin, so that queries and bindings continue. A function that a plugin calls and that would change the
 state takes the lock first (`GuardedCall`).
 
-A thread-local variable records the lock that the thread holds, or the lock that it must take.
+A thread-local variable records the lock that the thread holds, or the lock that the thread must take.
 
 Invariant: a thread that holds the lock and may release it has taken it only once, so that other threads can take it.
 """
@@ -25,7 +25,7 @@ class SchedulerLock:
 
     @contextmanager
     def held(self, *, passes_on: bool = False) -> Iterator[None]:
-        """Hold the lock. With `passes_on`, release it while waiting for a plugin."""
+        """Hold the lock. With `passes_on`, release the lock while waiting for a plugin."""
         with self._lock, _known(self, holds=True, passes_on=passes_on):
             yield
 
@@ -73,7 +73,7 @@ def to_be_taken() -> SchedulerLock | None:
 
 @contextmanager
 def passed_on() -> Iterator[None]:
-    """Release the lock while this thread waits for a plugin, if the current step allows it."""
+    """Release the lock while this thread waits for a plugin, if the current step allows a release."""
     known: tuple[SchedulerLock, bool, bool] | None = getattr(_this_thread, "lock", None)
     if known is None or not known[2]:
         yield

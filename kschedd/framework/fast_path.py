@@ -32,8 +32,8 @@ class CacheableEvaluation(Plugin, Protocol):
     * "pods": any data of the node's pods.
 
     Rule: while these inputs are unchanged, the result for a row (code or raw score) is also unchanged, for every pod of
-    the signature. While they are unchanged, the state of `pre_filter` or `pre_score` may be missing; the plugin must
-    then compute the same values again. With None, or without the attribute, the plugin is called in each attempt.
+    the signature. While the inputs are unchanged, the state of `pre_filter` or `pre_score` may be missing; the plugin
+    must then compute the same values again. With None, or without the attribute, the plugin is called in each attempt.
     """
 
     depends_on: ClassVar[frozenset[Dependency] | None]

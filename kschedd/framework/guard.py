@@ -3,14 +3,14 @@
 A call runs in one of the plugin's threads, while its caller waits at most until the limit. A call that has not returned
 at the limit is abandoned (a thread cannot be stopped), and its thread is replaced. Until an abandoned call returns,
 further calls of the plugin for the same pod fail immediately, so that each pod waits once. Calls for other pods are
-executed. If MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of them returns. If
-the daemon's event loop must not block, the callers themselves run in worker threads. A step of an attempt lets other
-threads use the scheduler's state while it waits (`exclusion`).
+executed. If MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of the abandoned calls
+returns. If the daemon's event loop must not block, the callers themselves run in worker threads. A step of an attempt
+lets other threads use the scheduler's state while it waits (`exclusion`).
 
-`filter` and `score`, which evaluate one node at a time, are called thousands of times for one pod. For them the limit
-applies to a whole shard of nodes (`GuardedCall`). The filter workers enforce the limit, or `PluginGuard.batch` if there
-are none. PreBind, Bind and PostBind are called in a thread for each pod that is being bound, with the same kind of
-limit (`GuardedCall`).
+`filter` and `score`, which evaluate one node at a time, are called thousands of times for one pod. For these methods
+the limit applies to a whole shard of nodes (`GuardedCall`). The filter workers enforce the limit, or
+`PluginGuard.batch` if there are none. PreBind, Bind and PostBind are called in a thread for each pod that is being
+bound, with the same kind of limit (`GuardedCall`).
 
 The scheduling queue and the store call the methods in `OWNERS_METHODS`, and cannot do other work during the call. Their
 limit is short. If such a call takes too long, the method is rejected for all objects until the call has returned, and
@@ -93,7 +93,7 @@ class GuardedCall:
     def give_up(self, limit_s: float) -> PluginTimeout:
         """Abandon the call at the limit, and return an error that names the running plugin.
 
-        The named plugin is not called again for the same pod until it returns.
+        The named plugin is not called again for the same pod until the abandoned call returns.
         """
         with self.lock:
             self.given_up = True
@@ -175,7 +175,7 @@ def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is not None and call.scheduler is None:
-        with call.lock:  # the call was not abandoned meanwhile, so the caller holds the lock for it
+        with call.lock:  # the call was not abandoned meanwhile, so the caller holds the lock for the call
             if not call.given_up:
                 yield
                 return
@@ -356,7 +356,7 @@ def _trace(fault: BaseException) -> str:
 
 
 def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
-    """Wait for a call, at most until the limit. Return whether it has ended."""
+    """Wait for a call, at most until the limit. Return whether the call has ended."""
     if not source or limit_s <= SLOW_START_S:
         return call.done.wait(limit_s)
     if call.done.wait(SLOW_START_S):

@@ -64,7 +64,7 @@ class MadeFromArgs(Plugin, Protocol):
 
 @attrs.frozen
 class PreFilterResult:
-    """The restriction of the search to some nodes; they need not exist.
+    """The restriction of the search to some nodes, which need not exist.
 
     With `already_filtered`, the plugin's own filter passes on each of these nodes and can be skipped.
     """
@@ -213,7 +213,7 @@ class UnreservePlugin(Plugin, Protocol):
     def unreserve(self, state: CycleState, pod: Pod, node_name: str, /) -> Plan | None:
         """Undo `reserve`, because the pod lost its node.
 
-        This method must not fail; it is called even if this plugin's `reserve` was not.
+        This method must not fail, and is called even if this plugin's `reserve` was not called.
         """
 
 

@@ -37,7 +37,7 @@ class DryRun:
     ties: tuple[str, ...]  # sorted names of all candidates that equal the best one by every criterion
     message: str = ""
     fault: str = ""  # message of the filter or extender that failed, if there is no candidate
-    nominated_node: str | None = ""  # without a candidate: None keeps the pod's nomination, "" clears it
+    nominated_node: str | None = ""  # without a candidate: None keeps the pod's nomination, "" clears the nomination
 
 
 @attrs.frozen(eq=False)

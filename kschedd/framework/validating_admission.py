@@ -5,8 +5,8 @@
 or a list of texts. `kinds` are the kinds for which the method is called; without `kinds` it is called for all. The
 method is not called for subresources (status, scale, binding).
 
-Errors: Forbidden, with the plugin's reasons; AdmissionPluginFailed if it raises, returns another value or takes too
-long (like `failurePolicy: Fail`).
+Errors: Forbidden, with the plugin's reasons; AdmissionPluginFailed if the method raises, returns another value or takes
+too long (like `failurePolicy: Fail`).
 """
 
 from typing import Any, Final
@@ -26,7 +26,7 @@ def is_validating(cls: type[Any]) -> bool:
 
 
 def fault_of_class(cls: type[Any], name: str) -> str:
-    """Return why a class cannot be an admission plugin; "" if it can."""
+    """Return why a class cannot be an admission plugin; "" if the class can."""
     if name in PLUGINS or name in NOT_DONE:
         return f"the name {name} belongs to an admission plugin of Kubernetes; choose another one"
     kinds = getattr(cls, "kinds", ())

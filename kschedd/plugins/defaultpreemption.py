@@ -5,7 +5,7 @@ some of these nodes are tried, starting at a seeded offset for each pod. The can
 criteria: fewest violated PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities,
 fewest victims, latest start. The pod is nominated to the chosen node; the victims get a DisruptionTarget condition and
 are deleted. Until these writes are done, PreEnqueue keeps the pod out of the active queue. The plugin returns writes as
-data; the driver's caller executes them.
+data, and the driver's caller executes the writes.
 
 A victim that waits at Permit is rejected there instead of being deleted.
 
@@ -246,5 +246,5 @@ def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Never requeue the pod: the hints of the plugins that rejected it decide this, not preemption."""
+    """Never requeue the pod: this is decided by the hints of the plugins that rejected the pod, not by preemption."""
     return QUEUE_SKIP

@@ -1,7 +1,7 @@
 """The queue's entry for a pod (upstream's QueuedPodInfo), and the record of one move between sub-queues.
 
 An entry is created when the pod is first added and stays the same object in every sub-queue and during attempts, until
-the pod is bound or deleted. Only the queue writes to it, with one exception: after a failed attempt the caller sets
+the pod is bound or deleted. Only the queue changes an entry, with one exception: after a failed attempt the caller sets
 `unschedulable_plugins`, `pending_plugins` (and a newer `pod`) before requeueing the entry. With the rule
 `groups_queued`, the pods of a PodGroup are members of one entry. A group's entry moves and backs off as a whole.
 

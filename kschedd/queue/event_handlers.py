@@ -172,7 +172,7 @@ class EventHandlers:
         return pod if pod.resize_deferred else None
 
     def _pending_changed(self, old: Pod | None, new: Pod | None, now: int, bound: bool) -> None:
-        """Process a change of a pending pod; with `bound`, the pod is no longer pending because it got a node.
+        """Process a change of a pending pod. With `bound`, the pod is no longer pending because it has a node.
 
         Source: Kubernetes v1.35, scheduler/eventhandlers.go (updatePod, deletePodFromSchedulingQueue).
         """

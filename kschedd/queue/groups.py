@@ -7,7 +7,7 @@ During the group's cycle, its members are in flight individually. Pods that fail
 cycle, are pending until `attempted` creates a new entry of them. The entry backs off after a cycle that placed no pod,
 and is active immediately after any other cycle.
 
-This object owns the entries of groups, and the pods that wait for an entry; it calls the queue to move an entry. Called
+This object owns the entries of groups, and the pods that wait for an entry; the queue moves the entries. Called
 by SchedulingQueue. Source: Kubernetes v1.37, scheduler/backend/queue/scheduling_queue.go, pod_group_member_pods.go,
 workload_forest.go; scheduler/framework/types.go (QueuedPodGroupInfo).
 """
@@ -193,7 +193,7 @@ class GroupQueue:
     # -- events -----------------------------------------------------------------------------------------------
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
-        """Process a change of a PodGroup: its pods wait until it is created, and again after it is deleted."""
+        """Process a change of a PodGroup: its pods wait until it is created, and wait again after it is deleted."""
         if new is not None:
             self.known[new.key] = priority_of(new)
             for entry in self._incomplete.pop(new.key, {}).values():

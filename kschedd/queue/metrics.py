@@ -1,7 +1,7 @@
 """Metrics of the scheduling queue: kube-scheduler's names and labels, and additional metrics.
 
-`MoveMetrics` counts moves, many in one call; the log owns it. `queue_metrics` returns the queue's current state.
-Metrics named `kschedd_…` do not exist upstream.
+`MoveMetrics` counts moves, many in one call; the log owns this object. `queue_metrics` returns the queue's current
+state. Metrics named `kschedd_…` do not exist upstream.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/metrics/metrics.go.
 """

@@ -288,5 +288,5 @@ class QueueOperations:
 
 
 def _all_but(uid: str) -> Callable[[Pod], bool]:
-    # Without this pre-check, the resources that the pod itself frees would requeue it immediately.
+    # Without this pre-check, the resources that the pod itself frees would immediately requeue the pod.
     return lambda pod: pod.uid != uid

@@ -1,7 +1,7 @@
 """Outcomes of requeues: for each plugin and event, how many requeued pods found a node, and how many did not.
 
 A pod is requeued (woken) if an event moves it out of unschedulablePods. An event observed while the pod was in flight
-also requeues it, if the event keeps the pod from entering unschedulablePods. The wake-up was useful if the next attempt
+also requeues the pod, if the event keeps it from entering unschedulablePods. The wake-up was useful if the next attempt
 finds a node, and useless if that attempt fails. Pods that were requeued only by the timeout and then found a node
 should have been requeued earlier: `late` counts them. A recorder for SchedulingQueue. The object owns the counts, and
 the cause of each wake-up until the pod's next attempt ends.

@@ -168,7 +168,7 @@ class SchedulingQueue:
             self._record(now, entry, source, SubQueue.OUTSIDE, events.UNSCHEDULED_POD_DELETE.label)
 
     def activate(self, pods: Iterable[Pod], now: int) -> list[QueuedPod]:
-        """Move these pods to the active queue regardless of backoff and hints. Return the pods that entered it.
+        """Move these pods to the active queue regardless of backoff and hints; return the moved pods.
 
         A pod in flight is requeued if its attempt fails. Pods unknown to the queue are ignored.
         """
@@ -356,7 +356,10 @@ class SchedulingQueue:
         return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_DELETE, pod, None, now, pre_check)
 
     def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
-        """Move at most `most` pods whose backoff has expired to the active queue. Return the pods that entered it."""
+        """Move at most `most` pods whose backoff has expired to the active queue.
+
+        Return the pods that entered the active queue.
+        """
         return [
             entry
             for entry in self._backoff.take_completed(now, most)
@@ -729,7 +732,7 @@ class SchedulingQueue:
         seen: str = "",
         entity: str = "",
     ) -> None:
-        """Record the new sub-queue of a pod of a PodGroup: in its group's entry, waiting for it, or none."""
+        """Record the new sub-queue of a PodGroup's pod: in the group's entry, waiting for the group, or none."""
         source, since = entry.place, entry.since
         entry.place = place
         if place is not SubQueue.OUTSIDE:

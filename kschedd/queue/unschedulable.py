@@ -1,14 +1,14 @@
 """unschedulablePods: pods that wait for an event, indexed so that an event visits few other pods.
 
 Pods are grouped by profile, rejecting plugins and gating plugin, and within a group by pod signature. An event skips a
-group if none of the group's plugins registered for it. A hint whose result is valid for a whole signature is called
-once per signature. The results equal those of calling the hints for every single pod; `decide_each` is this reference
-rule.
+group if none of the group's plugins is registered for the event. A hint whose result is valid for a whole signature is
+called once per signature. The results equal those of calling the hints for every single pod; `decide_each` is this
+reference rule.
 
 A second index orders pods by timestamp, to find pods whose timeout has passed. The index has a separate heap for gated
 pods whose gating plugin is not registered for every event, because the timeout does not move them. With `flushes_gated`
-(the rule gated_pods_flushed), the timeout does move them. That heap then contains the pods that were still gated after
-their timeout. Pods in that heap cause no further flush, but each flush tries them again.
+(the rule gated_pods_flushed), the timeout does move these pods. That heap then contains the pods that were still gated
+after their timeout. Pods in that heap cause no further flush, but each flush tries them again.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
 (movePodsToActiveOrBackoffQueue). This object owns the index, but not the entries. Called by SchedulingQueue.
@@ -139,7 +139,7 @@ class UnschedulablePods:
         return left, bool(left) or (unmoved is not None and unmoved[0] < time)
 
     def stayed_gated(self, entry: QueuedPod) -> None:
-        """Record that a pod is still gated after its timeout: it causes no further flush."""
+        """Record that a pod is still gated after its timeout. The pod then causes no further flush."""
         if self._by_age.remove(entry.key) is not None:
             self._unmoved_by_age.put(entry.key, self._whole(entry).timestamp, entry)
 
@@ -149,7 +149,10 @@ class UnschedulablePods:
         return None if head is None else int(head[0])
 
     def _reached(self, gating_plugin: str, event: ClusterEvent) -> bool:
-        """Return whether the event calls hints; not for gated pods whose gating plugin is not registered for it."""
+        """Return whether the event calls hints.
+
+        Gated pods are left out if their gating plugin is not registered for the event.
+        """
         return not gating_plugin or self.hints.is_registered_for(gating_plugin, event)
 
     def decide_each(

@@ -9,8 +9,8 @@ A waiting cycle continues with the answer at one place in the code (`_advance`).
 for the driver. `failed` is called for a cycle that has failed; the driver then undoes the assumption.
 
 This class owns the cycles, and the numbers of cycles begun and pods bound. A cycle is in `cycles` from its beginning to
-its end. While it waits, it is also in one of `permit_waits`, `plan_waits` and `stopped`. Pure, like the driver. Times
-are seconds since the epoch.
+its end. While a cycle waits, it is also in one of `permit_waits`, `plan_waits` and `stopped`. Pure, like the driver.
+Times are seconds since the epoch.
 """
 
 from collections import deque
@@ -242,7 +242,7 @@ class BindingCycles:
         return (at for cycle in self.waiting() if (at := cycle.deadline_s) is not None)
 
     def resume(self, cycle: BindingCycle, now: float) -> bool:
-        """Continue a binding if its wait has ended, successfully or not. Return whether it continued."""
+        """Continue a binding if its wait has ended, successfully or not. Return whether the binding continued."""
         waits, answer = cycle.waits, None
         if isinstance(waits, PlanWait):
             cancelled = cycle.progress.cancelled

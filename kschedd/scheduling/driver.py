@@ -18,7 +18,7 @@ The driver forwards each input to the part that owns the state:
     BindingCycles   assumed pods, from Permit to their end
     ConfigChanges   the configuration and its changes
 
-Inputs are values (`kschedd.scheduling.inputs`). The caller passes them to `step` one at a time, in this order of
+Inputs are values (`kschedd.scheduling.inputs`). The caller passes the inputs to `step` one at a time, in this order of
 priority:
 
     Observe                     watch events; applied to the caches first, then to the queue
@@ -33,7 +33,7 @@ priority:
 `PlansExecuted` and `PluginCalled` may also arrive while an attempt waits for a plugin or an extender. If a binding then
 fails, it is undone after the attempt is completed, because the cache must not change during an attempt.
 
-Outputs are effects (`take_effects`). The caller applies them in the order of the fields of `Effects`. The caller
+Outputs are effects (`take_effects`). The caller applies the effects in the order of the fields of `Effects`. The caller
 answers each plan with `PlansExecuted` and each call with `PluginCalled`, exactly once. The caller supplies the time,
 the queue and the connection to the API server: the scheduling actor with channels and threads, the scheduling loop
 synchronously. Neither makes decisions.

@@ -27,7 +27,7 @@ class FailedAttempt:
     message: str
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
-    nominated_node: str | None  # None keeps the pod's nomination, "" clears it
+    nominated_node: str | None  # None keeps the pod's nomination, "" clears the nomination
     writes: tuple[Write, ...] = ()  # PostFilter's writes: nominations to clear, victims to evict
     victims: tuple[Pod, ...] = ()  # victims to evict now; a victim that is already terminating is not evicted again
     in_memory: frozenset[str] = frozenset()  # uids of victims that are not deleted, but whose binding cycles are ended
@@ -62,7 +62,10 @@ def failed_after_permit(entry: QueuedPod, status: Status) -> FailedAttempt:
 
 
 def stamped(writes: Iterable[Write], at: str) -> tuple[Write, ...]:
-    """Add this time (RFC 3339) to new conditions in the writes, because plugins have no clock and leave it out."""
+    """Add this time (RFC 3339) to new conditions in the writes.
+
+    Plugins leave the time out, because they have no clock.
+    """
     return tuple(_stamped(write, at) if isinstance(write, MergePatch) else write for write in writes)
 
 

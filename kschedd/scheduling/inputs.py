@@ -2,7 +2,7 @@
 
 `SchedulingDriver.step(input, now)` is the only entry point. A recording is a list of inputs, a replay steps through it,
 and a debugger stops between two inputs. Each class documents the result of `step` for the input. The actions that
-follow from it are the driver's effects (`take_effects`).
+follow from an input are the driver's effects (`take_effects`).
 
 Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. An
 attempt is the only state that cannot be copied, so a fork restarts a running attempt

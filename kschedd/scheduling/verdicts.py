@@ -50,7 +50,7 @@ class Verdicts:
     default_status: Status = ABSENT
     elsewhere: tuple[Status, ...] = ()  # an extender's statuses for names that no node has
     _compute: Callable[[], tuple[Places, Ints]] | None = None
-    # Computed on demand; verdicts derived from others compute it again.
+    # Computed on demand; verdicts derived from others compute these values again.
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
     _kinds: list[tuple[Status, int]] | None = attrs.field(default=None, init=False)
     _of_codes: list[tuple[Status, int, int]] | None = attrs.field(default=None, init=False)
@@ -243,7 +243,7 @@ class Diagnosis:
             wanted.add(status.plugin)
 
     def add_verdicts(self, verdicts: Verdicts | None = None) -> None:
-        """Add the plugins that rejected nodes in `verdicts`, or all plugins named in them if there are none."""
+        """Add the plugins that rejected nodes in `verdicts`; if this is None, in the diagnosis' own verdicts."""
         verdicts = self.verdicts if verdicts is None else verdicts
         if verdicts is not None:
             for status, _ in verdicts.distinct_statuses():

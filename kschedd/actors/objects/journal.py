@@ -1,7 +1,7 @@
 """JournalActor: persists the store's commits to disk, and reports to the store which version is durable.
 
 Receives: `Commit`, the events of a batch of writes. Sends: `Kept`, `NotKept`, `Writable`, all to the store, which
-always receives them without delay.
+always receives these messages without delay.
 
 Owns: the journal (a DurableLog); the actor awaits its calls one after the other. All waiting commits go into one
 transaction, so a slower disk gets larger batches. When the journal exceeds its limit, it is compacted in slices between

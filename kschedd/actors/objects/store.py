@@ -5,10 +5,11 @@ Receives: `OwnerQuery` over the Store (a request is a function that reads or wri
 Sends: answers; `Commit` to the journal actor. Owns: the Store, and the doorbells of its watchers. Ends: when its last
 sender closes and the journal has ended. Fails: an exception of a request is raised in its caller.
 
-Only durable state is visible. With a journal, watchers receive only events that are durable. An answer to a write or a
-read, and a rejection, waits until the journal contains the version from which it was made. Writes that the journal
-could not persist are rolled back. No client has received them, their writers get JournalError, and reads are answered
-again from the current state. Until the journal can be written again, the store answers reads and rejects writes.
+Only durable state is visible. With a journal, watchers receive only events that are durable. An answer waits until the
+journal contains the version from which the answer was made, whether the request was a write, a read or rejected. Writes
+that the journal could not persist are rolled back. No client has received the rolled-back writes, their writers get
+JournalError, and reads are answered again from the current state. Until the journal can be written again, the store
+answers reads and rejects writes.
 
 A watcher has a position in the store's log (a Cursor over immutable events), and is only notified of new events. An
 event therefore costs nothing per watcher until the watcher takes it, and a slow watcher delays no other task.
@@ -48,7 +49,8 @@ _LOOKED_AT = 250  # number of events checked for each watch; if more arrive toge
 _STEPS_S = 0.002  # the same limit for a request done in steps, during which only its caller waits
 _MOST = 256  # requests per batch
 _KIND = attrgetter("new.kind")
-# Number of unread events after which a watcher is notified even if none concerns it, because they are stored for it
+# Number of unread events after which a watcher is notified even if none concerns it, because the log stores the events
+# for it
 _FAR_BEHIND = 1_000
 
 
@@ -245,7 +247,7 @@ class StoreActor:
             self._store.log.show(self._store.version)
         try:
             request.reply.note(await self._in_steps(request.work(self._store)))
-        except Exception as failure:  # raised in the caller, where it awaits the reply
+        except Exception as failure:  # raised in the caller, which awaits the reply
             request.reply.note_failure(failure)
         finally:
             if self._journal is None:
@@ -415,8 +417,8 @@ class StoreClient:
         """Run a function on the store, and return its result once all that it has read or written is durable.
 
         Raises the exceptions of the function, and JournalError if its writes could not be persisted. A function that
-        wrote nothing is run again if the state that it read was rolled back. With `once` it raises JournalError
-        instead, as for a write.
+        wrote nothing is run again if the state that it read was rolled back. With `once`, the function's caller gets
+        JournalError instead, as for a write.
         """
         return await (await self.ask(request, once=once)).value()
 

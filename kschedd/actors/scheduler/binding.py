@@ -2,8 +2,8 @@
 
 Receives: `BindingBatch` from the scheduling actor. Sends: `Answered` to the scheduling actor, for each plan, and for
 each eviction that failed. Owns: only the binding cycles that must wait. Ends: when its sender closes and the running
-cycles have ended. Fails: if the API server rejects a write, or the write fails otherwise, or the journal cannot persist
-it, the answer contains a Status.
+cycles have ended. Fails: if a write is rejected by the API server, fails otherwise, or cannot be persisted by the
+journal, the answer contains a Status.
 
 Plans that consist only of writes share one request to the store. The next batch is sent before the store has answered
 the previous one. The store answers once the journal contains the whole batch. Answers are passed on in the order of

@@ -13,12 +13,12 @@ This module adds channels, time and threads; the logic is in the driver. The cac
 The actor works in short slices, so that it never blocks the event loop for more than a few milliseconds. The actor
 sends one message per slice, not one per pod.
 
-With out-of-tree plugins, every step that may call them runs in a worker thread that holds the SchedulerLock and
-releases it while it waits for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop.
-Until the step has ended, `_meanwhile` answers queries. During an attempt it also continues bindings, in other threads
-that take the lock. `_meanwhile` pauses whenever this actor's own code runs, so two threads never use the driver at the
-same time. While extenders are called, `_meanwhile` also answers queries and continues bindings. PreBind, Bind and
-PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks (`PluginCall`).
+With out-of-tree plugins, every step that may call these plugins runs in a worker thread, which holds the SchedulerLock
+but releases it while waiting for a plugin. An attempt of a profile with only in-tree plugins runs on the event loop.
+Until the step has ended, `_meanwhile` answers queries. During an attempt, `_meanwhile` also continues bindings, in
+other threads that take the lock. `_meanwhile` pauses whenever this actor's own code runs, so two threads never use the
+driver at the same time. While extenders are called, `_meanwhile` also answers queries and continues bindings. PreBind,
+Bind and PostBind of out-of-tree plugins, and an extender's Bind, run as separate tasks (`PluginCall`).
 """
 
 import time
@@ -126,7 +126,7 @@ class SchedulingActor:
     _log_scores: bool = False  # log a line for each plugin, node and attempt
     _telemetry: TelemetryExporter | None = None
     _must_wait: Callable[[], bool] | None = None  # whether this actor's recording is behind the disk
-    # Returns whether the binding actor can accept another pod; if not, it wakes this actor when it can
+    # Returns whether the binding actor can accept another pod; if not, that actor wakes this one when it can
     _has_room: Callable[[], bool] | None = None
     _courtesy: Courtesy = attrs.field(factory=Courtesy)
     _requested: bool = attrs.field(default=False, init=False)  # true if a request for pods is outstanding

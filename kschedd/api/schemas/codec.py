@@ -3,7 +3,7 @@
 A decoder into Go structs does not distinguish an absent field from a field with "", 0 or false, unless the field is a
 pointer. Go's decoder parses quantities and times, and loses their notation. `decoded` therefore drops fields with Go's
 zero value, and writes quantities and times in their canonical form. The encoder omits empty lists and maps, but always
-prints some fields, with a zero value if they are not set. `encoded` does the same. Defaulting and validation happen
+prints some fields, with a zero value for unset fields. `encoded` does the same. Defaulting and validation happen
 between the two conversions.
 
 `decoded` and `encoded` take values that passed `check_schema`, and share unchanged parts with their argument. Unknown

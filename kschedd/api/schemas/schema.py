@@ -2,13 +2,13 @@
 
 The schema is stored in `schema.json` beside this module. Each line describes one type: its fields, each with a type and
 possibly a patch strategy. `string`, `int32`, `quantity` and so on are leaves, `@PodSpec` is another type of the file,
-`[x]` a list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: if
-present, it is kept even if it is "", 0 or false. A `!` means that the field is always present: if it is not set, it has
-Go's zero value (`kschedd.api.schemas.codec`). A suffix `merge=name` means that a list is merged item by item with
-`name` as merge key. `merge` alone means that a list of primitives is merged as a set. `retainKeys` and `replace` have
-the same meaning as in Kubernetes. `go_types` contains the Go types of fields whose type differs from their schema:
-named strings, and maps with named keys. Types may be recursive (for example JSONSchemaProps), so the tables must be
-traversed together with an object.
+`[x]` a list of x, `{x}` a map from string to x. A `*` before a type means that the field is a pointer in Go: a present
+field is kept even if its value is "", 0 or false. A `!` means that the field is always present: an unset field has Go's
+zero value (`kschedd.api.schemas.codec`). A suffix `merge=name` means that a list is merged item by item with `name` as
+merge key. `merge` alone means that a list of primitives is merged as a set. `retainKeys` and `replace` have the same
+meaning as in Kubernetes. `go_types` contains the Go types of fields whose type differs from their schema: named
+strings, and maps with named keys. Types may be recursive (for example JSONSchemaProps), so the tables must be traversed
+together with an object.
 
 Server-side apply uses the same suffixes, unless another suffix overrides them: `keys=a,b` (these fields identify the
 items of a list), `set` (items are identified by their value), `atomic` (a list or map has one owner as a whole),

@@ -5,9 +5,9 @@ component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go. Selectors are 
 interned, so equal label selectors are one object and can be keys of caches. Code that evaluates columns reads
 `requirements` (all must hold) and `nothing`, or `terms` (at least one must hold). A node selector term with neither
 expressions nor fields matches no node and is dropped. A term that cannot be parsed never matches. For required
-affinity, its faults are raised only if no other term matches; for preferred affinity, they are raised immediately.
-metadata.name is the only supported node field. `selector_text` parses the syntax of `-l`. Errors: SelectorError, with
-every fault in the wording of Kubernetes.
+affinity, the faults of an invalid term are raised only if no other term matches; for preferred affinity, they are
+raised immediately. metadata.name is the only supported node field. `selector_text` parses the syntax of `-l`. Errors:
+SelectorError, with every fault in the wording of Kubernetes.
 """
 
 import weakref

@@ -17,8 +17,8 @@
     eviction-pressure-transition-period, eviction-max-pod-grace-period: the kubelet's flags of these names
 
 All annotations of a pod except the first may name a container, for example `kschedd.io/run-seconds.app`. An annotation
-without a container name applies to all containers except init containers, which succeed immediately unless they are
-named. An invalid annotation is ignored, and the client that submits it gets a warning.
+without a container name applies to all containers except init containers; an init container that no annotation names
+succeeds immediately. An invalid annotation is ignored, and the client that submits it gets a warning.
 
 Units: seconds; bytes; counts.
 """

@@ -53,7 +53,10 @@ class _Scanner:
             self._wrong("after top-level value")
 
     def _value(self, opened: list[str]) -> bool:
-        """Read a value, or the start of a nonempty map or list. Return whether another value follows inside it."""
+        """Read a value, or the start of a nonempty map or list.
+
+        Return whether another value follows inside the map or list.
+        """
         character = self._next()
         if character == "{":
             self._at += 1

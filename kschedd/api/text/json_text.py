@@ -1,7 +1,8 @@
 r"""JSON texts from untrusted sources: preparation for decoding, and the nesting limit.
 
-JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes it to a character that cannot be encoded again,
-but the journal, the socket and a terminal must encode it. Go's decoder and this module replace it with U+FFFD.
+JSON can contain half of a surrogate pair, `"\ud800"`. Python decodes such a half to a character that cannot be encoded
+again, but the journal, the socket and a terminal must encode it. Go's decoder and this module replace the half by
+U+FFFD.
 """
 
 import json

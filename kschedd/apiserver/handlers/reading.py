@@ -70,7 +70,7 @@ async def object_response(
     form: Form,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> HttpResponse:
-    """Return the response with an object. For a large object it is created in a thread."""
+    """Return the response with an object. The response for a large object is created in a thread."""
     resource, now = call.target.resource, face.now()
 
     def shown() -> Any:
@@ -96,7 +96,7 @@ def _encode(
 async def _encoded(face: FaceServices, call: ApiCall, value: Any, form: Form, large: bool) -> HttpResponse:
     """Return the response with this body.
 
-    If the body is large and in YAML, indented or compressed, a thread creates it.
+    A thread creates the response if the body is large and in YAML, indented or compressed.
     """
     if not large or not (call.query.flag("pretty") or form.media != JSON or takes_gzip(call.headers)):
         return _encode(call, value, form)

@@ -31,7 +31,7 @@ _BOUND: Final = re.compile(r"(maximum|minimum) storage usage per PersistentVolum
 def claims_refused(store: ClusterWriter, workload: ExaminedWorkload) -> Iterator[FoundCause]:
     """Yield the reasons why claims of the workload's pods were not created.
 
-    Yield none if a dry run would create them.
+    Yield no reason if a dry run would create the claims.
     """
     refused: dict[str, list[tuple[_ToCreate, str]]] = {}
     missing = list(_to_create(store, workload))

@@ -1,7 +1,7 @@
 """Causes of pending pods: a claim requests a missing DeviceClass, or devices that no ResourceSlice publishes.
 
 `Devices` holds the published devices, and their allocation to claims. If a selector matches no device, the option
-changes the one word in it whose smallest change matches a device.
+changes one word of the selector: the word whose smallest change matches a device.
 """
 
 import copy

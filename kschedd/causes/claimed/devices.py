@@ -247,7 +247,7 @@ def devices_reach(case: Case) -> set[str]:
 
 
 def device_elsewhere(case: Case) -> FoundCause | None:
-    """Return the cause that the pod's devices are on nodes where it may not run; None if some are on other nodes."""
+    """Return the cause that the pod's devices are on nodes where the pod may not run; None if there are others."""
     if not _asks(case):
         return None
     for used in _used(case):
@@ -372,7 +372,7 @@ def own_claims(case: Case) -> list[RemedyOption]:
 
 
 def devices_taken(case: Case, among: Collection[str]) -> FoundCause | None:
-    """Return the cause that other claims use the devices of otherwise suitable nodes; None if they do not."""
+    """Return the cause that other claims use the devices of otherwise suitable nodes; None if the devices are free."""
     full = sorted(name for name in among if _PLUGIN in case.rejections.get(name, {}))
     open_ = [used for used in _used(case) if allocation(used.claim) is None]
     if not full or not open_:

@@ -69,7 +69,7 @@ def no_volume(case: Case, use: ClaimUse, claim: Object) -> FoundCause | None:
 
 
 def suiting(case: Case, claim: Object) -> list[Volume]:
-    """Return the free volumes of the claim's class that satisfy it."""
+    """Return the free volumes of the claim's class that satisfy the claim."""
     volumes = [Volume.of(each) for each in case.store.list(_VOLUME) if class_of(each) == class_of(claim)]
     return [each for each in volumes if _free(each, claim) and not _gaps(claim, each)]
 

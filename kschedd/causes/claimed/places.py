@@ -289,7 +289,7 @@ def demanded(demand: Demand, key: str) -> str:
 
 
 def clashing(case: Case, nodes: Collection[str]) -> list[Demand]:
-    """Return the pod's requirements that exclude it from all of these nodes."""
+    """Return the requirements that keep the pod off all of these nodes."""
     found: list[Demand] = []
     for alternative in demands(case.workload.pod_spec):
         unmet = [each for each in alternative if not any(_meets(case, each, name) for name in nodes)]

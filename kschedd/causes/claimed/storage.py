@@ -338,7 +338,7 @@ def unscheduled_claims(store: ClusterReader, workload: ExaminedWorkload) -> Foun
 
 
 def skips_scheduler(workload: ExaminedWorkload, pod: Pod, what: ObjectNamed, why: str) -> FoundCause:
-    """Return the cause that pods set `nodeName`; `why` is the effect of this on them."""
+    """Return the cause that pods set `nodeName`; `why` is the effect of this setting on the pods."""
     node = str(workload.pod_spec["nodeName"])
 
     def selecting(spec: Spec) -> None:

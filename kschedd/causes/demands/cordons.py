@@ -20,7 +20,7 @@ _OF_DOMAINS: Final = frozenset(
 def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
     """Return the cordon as the cause if uncordoned nodes would hold every pending pod, else the finding.
 
-    Uncordoning is preferred, because the options of the finding give the workload less than it requests.
+    Uncordoning is preferred, because the options of the finding give the workload less than the workload requests.
     """
     idle = only_cordoned(case)
     if finding.code not in _OF_DOMAINS or not idle:
@@ -46,7 +46,7 @@ def behind_cordons(case: Case, finding: FoundCause) -> FoundCause:
 
 
 def only_cordoned(case: Case) -> list[str]:
-    """Return the nodes whose cordon is the only reason that they reject the pod."""
+    """Return the nodes that reject the pod only because of their cordon."""
     found = case.rejected_by("NodeUnschedulable")
     return sorted(
         name

@@ -56,7 +56,7 @@ def _of_itself(case: Case, term: PodAffinityTerm) -> bool:
 
 
 def owner_labels(case: Case, pods: Iterable[Pod]) -> list[str]:
-    """Return the workloads of these pods, sorted. Prefix the namespace if it differs from the pod's."""
+    """Return the workloads of these pods, sorted. Prefix the workload's namespace if it differs from the pod's."""
     return sorted(
         label_of(root) if root.namespace == case.pod.namespace else f"{root.namespace}/{label_of(root)}"
         for root in roots_of(case.store, pods)
@@ -189,7 +189,7 @@ def _keeping_off(case: Case) -> Iterator[tuple[Pod, int, PodAffinityTerm]]:
 
 
 def _other_labels(case: Case, term: PodAffinityTerm) -> list[RemedyOption]:
-    """Return the options to remove the labels which other pods select, unless the workload's selector needs them."""
+    """Return the options to remove labels that other pods select, unless the workload's selector needs the labels."""
     selector = case.workload.spec.get("selector") or {}
     needed = {*(selector.get("matchLabels") or {}), *(each["key"] for each in selector.get("matchExpressions") or ())}
     keys = {requirement.key for requirement in term.selector.requirements if requirement.key in case.pod.labels}
@@ -382,7 +382,7 @@ def _written(labels: Mapping[str, str]) -> str:
 def _near_labels(
     wanted: Mapping[str, str], everyone: SignedPods, among: Sequence[PodSignature]
 ) -> tuple[dict[str, str], list[Pod]] | None:
-    """Return the labels that resemble these, and the pods with these signatures that have them."""
+    """Return the labels that resemble these, and the pods with these signatures that have the labels."""
     changed = _near(wanted, [each.labels for each in among])
     if changed is None or changed == dict(wanted):
         return None

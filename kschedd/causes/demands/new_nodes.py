@@ -55,7 +55,7 @@ def _waiting(case: Case) -> int:
 
 
 def created_nodes(case: Case, like: Mapping[str, Any], place: int) -> list[RemedyStep]:
-    """Return the steps that add a copy of this node, with its CSINode, and its ResourceSlices if the pod needs them."""
+    """Return the steps that add a copy of this node, its CSINode, and, if the pod needs them, its ResourceSlices."""
     step = created_node(case, like, place)
     name, old = str(step.calls[0][1]["manifest"]["metadata"]["name"]), str(like["metadata"]["name"])
     spec = case.pod.pod_spec

@@ -16,7 +16,7 @@ from kschedd.causes.workload import label_of, root_of, roots_of
 
 _MOST_SEARCHED: Final = 256  # largest number of nodes, those with the most room, that are searched for a resize
 _NEARLY_ALL: Final = 0.75  # smallest share of the request to propose for full nodes; otherwise adding a node is better
-#: by reason why nodes with room are left out: the plugin that rejects them, and all plugins that may reject them
+#: by reason why nodes with room are left out: the plugin that rejects these nodes, and all plugins that may
 _KEPT_OUT: Final = {
     "cordoned": ("NodeUnschedulable", {"NodeUnschedulable", "TaintToleration"}),
     "not selected by the pod": ("NodeAffinity", {"NodeAffinity"}),

@@ -167,7 +167,7 @@ def no_node_selected(case: Case) -> FoundCause | None:
 
 
 def _of_runtime_class(case: Case) -> FoundCause | None:
-    """Return the label that the pod's RuntimeClass requires; it is in the pods, but not in their template."""
+    """Return the label that the pod's RuntimeClass requires, which is in the pods but not in their template."""
     name = case.pod.pod_spec.raw.get("runtimeClassName")
     runtime = case.store.find("RuntimeClass", "", str(name)) if name else None
     required = {} if runtime is None else (runtime.raw.get("scheduling") or {}).get("nodeSelector") or {}

@@ -70,7 +70,7 @@ def _of_condition(taint: Taint) -> bool:
 
 
 def all_tainted(case: Case, among: Set[str] | None = None) -> FoundCause | None:
-    """Return the cause that the pod tolerates none of the nodes that it selects; None if it tolerates one.
+    """Return the cause that the pod tolerates none of its selected nodes; None if it tolerates some.
 
     `among` restricts the search to these nodes, which meet the pod's other requirements.
     """
@@ -279,7 +279,7 @@ def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narro
 
 
 def uncordoning(names: Sequence[str], waiting: int = 1) -> list[RemedyOption]:
-    """Return the options that uncordon one of these nodes, as many as there are pending pods, or all of them."""
+    """Return the options that uncordon one of these nodes, as many nodes as there are pending pods, or all nodes."""
     found = []
     for number in sorted({1, min(waiting, len(names)), len(names)}):
         chosen = names[:number]

@@ -52,7 +52,7 @@ _RUNTIME: Final = re.compile(r'RuntimeClass "?([^" ]+)"? not found|runtimeclass\
 
 
 def refused_in_dump(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return why the dumped cluster rejected the pods. The dump may lack the object that rejects them."""
+    """Return why the dumped cluster rejected the pods. The dump may lack the object that rejects the pods."""
     why = dumped_refusal(workload.obj)
     return _refused(store, workload, "the cluster of the dump does not create its pods", why) if why else None
 

@@ -42,7 +42,7 @@ def explain_dump(words: Sequence[str], session_of: Callable[[Any, float], Any]) 
 
 
 def _options(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
-    """Parse the flags of the dump and of the scheduler. Return them, and the remaining words."""
+    """Parse the flags of the dump and of the scheduler. Return the flags and the remaining words."""
     parser = NotingParser(prog="kschedd explain", add_help=False, allow_abbrev=False)
     add_dump_flags(parser)
     add_scheduler_flags(parser)

@@ -254,7 +254,7 @@ def with_version(
     """Return the configuration that another version of Kubernetes would read from the same file. Raises ConfigErrors.
 
     Fields missing in the file get the defaults of that version. Feature gates that were changed from their default stay
-    changed, unless the version lacks or has locked them. Gates in `feature_gates` get the states in it.
+    changed, except gates that the version lacks or has locked. Gates in `feature_gates` get the states given there.
     """
     before = config.version.gates
     gates = {

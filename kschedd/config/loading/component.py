@@ -29,7 +29,7 @@ def read_leader_election(place: ConfigValue | None, release: ConfigRelease) -> L
     )
     if not fields:
         return LeaderElection()
-    # Upstream replaces each of these by its default when it is empty or zero.
+    # Upstream replaces each of these values by its default if the value is empty or zero.
     election = LeaderElection(
         leader_elect=fields.boolean("leaderElect", True),
         lease_duration_s=fields.duration_s("leaseDuration", 15.0) or 15.0,

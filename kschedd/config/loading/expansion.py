@@ -1,8 +1,8 @@
 """Expansion of a profile's `plugins` into the ordered list of plugins at each extension point.
 
 Two steps. `merged` merges the user's plugin sets into the defaults: disabled plugins are removed, a default that is
-enabled again is replaced in place, and other enabled plugins are appended. `expand` then adds the MultiPoint plugins to
-each extension point that they implement. The order at a point is:
+enabled again is replaced in place, and other enabled plugins are appended. `expand` then adds each MultiPoint plugin to
+the extension points that the plugin implements. The order at a point is:
 
 1. plugins enabled at the point that are also in MultiPoint, in the order at the point;
 2. the other MultiPoint plugins in their order, except those disabled at the point (`*` disables all);
@@ -186,7 +186,7 @@ def with_new_points(
     defaults: PluginSets,
     implements: Callable[[str], frozenset[str] | None],
 ) -> dict[str, tuple[PluginRef, ...]]:
-    """Return the points with every plugin added to the points that it has gained since the release of `defaults`.
+    """Return the points with every plugin added to points that the plugin has gained since the release of `defaults`.
 
     A file of that release could not have disabled the plugin at these points. For example, NodeVolumeLimits got its
     PreFilter in v1.30, and its Filter depends on it.

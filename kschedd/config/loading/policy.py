@@ -2,7 +2,7 @@
 
 Predicates become filters in a fixed order, which never depended on the file. PodToleratesNodeTaints and
 CheckNodeUnschedulable are always included. Priorities become scores. A missing list means the default list; an empty
-list means no entries. Queue sort, preemption and binding were not part of a Policy; they get the current defaults.
+list means no entries. Queue sort, preemption and binding were not part of a Policy, so the current defaults apply.
 RequestedToCapacityRatioPriority becomes the plugin of that name, which calculates as up to v1.16; the scores of its
 shape may go up to 10 or, as in some files, up to 100.
 

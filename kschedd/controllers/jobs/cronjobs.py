@@ -2,7 +2,7 @@
 
 A Job's name ends with its scheduled minute, so two Jobs are never created for the same time. Running Jobs are listed in
 status.active. If the controller was not running at the scheduled time, it creates the Job for the latest missed time
-later, if startingDeadlineSeconds allows.
+when it runs again, if startingDeadlineSeconds allows.
 
 Owns the time at which each CronJob is due. Source: Kubernetes v1.34, pkg/controller/cronjob/cronjob_controllerv2.go.
 """

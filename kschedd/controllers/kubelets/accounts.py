@@ -1,7 +1,7 @@
 """Resource requests of each node's admitted pods, updated with every pod event instead of summed at each admission.
 
-Owns the counts. After a pod's deletion a sum may be too high until the event arrives; it is never too low. Before a pod
-is rejected, the caller must refresh the counts (`recount`).
+Owns the counts. After a pod's deletion a sum may be too high until the event arrives; a sum is never too low. Before a
+pod is rejected, the caller must refresh the counts (`recount`).
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -85,7 +85,7 @@ class ContainerRun:
         self.started_at, self.ran = now, True
 
     def exit(self, at: float) -> None:
-        """End the container, because it exits by itself or its time to stop has passed."""
+        """End the container, because it exits by itself or because its time to stop has passed."""
         own = None if self.run_s is None else self.started_at + self.run_s
         self.state, self.finished_at = "terminated", at
         if own is not None and own <= at:

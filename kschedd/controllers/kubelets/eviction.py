@@ -82,7 +82,7 @@ class Outcome:
     """The result of one run: the node's pressure conditions, and the thresholds that require an eviction."""
 
     conditions: tuple[str, ...]
-    met: bool  # True if a threshold's grace period has passed, even if it may not act yet
+    met: bool  # True if a threshold's grace period has passed, even if the threshold may not act yet
     acting: tuple[Threshold, ...]  # thresholds that may evict a pod now, most urgent first
     next_at: float | None  # end of the next grace or transition period
 

@@ -1,7 +1,7 @@
 """The images of a node: pods add their images to the node's list, up to the limit of a node's status.
 
 The size of an image comes from an annotation of the pod, or from a node that lists the image. If neither gives the
-size, it is unknown, and the image does not attract pods. Unused images are removed only under disk pressure
+size, the size is unknown, and the image does not attract pods. Unused images are removed only under disk pressure
 (`unused_removed`). There are no thresholds for image garbage collection, because the usage of the disk is unknown.
 
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (Images), kubelet_node_status.go (nodeStatusMaxImages).

@@ -376,7 +376,7 @@ class Kubelets(InSteps):
     def _make_way(
         self, pod: Pod, node: Node, found: Sequence[Insufficient | PredicateFailure], view: View, now: float
     ) -> list[Write]:
-        """Preempt pods for a critical pod that lacks only resources; it waits until the preempted pods have ended."""
+        """Preempt pods for a critical pod that lacks only resources. The critical pod waits until they have ended."""
         lacking = {each.resource: each.lacking for each in found if isinstance(each, Insufficient)}
         others = [each for each in found if not isinstance(each, Insufficient)]
         if others:

@@ -1,8 +1,9 @@
 """The taint eviction controller: deletes pods that do not, or no longer, tolerate a NoExecute taint of their node.
 
 `kschedd.controllers.nodes.tolerance` contains the rules. An evicted pod gets the condition DisruptionTarget and is
-deleted with its own grace period. On a node without a kubelet it stays Terminating. The timers are only in memory.
-After a restart they are restored from `timeAdded` of the taints, whereas kube-controller-manager starts them again.
+deleted with its own grace period. On a node without a kubelet, an evicted pod stays Terminating. The timers are only in
+memory. After a restart the timers are restored from `timeAdded` of the taints, whereas kube-controller-manager starts
+its timers again.
 
 Owns the taints of tainted nodes and the timers of pods. If many pods are due at the same time, they are evicted in
 turns of `_MOST` pods, so that no turn blocks the store for long. Source: Kubernetes v1.34,

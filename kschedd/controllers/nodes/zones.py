@@ -72,7 +72,7 @@ class TaintRate:
         return self._full_at_s if self.per_s > 0 else None
 
     def swapped(self, per_s: float, now: float) -> Self:
-        """Return the bucket with another rate; it has a token only if this bucket has one."""
+        """Return the bucket with another rate; the new bucket has a token only if this bucket has one."""
         if per_s == self.per_s:
             return self
         rate = type(self)(per_s)

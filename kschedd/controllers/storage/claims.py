@@ -1,12 +1,12 @@
 """The ResourceClaim controller: generates pods' claims from templates, and releases unused claims.
 
-For a pod that names a ResourceClaimTemplate it creates a claim owned by the pod, and records the name of the claim in
-the pod's status. The scheduler waits until the name is in the status. A pod that terminated, was deleted, or will never
-run is removed from `reservedFor`. A claim without reservations loses its allocation, which frees its devices, and then
-its finalizer. The generated claim of a pod that will not run is deleted. Claims of deleted pods are garbage-collected
-through their owner references (`garbage`). For a pod that was bound without the scheduler, this controller reserves the
-pod's allocated claims. If the creation of a claim was rejected, for example by a quota, the claim is created again
-after a delay.
+For a pod that names a ResourceClaimTemplate, the controller creates a claim owned by the pod, and records the name of
+the claim in the pod's status. The scheduler waits until the name is in the status. A pod that terminated, was deleted,
+or will never run is removed from `reservedFor`. A claim without reservations loses its allocation, which frees its
+devices, and then its finalizer. The generated claim of a pod that will not run is deleted. Claims of deleted pods are
+garbage-collected through their owner references (`garbage`). For a pod that was bound without the scheduler, this
+controller reserves the pod's allocated claims. If the creation of a claim was rejected, for example by a quota, the
+claim is created again after a delay.
 
 Owns the failures already reported as Events, and the times at which rejected claims are created again. Source:
 Kubernetes v1.34, controller/resourceclaim/controller.go. kube-controller-manager retries after a delay if a template is

@@ -89,7 +89,10 @@ def _without(conditions: Sequence[Raw], type_: str) -> Sequence[Raw]:
 
 
 def _set(conditions: Sequence[Raw], wanted: Mapping[str, str], at: str, *, again: bool = False) -> Sequence[Raw]:
-    """Return the conditions with `wanted` set. If status and reason are equal, it is set only with `again`."""
+    """Return the conditions with `wanted` set.
+
+    If status and reason are already equal, the condition is set only with `again`.
+    """
     present = _find(conditions, wanted["type"])
     same = present is not None and all(present.get(name) == wanted[name] for name in ("status", "reason"))
     return conditions if same and not again else with_condition(conditions, {**wanted, "lastUpdateTime": at}, at)

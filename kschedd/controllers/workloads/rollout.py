@@ -88,7 +88,7 @@ def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str,
     change = allowed - total
     if change == 0:
         return {}
-    # Scaling up starts with the newest of the largest ReplicaSets; scaling down starts with the oldest of them.
+    # Scaling up starts with the newest of the largest ReplicaSets; scaling down starts with the oldest of the largest.
     ordered = sorted(sets, key=lambda r: (r.created, r.name), reverse=change > 0)
     ordered.sort(key=lambda r: -r.wanted)
     sizes: dict[str, int] = {}

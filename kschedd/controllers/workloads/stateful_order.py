@@ -2,9 +2,9 @@
 
 With OrderedReady, pods are created in ascending order, each after all previous pods are available, and deleted in
 descending order, one at a time. Scaling precedes updating. With Parallel, all pods are created and deleted together,
-but updates are still made one by one. A pod that is being deleted keeps its ordinal: the next pod with it is created
-after the node has reported the end. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go
-(updateStatefulSet).
+but updates are still made one by one. A pod that is being deleted keeps its ordinal: the next pod with this ordinal is
+created after the node has reported the pod's end. Source: Kubernetes v1.34,
+controller/statefulset/stateful_set_control.go (updateStatefulSet).
 
 Plain functions: `next_step` takes the StatefulSet, its pods and two revisions, and returns names of pods.
 """

@@ -146,8 +146,8 @@ def missing_claims(workload: Object, ordinal: int, find: FindClaim) -> list[Writ
 def claim_owner_patches(workload: Object, ordinal: int, pod: Pod | None, find: FindClaim) -> list[Write]:
     """Return patches that set the owners of the pod's claims as persistentVolumeClaimRetentionPolicy requires.
 
-    Claims owned by the StatefulSet are deleted with it. Claims owned by a pod are deleted with the pod when the
-    StatefulSet is scaled down.
+    Claims owned by the StatefulSet are deleted with the StatefulSet. Claims owned by a pod are deleted with the pod
+    when the StatefulSet is scaled down.
     """
     writes: list[Write] = []
     for template in claim_templates(workload):

@@ -10,7 +10,7 @@ A tally stores the state of each pod (or of each node, if each node has one pod)
 values, such as "ready, of the old template". Pods are grouped by state. Counting pods means adding the sizes of some
 groups, and finding pods that need an action means listing some groups.
 
-Owns the tallies, and the log position up to which they are up to date.
+Owns the tallies, and the log position up to which the tallies contain all changes.
 """
 
 from abc import ABC, abstractmethod
@@ -231,7 +231,7 @@ class Tallies(Generic[T]):
     ) -> Generator[None, None, None]:
         """Build a tally from these dependents, in steps.
 
-        `stays` is true if these dependents are the whole tally and the workload releases none of them.
+        `stays` is true if these dependents are the whole tally and the workload releases none of the dependents.
         """
         self.by_uid.pop(workload.uid, None)
         for number, dependent in enumerate(dependents, 1):

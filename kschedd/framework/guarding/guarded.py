@@ -1,9 +1,10 @@
 """GuardedPlugin: an out-of-tree plugin with guarded versions of its methods.
 
 `GuardedRegistry.make` constructs the plugin inside the guard. The registry reads every attribute that the scheduler
-needs (methods, dependencies, registered events) once. The GuardedPlugin that it returns has only these attributes. A
-call passes read-only views instead of the scheduler's own objects (`views`), and its return value is validated and
-copied (`answers`) before the scheduler uses it. In-tree plugins are not guarded: they are part of the program.
+needs (methods, dependencies, registered events) once. The GuardedPlugin that the registry returns has only these
+attributes. A call passes read-only views instead of the scheduler's own objects (`views`), and its return value is
+validated and copied (`answers`) before the scheduler uses it. In-tree plugins are not guarded: they are part of the
+program.
 
 Each GuardedPlugin owns its guard. Errors: construction raises PluginLoadError, and the methods raise PluginError.
 """
@@ -254,7 +255,7 @@ class GuardedPlugin:
             if name == "post_filter":
                 out[3] = PostFilterViewView(args[3], args[1])
             elif name == "normalize":
-                out[2] = args[2].copy()  # a copy, because plugins often write into it
+                out[2] = args[2].copy()  # a copy, because plugins often write into this array
             return check(self, name, args, method(*out))
 
         def call(*args: Any) -> Any:

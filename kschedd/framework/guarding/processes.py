@@ -1,7 +1,7 @@
 """WorkerProcesses: separate processes for the filters and scores of CPU-bound plugins.
 
 A plugin requests worker processes with its class attribute `worker_processes`, the maximum number of parallel
-processes. Threads do not help a CPU-bound plugin, because only one thread runs at a time, and it slows down the event
+processes. Threads do not help a CPU-bound plugin: only one thread runs at a time, and the plugin slows down the event
 loop. Each shard of nodes is sent as a whole to one process, and the thread that owns the shard waits for this process
 (`WorkerProcess.call`). The results do not depend on where they are computed.
 
@@ -106,7 +106,7 @@ class WorkerProcess:
 
 @attrs.frozen(eq=False)
 class ProcessPlugin:
-    """A plugin that uses processes: how to create it in a process, and its maximum number of parallel processes."""
+    """A plugin that uses processes: the data to create the plugin, and its maximum number of parallel processes."""
 
     name: str
     recipe: PluginRecipe

@@ -1,8 +1,8 @@
 """Read-only views of the scheduler's tables, objects and state, for out-of-tree plugins.
 
-Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so plugins use it in
-the same way. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps as
-views. Only requested rows and raw manifests are copied.
+Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so plugins use the view
+like the original. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps
+as views. Only requested rows and raw manifests are copied.
 
 A few calls let the scheduler cache additional data (a label column, a pod counter). Calls that change the cache are
 allowed only within a call by the scheduler, and while no other code changes the scheduler's state.

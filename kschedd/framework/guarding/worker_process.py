@@ -9,8 +9,8 @@
 An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": reason} if the plugin raised. The process ends
 when the pipe is closed, whatever a plugin is doing at that time, because a separate thread reads the pipe.
 
-If a plugin forks a process, this ends when it returns from the plugin, or with the worker process, and never sends
-answers. A worker process and the processes forked from it belong to one process group.
+A process that a plugin forks never sends answers, and ends when it returns from the plugin, or with the worker process.
+A worker process and the processes forked from it belong to one process group.
 """
 
 import contextlib

@@ -39,7 +39,10 @@ class AllocationOnNode:
 
 @attrs.define(eq=False)
 class DeviceAttempt:
-    """State of one attempt. All what-if runs share it, because the pods that they add or remove do not affect it."""
+    """State of one attempt.
+
+    All what-if runs share the state, because the pods that they add or remove do not affect it.
+    """
 
     claims: tuple[Object, ...] = ()  # the pod's claims; the claim for extended resources is last
     reachable: tuple[NodeSelector | None, ...] = ()  # nodes on which each allocated claim can be used; None: every node

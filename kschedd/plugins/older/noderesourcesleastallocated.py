@@ -1,6 +1,6 @@
 """NodeResourcesLeastAllocated: prefers nodes with a low sum of requests.
 
-The plugin belongs to older releases; now it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
+The plugin belongs to older releases; now NodeResourcesFit has the strategy LeastAllocated. Source: Kubernetes v1.22,
 plugins/noderesources/least_allocated.go.
 Units: scores 0 to 100, the weighted mean of the resources' scores, truncated.
 """

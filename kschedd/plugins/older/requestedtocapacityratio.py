@@ -1,8 +1,8 @@
 """RequestedToCapacityRatio: scores nodes by a curve over their utilization.
 
-The plugin belongs to older releases; now it is a strategy of NodeResourcesFit. Source: Kubernetes v1.22,
-plugins/noderesources/requested_to_capacity_ratio.go.
-Units: the curve's scores are 0 to 10 and are multiplied by 10; node scores are 0 to 100.
+The plugin belongs to older releases; now NodeResourcesFit has the strategy RequestedToCapacityRatio. Source: Kubernetes
+v1.22, plugins/noderesources/requested_to_capacity_ratio.go. Units: the curve's scores are 0 to 10 and are multiplied by
+10; node scores are 0 to 100.
 """
 
 from typing import ClassVar, Self

@@ -28,7 +28,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 def utilizations(
     pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight]
 ) -> Iterator[tuple[int, Ints, Ints]]:
-    """Yield each resource's weight, the requests for it including the pod's, and its capacity."""
+    """Yield each resource's weight, the requests for the resource including the pod's, and its capacity."""
     requests = pod.pod_spec.fit_score_requests
     for resource in resources:
         name = resource.name

@@ -37,7 +37,7 @@ from kschedd.plugins.resources.noderesources_args import NodeResourcesBalancedAl
 from kschedd.plugins.resources.noderesources_older import balanced
 
 _HALF: Final = MAX_NODE_SCORE // 2
-# Plain numbers would be converted whenever they are used.
+# Plain numbers would be converted to arrays at each use.
 _ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))
 Floats = npt.NDArray[np.float64]
 
@@ -114,7 +114,7 @@ def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
     """Return the population standard deviation over the resources, for each row.
 
-    For two resources it is half of their difference.
+    For two resources, the deviation is half of their difference.
     """
     present = [capacity != 0 for _, _, capacity in columns]
     fractions = [np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0) for _, used, capacity in columns]

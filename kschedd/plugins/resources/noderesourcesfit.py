@@ -198,7 +198,7 @@ class NodeResourcesFit:
         return codes if codes is None or places is None else codes[places]
 
     def _leave_to_devices(self, lines: _Lines, lacks: Bools, allocatable: Ints) -> None:
-        """Clear insufficient resources on nodes where devices of a DeviceClass may provide them."""
+        """Clear the codes of resources that devices of a DeviceClass may provide on the node."""
         by_devices = self._by_devices()
         if by_devices:
             for name, line in zip(lines.names, lines.places, strict=True):
@@ -213,7 +213,7 @@ class NodeResourcesFit:
         return codes
 
     def _by_devices(self) -> Mapping[str, Object]:
-        """Return the resources that a DeviceClass provides on nodes that lack them in their allocatable."""
+        """Return the resources that a DeviceClass provides on nodes whose allocatable lacks the resources."""
         return {} if self._devices is None else self._devices.resolver.classes()
 
     def _scarce_number(self, names: tuple[str, ...]) -> int:
@@ -236,7 +236,7 @@ class NodeResourcesFit:
         return status
 
     def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
-        # `_wants` is not used here, because it may have been cleared since the code was stored.
+        # `_wants` is not used here, because its entry may have been cleared since the code was stored.
         names = [name for name, _ in self._compared(pod) if not self._ignores(name)]
         if len(names) > _MOST_BITS:
             return self._scarce[code]

@@ -67,7 +67,7 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 
 
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term in the form in which releases before 1.37 compare it with existing pods.
+    """Return an incoming pod's term in the form in which releases before 1.37 compare the term with existing pods.
 
     Upstream adds to the term the namespaces that the namespaceSelector selects. Upstream should then clear the
     selector, but clears only the selector of a copy (kubernetes#141526). The selector is therefore evaluated again, on

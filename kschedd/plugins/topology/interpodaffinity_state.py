@@ -1,4 +1,4 @@
-"""InterPodAffinity's state in an attempt: pods by domain for each term, and columns of them for preemption's dry run.
+"""InterPodAffinity's state in an attempt: pods by domain for each term, and columns for preemption's dry run.
 
 In the dry run, every row represents a separate cluster, in which only pods of that node were removed. Only the count of
 the node's own domain and the total differ between rows. Each row therefore needs only one number instead of a copy of

@@ -55,7 +55,7 @@ _STATUS = {
 }
 _FILTER, _SCORE = "PodTopologySpread", "PodTopologySpread/score"
 _FIRST = 512  # nodes
-_CONCERNED = {"pre_filter": HARD, "pre_score": SOFT}  # extension point -> the kind of constraints that it uses
+_CONCERNED = {"pre_filter": HARD, "pre_score": SOFT}  # extension point -> the kind of constraints used at the point
 
 Floats = npt.NDArray[np.floating[Any]]
 
@@ -165,7 +165,7 @@ class _SpreadColumns:
         self._size = len(table.names)
         self._labelled = np.logical_and.reduce([column.ids >= 0 for column in self._columns])
         self._of: Sequence[Pod] = ()
-        self._selected: list[Bools] = []  # by constraint: a mask of the pods that it selects
+        self._selected: list[Bools] = []  # by constraint: a mask of the pods that the constraint selects
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
         if of is not self._of:

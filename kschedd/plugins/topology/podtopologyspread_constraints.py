@@ -1,8 +1,8 @@
 """Evaluation of a pod's spread constraints: the rows that count, the domains, and the pods to count in them.
 
 The constraints are the pod's own, or the default constraints with the selector of its Services and controller. The
-result depends only on the pod's signature and on labels and taints, so it is cached until these change. Pods with equal
-affinity and tolerations share the set of rows that count.
+result depends only on the pod's signature and on labels and taints, so it is cached until labels or taints change. Pods
+with equal affinity and tolerations share the set of rows that count.
 
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go.
 Errors: none.

@@ -40,7 +40,7 @@ class CandidatesFound(Exception):
 
 
 def filtered(extenders: Sequence[HTTPExtender], pod: Pod, table: NodeTable, found: Found) -> Work[Found]:
-    """Return the nodes that also pass the extenders, and the statuses of the nodes that they reject.
+    """Return the nodes that also pass the extenders, and the statuses of the nodes that the extenders reject.
 
     Raises ExtenderFailure.
     """

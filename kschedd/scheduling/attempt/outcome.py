@@ -41,7 +41,7 @@ class FitError:
     diagnosis: Diagnosis
     state: CycleState
     post_filter: PostFilterResult | None = None
-    nominated_node: str | None = ""  # None: do not change the pod's nomination, "": clear it
+    nominated_node: str | None = ""  # None: do not change the pod's nomination; "": clear the nomination
 
     @property
     def message(self) -> str:

@@ -41,7 +41,7 @@ class FailedAttemptView:
     counting: NominatedPods
     cached: Evaluation | None
     apart: bool = False  # True: do not cache dry runs, because a time limit may abandon the plugin's call
-    left: DryRun | None = None  # dry run after the extenders have reduced it
+    left: DryRun | None = None  # dry run as reduced by extenders
 
     def code_on(self, node_name: str) -> Code:
         row = self.phase.cluster.table.row_of.get(node_name)

@@ -292,7 +292,7 @@ class Scheduler:
             batching.take_hint(self.choose)
 
     def _rescored(self, nodes: SortedNodes, state: CycleState, pod: Pod, row: int) -> Work[str]:
-        """Score the row again, and add it to the nodes after normalizing all scores together.
+        """Score the row again, and add the row to the nodes after normalizing all scores together.
 
         Return the reason if scoring fails.
         """
@@ -416,8 +416,8 @@ class Scheduler:
         if wished and wished in table.row_of and (placement is None or table.row_of[wished] in placement):
             of_nominee = known
             if narrowed is not None and wished not in narrowed.node_names and not known.shared:
-                # Pods pinned to different nodes share this evaluation, so it is valid only on the nodes that PreFilter
-                # left.
+                # Pods pinned to different nodes share this evaluation, so the evaluation is valid only on the nodes
+                # that PreFilter left.
                 of_nominee = self.evaluations.apart(state)
             at = of_nominee.place[[table.row_of[wished]]]
             nominee = yield from self.search.run(of_nominee, state, pod, at, 0, 1, counting.at(wished), stepper)
@@ -426,7 +426,7 @@ class Scheduler:
             if len(nominee.rows) and not every_node:
                 return nominee
             if not len(nominee.rows) and nominee.error is None:
-                # Plugins that rejected the nominated node are named even if other nodes pass them.
+                # The message names plugins that rejected the nominated node, even if other nodes pass these plugins.
                 diagnosis.add_verdicts(nominee.verdicts)
         among, nodes = None, known.size
         if narrowed is not None:
@@ -459,7 +459,7 @@ class Scheduler:
         return found
 
     def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
-        """Return the nominated node, or nothing if an extender rejects it.
+        """Return the nominated node, or nothing if an extender rejects the node.
 
         If an extender fails, the nominated node gets no precedence.
         """

@@ -305,7 +305,7 @@ class Debugger:
             self._halt(SchedulingStop(self._why, now_s))
 
     def began(self, pod: Pod) -> bool:
-        """Count an attempt that begins. Return whether it needs a stepper."""
+        """Count an attempt that begins. Return whether the attempt needs a stepper."""
         self.cycle += 1
         if self._run is Run.ATTEMPTS:
             self._attempts_left -= 1

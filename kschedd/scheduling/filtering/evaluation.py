@@ -20,9 +20,9 @@ Invariant: a row that is not stale has the verdict that the plugins would return
   plugin that reads more than the row may be cached in `by_state`, with a key that covers all its other inputs
   (`VerdictKey`).
 
-A class has its own evaluation from its second attempt on. Until then, it shares one evaluation with all classes, which
-is cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used ones
-are dropped.
+A class has its own evaluation from its second attempt on. Until then, the class shares one evaluation with all classes,
+which is cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used
+ones are dropped.
 
 Shapes: one value for each node, in visiting order; a position is an index into these columns. `place` maps a row of the
 table to its position, or to -1 if the row has no node.

@@ -15,7 +15,7 @@ Results, by the group's status:
 During the trial Permit activates no pods, because all available pods of the group are already being tried.
 
 The cycle may stop between two pods. The trial changes for the previous pods are then undone. When the cycle continues,
-they are repeated with the stored results. Pods on trial are therefore never visible, not even in a fork.
+the trial changes are repeated with the stored results. Pods on trial are therefore never visible, not even in a fork.
 
 The cycle has no I/O, and yields the same kinds of work as attempts. After the cycle, the machine's cluster is
 unchanged. Source: Kubernetes v1.36, scheduler/schedule_one_podgroup.go.
@@ -62,8 +62,8 @@ def try_group(
 ) -> Work[TriedGroup]:
     """Try the pods in this order, and undo all trial changes in the machine's cluster.
 
-    `pause` is called before each pod except the first, with the results so far. If it returns a stop point, the cycle
-    yields this point and stops there.
+    `pause` is called before each pod except the first, with the results so far. If `pause` returns a stop point, the
+    cycle yields this point and stops there.
     """
     trial = MemberTrial(machine, nominator, now)
     activate, machine.handle.activate = machine.handle.activate, activates_nobody

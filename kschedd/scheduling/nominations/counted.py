@@ -2,8 +2,8 @@
 
 There may be thousands of nominations, of which hardly any changed since the previous attempt. The nominations therefore
 log each node when the pods nominated to it change. For each priority of attempted pods, a `NominatedByPriority` follows
-this log and the log of the table's nodes. An attempt reads a view of it (`NominatedByRow`). The view differs from it in
-at most one row: the row of the node to which the pod itself is nominated.
+this log and the log of the table's nodes. An attempt reads a view of a NominatedByPriority (`NominatedByRow`). The view
+differs from the NominatedByPriority in at most one row: the row of the node to which the pod itself is nominated.
 
 A cache that depends on nominated pods stores its view, and a later view returns the rows that differ
 (`NominatedByRow.differing`).

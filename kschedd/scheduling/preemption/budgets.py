@@ -53,7 +53,7 @@ class Budget:
 
 @attrs.frozen(eq=False)
 class Split:
-    """The pods whose eviction would violate a budget, the other pods, and the budgets that cover any of them.
+    """The pods whose eviction would violate a budget, the other pods, and the budgets that cover any of these pods.
 
     The lists of pods keep the given order.
     """
@@ -70,7 +70,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Budgets:
     """The budgets of a cluster.
 
-    When `refresh` finds that budgets changed, it replaces `all`; it never modifies the object.
+    When `refresh` finds that budgets changed, `all` is replaced by a new object and never modified.
     """
 
     cluster: SchedulerCache

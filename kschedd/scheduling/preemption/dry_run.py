@@ -228,7 +228,10 @@ class _Stage:
         self.rows.follow(lesser.batch, lesser.rows, np.arange(len(lesser.rows)), -1)
 
     def reprieve(self, rows: Rows, places: Ints) -> Bools:
-        """Add one pod back to each row. Remove it again where the preemptor then does not fit. Return where it fits."""
+        """Add one pod back to each row.
+
+        Remove the pod again where the preemptor then does not fit. Return where it fits.
+        """
         batch = self.lesser.batch
         self.rows.add(batch, rows, places)
         # Verdicts that depend only on the Node object are valid, and cannot change here.
@@ -241,8 +244,8 @@ class _Stage:
     def judge(self, rows: Rows, plugins: NodeLocalPlugins, since: PodsSince | None = None) -> Verdicts:
         """Return the verdicts on these rows.
 
-        Rows with nominated pods are evaluated with these pods first. If they pass, they are also evaluated without
-        them. `since` contains the pods added to each row since the row last passed.
+        Rows with nominated pods are evaluated with these pods first. Rows that pass with their nominated pods are also
+        evaluated without these pods. `since` contains the pods added to each row since the row last passed.
         """
         counting = self.nominated.among(rows)
         if counting.any():

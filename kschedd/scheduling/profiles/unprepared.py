@@ -4,7 +4,7 @@ A configuration can disable PreFilter or PreScore of a plugin. Plugins that decl
 find no state, and fail with an internal error for every pod for which they are called. Plugins that can compute their
 state again are not replaced.
 
-`profile` uses the replacement at the one extension point; it owns no state.
+`profile` uses the replacement at the one extension point; the replacement owns no state.
 
 Source: Kubernetes v1.34, getPreFilterState and getPreScoreState of each plugin (and getStateData of two).
 """

@@ -1,4 +1,4 @@
-"""A snapshot of a whole cluster, with a part from each owner of state. An `Engine` continues from it.
+"""A snapshot of a whole cluster, with a part from each owner of state. An `Engine` continues from the snapshot.
 
 If the owners are actors, they create their parts in the order of the fields, one shortly after the other. Each part may
 therefore be slightly newer than the previous part, but never older. The engine reconciles the parts.

@@ -9,9 +9,10 @@ flight), nominations, pods at Permit with their deadlines, the random generator 
 next search. The fork does not take over the state inside out-of-tree plugins, caches of evaluations (filled again as
 needed), and the ledger of object faults.
 
-An attempt that is running or stopped by the debugger is a generator, which cannot be copied. The fork releases its
-reservations and begins it again, with the random state with which it first began. The fork does not take over the
-debugger and the user's changes to the attempt: in a fork no client controls the debugger, and scheduling runs.
+An attempt that is running or stopped by the debugger is a generator, which cannot be copied. The fork releases the
+attempt's reservations and begins the attempt again, with the random state with which it first began. The fork does not
+take over the debugger and the user's changes to the attempt: in a fork no client controls the debugger, and scheduling
+runs.
 
 A binding cycle is copied with its current stage. A plugin call in progress is made again, and so are the writes of a
 plan in progress. If the original write completed at the same moment, the second write is rejected and the pod is
