@@ -18,6 +18,7 @@ PODS += "".join(f"p{n},1000,1024,1,500,,LS,Running,{n},{n + 10},{n}\n" for n in 
 
 
 def simulated(folder: Path, *flags: str) -> Path:
+    folder.mkdir(exist_ok=True)
     (folder / "nodes.csv").write_text(NODES)
     (folder / "pods.csv").write_text(PODS)
     parser = argparse.ArgumentParser()
@@ -46,6 +47,18 @@ def test_a_run_writes_its_tables(tmp_path: Path) -> None:
     assert rows(out / "queues.jsonl")[-1]["running"] == 0
 
 
+def test_prices_give_a_table_of_costs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "prices.yaml").write_text("resources: {alibabacloud.com/gpu-milli: 0.9}")
+    out = simulated(tmp_path, "--prices", str(tmp_path / "prices.yaml"), "--until", "1h")
+    found = rows(out / "costs.jsonl")
+    assert {row["cost_hour"] for row in found} == {3600.0}  # two nodes with 2,000 units each
+    assert max(row["cost_hour_used"] for row in found) == 3600.0
+    assert found[-1]["cost_total"] == 3600.0
+    # The first pod arrives at 0 s, the second pod at 1 s on the other node; the last pods end at 14 s and 15 s.
+    assert found[-1]["cost_total_used"] == pytest.approx((15 + 13) * 0.5, abs=1.1)
+    assert not (simulated(tmp_path / "plain") / "costs.jsonl").exists()
+
+
 def test_the_axis_of_a_filled_cluster_is_the_requested_load(tmp_path: Path) -> None:
     out = simulated(tmp_path, "--fill", "alibabacloud.com/gpu-milli=150%")
     loads = [row["load"] for row in rows(out / "queues.jsonl")]
@@ -63,7 +76,9 @@ def test_a_long_run_has_a_bounded_number_of_samples(tmp_path: Path) -> None:
 
 def test_readers_read_the_tables_directly(tmp_path: Path) -> None:
     pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
-    out = simulated(tmp_path)
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("resources: {cpu: 0.5}")
+    out = simulated(tmp_path, "--prices", str(prices))
     for name in COLUMNS:
         lines = pandas.read_json(out / f"{name}.jsonl", lines=True)
         frame = pandas.read_parquet(out / f"{name}.parquet")

@@ -269,6 +269,8 @@ def test_prices_by_type_or_resource_give_the_cost_of_the_nodes(tmp_path: Path) -
     )
     [row] = sweep(path, engine="threading")
     assert (row["cost_hour"], row["cost_hour_used"]) == (16, 4)  # four nodes of 4 cores and 16 GiB
+    assert row["cost_total"] == 16
+    assert 3.9 < row["cost_total_used"] < 4  # from the arrival of the pod on
     [row] = sweep(spec(prices={"nodes": {"m5.large": 1}}, parameters={}, seeds=1), engine="threading")
     assert row["error"] == ('prices: node node-0 has no price; give one for its instance type "" or for its resources')
 

@@ -175,6 +175,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write tables of attempts, pods, nodes, usage and queues as JSON Lines, and as Parquet if pyarrow is "
         "installed",
     )
+    out.add_argument(
+        "--prices",
+        type=path_value,
+        metavar="FILE",
+        help="prices of nodes in an hour, by instance type or by resource (docs/RESEARCH.md): --out also writes costs",
+    )
     add_report_flags(out)
     add_trace_flag(out)
     scenario = parser.add_argument_group("scenarios")
@@ -227,6 +233,7 @@ _NOT_WITH_SCENARIOS: Final = {
     "explain": "--explain",
     "trust_plugins": "--trust-plugins",
     "out": "--out",
+    "prices": "--prices",
     "report": "--report",
     "redact": "--redact",
     "trace": "--trace",
@@ -264,6 +271,8 @@ def _simulate(options: argparse.Namespace) -> int:
                 "no input: give a dump with --from, manifests with -f, a trace with --nodes and --pods, or --generate "
                 "and --generate-nodes"
             )
+    if options.prices is not None and options.out is None:
+        raise SimulateUsageError("--prices requires --out")
     if options.frozen and not options.origin:
         raise SimulateUsageError("--frozen requires --from")
     registry, config = read_config(options)
@@ -423,9 +432,11 @@ def _run(
 def _tables(options: argparse.Namespace, simulation: Simulation) -> "AbstractContextManager[RunTables | None]":
     if options.out is None:
         return nullcontext()
+    from kschedd.simulation.results.prices import read_prices
     from kschedd.simulation.results.tables import RunTables  # most runs write none
 
-    return RunTables(options.out, simulation, "" if options.fill is None else Fill.parse(options.fill).resource)
+    resource = "" if options.fill is None else Fill.parse(options.fill).resource
+    return RunTables(options.out, simulation, resource, None if options.prices is None else read_prices(options.prices))
 
 
 def _controllers() -> "Sequence[Controller]":

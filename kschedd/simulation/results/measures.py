@@ -11,6 +11,7 @@
 | RESOURCE_fragmented | share of the capacity that is free and cannot be used (`fragmentation.py`), at the end |
 | unusable_nodes, nodes_used | share of the nodes on which no target fits; with pods; at the end |
 | cost_hour, cost_hour_used | price of all nodes, and of those with pods, in an hour, at the end; with prices only |
+| cost_total, cost_total_used | costs of all nodes, and of those with pods, during the run; with prices only |
 | zone_imbalance | largest less smallest requested CPU share of a zone, at the end; absent with one zone |
 
 RESOURCE is the last part of the resource's name, with `_` for `-`: `alibabacloud.com/gpu-milli` becomes `gpu_milli`.
@@ -26,22 +27,24 @@ from typing import Final
 import attrs
 import numpy as np
 
-from kschedd.api.nodes import ZONE_LABEL, Node
+from kschedd.api.nodes import ZONE_LABEL
 from kschedd.api.pods import Pod
 from kschedd.cache.table import CPU, NodeTable
 from kschedd.queue.entry import Move, QueuedPod
 from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import Happened
 from kschedd.simulation.results.fragmentation import Fragmentation, TargetSet
-from kschedd.simulation.results.prices import Prices
+from kschedd.simulation.results.prices import NodeCosts, Prices
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import DELETED, WatchEvent
 
+#: names of the measures that require prices
+COSTS: Final = ("cost_hour", "cost_hour_used", "cost_total", "cost_total_used")
 #: names of the measures that are not per resource
 FIXED: Final = (
     *("placed", "pending", "attempts", "preempted", "evicted", "queue_moves"),
     *(f"{what}_{of}" for what in ("wait_s", "slowdown") for of in ("mean", "p50", "p90", "p99", "max")),
-    *("unusable_nodes", "nodes_used", "zone_imbalance", "cost_hour", "cost_hour_used", "virtual_s"),
+    *("unusable_nodes", "nodes_used", "zone_imbalance", *COSTS, "virtual_s"),
 )
 #: suffixes of the names of measures per resource
 BY_RESOURCE: Final = ("_used_mean", "_used_max", "_used_end", "_fragmented")
@@ -79,7 +82,7 @@ class RunMeasures:
         self.targets = TargetSet() if targets is None else targets
         self._counts_targets = targets is None
         self._on_end = on_end
-        self._prices = prices
+        self.costs = None if prices is None else NodeCosts(simulation.machine.cluster.table, prices)
         self.pods: dict[str, PodTimes] = {}  # by uid; those that run
         self.running = 0  # pods that have a node
         self._waits, self._slowdowns = array("d"), array("d")
@@ -96,7 +99,9 @@ class RunMeasures:
     def moved(self, move: Move) -> None:
         self._queue_moves += 1
 
-    def idle(self) -> None: ...
+    def idle(self) -> None:
+        if self.costs is not None:
+            self.costs.sample(self.simulation.elapsed)
 
     def _follow(self, events: Sequence[WatchEvent]) -> None:
         now_s = self.simulation.elapsed
@@ -169,16 +174,17 @@ class RunMeasures:
         found["unusable_nodes"] = fragmentation.unusable
         found["nodes_used"] = int((table.pod_count[table.alive] > 0).sum()) / max(1, table.node_count)
         found |= _zone_imbalance(table)
-        if self._prices is not None:
-            found |= self._cost(self._prices)
+        found |= self.costs_now()
         found["virtual_s"] = simulation.elapsed
         return {name: value if isinstance(value, int) else round(value, _DIGITS) for name, value in found.items()}
 
-    def _cost(self, prices: Prices) -> dict[str, float]:
-        occupied = {pod.node_name for pod in (times.pod for times in self.pods.values())}
-        priced = {node.name: prices.of(node) for node in self.simulation.store.list("Node") if isinstance(node, Node)}
-        used = sum(price for name, price in priced.items() if name in occupied)
-        return {"cost_hour": sum(priced.values()), "cost_hour_used": used}
+    def costs_now(self) -> dict[str, float]:
+        """Return the measures of costs up to now; none without prices."""
+        costs = self.costs
+        if costs is None:
+            return {}
+        costs.sample(self.simulation.elapsed)
+        return dict(zip(COSTS, (costs.hour, costs.hour_used, costs.total, costs.total_used), strict=True))
 
 
 def short_names(resources: Mapping[str, object] | Sequence[str]) -> dict[str, str]:

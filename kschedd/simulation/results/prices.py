@@ -1,4 +1,4 @@
-"""Prices of nodes per hour, by instance type or by resources.
+"""Prices of nodes per hour, by instance type or by resources, and the costs of a run.
 
     nodes:      {m5.large: 0.096}                 # by the label node.kubernetes.io/instance-type
     resources:  {cpu: 0.031, memory: 0.004}       # for a core, a GiB, one of any other resource
@@ -7,12 +7,18 @@ If the type of a node has no price, the price follows from the node's resources.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 
 from kschedd.api.nodes import Node
-from kschedd.config.parsing.reading import ConfigValue
+from kschedd.cache.table import NodeTable
+from kschedd.config.parsing.faults import ConfigErrors
+from kschedd.config.parsing.reading import ConfigReader, ConfigValue, in_text_order
+from kschedd.config.parsing.source import read_document
 from kschedd.errors import KscheddError
 
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
@@ -42,6 +48,51 @@ class Prices:
                 f'prices: node {node.name} has no price; give one for its instance type "{kind}" or for its resources'
             )
         return sum(self.resources[name] * node.allocatable[name] / _UNITS.get(name, 1) for name in priced)
+
+
+class NodeCosts:
+    """The costs of the nodes during a run: of all nodes, and of the nodes with pods."""
+
+    def __init__(self, table: NodeTable, prices: Prices) -> None:
+        self._table = table
+        self._prices = prices
+        self._since_s = 0.0
+        self._nodes_at = self._pods_at = -1
+        self._by_row: npt.NDArray[np.float64] = np.zeros(0)
+        self.hour = self.hour_used = 0.0  # price of an hour at the last sample
+        self.total = self.total_used = 0.0  # since the start
+
+    def sample(self, elapsed_s: float) -> None:
+        """Add the costs since the last sample; the nodes and pods have not changed in between.
+
+        `elapsed_s`: virtual seconds since the start. Raises UnpricedNodeError.
+        """
+        hours, self._since_s = (elapsed_s - self._since_s) / 3600, elapsed_s
+        self.total += self.hour * hours
+        self.total_used += self.hour_used * hours
+        table, versions = self._table, self._table.versions
+        if versions.nodes.at > self._nodes_at:
+            self._by_row = np.zeros(table.capacity)
+            for row, node in enumerate(table.nodes):
+                if node is not None:
+                    self._by_row[row] = self._prices.of(node)
+            self.hour = float(self._by_row.sum())
+        if versions.nodes.at > self._nodes_at or versions.pods.at > self._pods_at:
+            self.hour_used = float(self._by_row[table.pod_count[: len(self._by_row)] > 0].sum())
+        self._nodes_at, self._pods_at = versions.nodes.at, versions.pods.at
+
+
+def read_prices(path: Path) -> Prices:
+    """Read a file with prices. Raises ConfigErrors and KscheddError."""
+    try:
+        document = read_document(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as fault:
+        raise KscheddError(f"{path}: cannot be read: {getattr(fault, 'strerror', None) or fault}") from fault
+    reading = ConfigReader(str(path), document)
+    found = prices_of(ConfigValue(document.value, "$", reading))
+    if reading.faults:
+        raise ConfigErrors(in_text_order(reading.faults))
+    return found
 
 
 def prices_of(place: ConfigValue) -> Prices:

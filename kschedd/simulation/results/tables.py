@@ -21,7 +21,8 @@ from kschedd.scheduling.attempt.outcome import FitError, ScheduleResult
 from kschedd.scheduling.records import Happened
 from kschedd.simulation.engine import LoggedAttempt
 from kschedd.simulation.results.fragmentation import Fragmentation
-from kschedd.simulation.results.measures import PodTimes, RunMeasures, short_names
+from kschedd.simulation.results.measures import COSTS, PodTimes, RunMeasures, short_names
+from kschedd.simulation.results.prices import Prices
 from kschedd.simulation.results.table_files import ColumnType, TableFile
 from kschedd.simulation.simulation import Simulation
 from kschedd.store.objects.log import WatchEvent
@@ -51,6 +52,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, ColumnType]]] = {
         **{"time_s": "real", "load": "real", "active": "whole", "backoff": "whole", "unschedulable": "whole"},
         **{"gated": "whole", "in_flight": "whole", "running": "whole", "pending": "whole"},
     },
+    "costs": {"time_s": "real", "load": "real", **dict.fromkeys(COSTS, "real")},
 }
 
 
@@ -70,11 +72,11 @@ def made_folder(folder: Path) -> Path:
 class RunTables:
     """Context manager: the tables of a simulation in a folder, which are written while the context is open.
 
-    `resource`: the resource of the column `load`; "" without that column. The tables record the simulation from their
-    construction on.
+    `resource`: the resource of the column `load`; "" without that column. `prices`: the prices of the table `costs`;
+    None without that table. The tables record the simulation from their construction on.
     """
 
-    def __init__(self, folder: Path, simulation: Simulation, resource: str = "") -> None:
+    def __init__(self, folder: Path, simulation: Simulation, resource: str = "", prices: Prices | None = None) -> None:
         self._folder = made_folder(folder)
         self._simulation = simulation
         self._resource = resource
@@ -83,9 +85,9 @@ class RunTables:
         self._attempts = self._table("attempts", {})
         self._pods: TableFile | None = None  # None until the resources are known
         self._others: list[str] = []  # resources that have their own column
-        self._samples: list[tuple[list[dict[str, Any]], dict[str, Any]]] = []
+        self._samples: list[tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]] = []
         self._every, self._idles = 1, 0
-        self.measures = RunMeasures(simulation, on_end=self._write_pod)
+        self.measures = RunMeasures(simulation, on_end=self._write_pod, prices=prices)
         simulation.hear(self._write_attempt)
         simulation.watch(self._count_load)
         simulation.observe(self)
@@ -131,7 +133,7 @@ class RunTables:
         there = 0 if number is None else int(table.allocatable[number].sum())
         return round(self._requested / there, 6) if there else None
 
-    def _sample(self) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    def _sample(self) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:
         simulation = self._simulation
         table = simulation.machine.cluster.table
         table.make_every_resource()
@@ -161,7 +163,8 @@ class RunTables:
             "running": running,
             "pending": len(self.measures.pods) - running,
         }
-        return usage, queues
+        costs = {**when, **{name: round(value, 6) for name, value in self.measures.costs_now().items()}}
+        return usage, queues, costs
 
     # -- pods and the end ---------------------------------------------------------------------------------------
 
@@ -197,10 +200,13 @@ class RunTables:
             self._table("pods", {})
         self._samples.append(self._sample())
         usage, queues = self._table("usage", {}), self._table("queues", {})
-        for rows, row in self._samples:
+        costs = None if self.measures.costs is None else self._table("costs", {})
+        for rows, row, of_costs in self._samples:
             for each in rows:
                 usage.append(each)
             queues.append(row)
+            if costs is not None:
+                costs.append(of_costs)
         self._write_nodes()
 
     def _write_nodes(self) -> None:
