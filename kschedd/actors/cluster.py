@@ -141,7 +141,7 @@ class LiveCluster:
             return ClusterSnapshot(driver, queue, controllers, store, now, now, next_leftover_s, fresh, reading)
 
     def fork_with(self, controllers: Callable[[], Sequence[Controller]]) -> None:
-        """Create new controllers for forks, because this cluster's controllers run elsewhere."""
+        """Create new controllers for a fork, because this cluster's controllers belong to actors."""
         self._of_forks.append(controllers)
 
     async def end(self) -> None:

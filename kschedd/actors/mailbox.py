@@ -1,4 +1,4 @@
-"""Communication between actors besides Trio's channels: replies, doorbells, queries to the owner of a state.
+"""Communication between actors in addition to Trio's channels: replies, doorbells, queries to the owner of a state.
 
 A `Reply` is a future for one result. A `Doorbell` wakes an actor that waits on several bounded channels: the sender
 puts its message into a channel and then rings. Ringing never blocks, and several rings before the actor processes them

@@ -120,7 +120,7 @@ class RunRecording:
     async def _taken_over(self, recorder: RunRecorder, found: list[QueuePart], wait_s: float) -> DriverPart:
         """Return the driver's state at the beginning of the recording, and append the queue's state to `found`.
 
-        Raises RecordingError if no suitable moment comes.
+        Raises RecordingError if there is no suitable moment.
         """
         actors = self.actors
 

@@ -1,9 +1,9 @@
-"""The diagnosis of a workload: the order in which causes are looked for, and the answer made from the causes found.
+"""The diagnosis of a workload: the order in which causes are searched for, and the answer built from the causes found.
 
-First come causes that keep pods from being created, then causes that keep a pod from being tried by the scheduler. The
-pod's requirements follow in the order in which they exclude nodes: labels, resources that only some nodes have, taints,
-sizes, volumes. The pods on the nodes (room, ports, topology) are examined only if these requirements leave some nodes.
-If several causes are each sufficient, all are named.
+The search begins with causes that keep pods from being created, and then causes that keep the scheduler from trying a
+pod. The pod's requirements follow in the order in which they exclude nodes: labels, resources that only some nodes
+have, taints, sizes, volumes. The pods on the nodes (room, ports, topology) are examined only if these requirements
+leave some nodes. If several causes are each sufficient, all are named.
 """
 
 import copy

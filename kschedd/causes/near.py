@@ -53,7 +53,7 @@ def likeness(one: str, other: str) -> float:
         return min(_likeness(*pair) for pair in zip(*parts, strict=True))
     if (
         "/" in one and "/" in other
-    ):  # compare prefix and name apart: kubernetes.io/host does not resemble beta.kubernetes.io/os
+    ):  # compare prefix and name separately: kubernetes.io/host does not resemble beta.kubernetes.io/os
         return min(_likeness(*pair) for pair in zip(one.split("/", 1), other.split("/", 1), strict=True))
     return _likeness(one, other)
 

@@ -125,7 +125,7 @@ class Auditor:
         self._popped: dict[str, int] = {}  # uid -> number of events received before its attempt began
         self._schedulers: dict[str, tuple[Scheduler, Scheduler]] = {}  # name -> (machine's, auditor's)
         self._seen_at: Hashable = None
-        self._fits_nowhere: set[Hashable] = set()  # kinds of pods that fit nowhere in the state `_seen_at`
+        self._fits_nowhere: set[Hashable] = set()  # kinds of pods that fit on no node in the state `_seen_at`
         self._reported: set[tuple[str, int]] = set()  # uid, attempts
         queue.event_listener = self._listen
         self._before = queue.recorder

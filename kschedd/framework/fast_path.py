@@ -25,7 +25,7 @@ DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
 
 class CacheableEvaluation(Plugin, Protocol):
-    """A `VectorFilterPlugin` or `VectorScorePlugin` that declares which inputs its result has besides the signature.
+    """A `VectorFilterPlugin` or `VectorScorePlugin` that declares the inputs of its result other than the signature.
 
     * "node": the Node object of the row;
     * "requested": the node's resources, ports and pod slots used by its pods;

@@ -1,6 +1,6 @@
 """Metrics of the scheduler's writes, by purpose and result of their batches.
 
-Kube-scheduler counts writes if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if
+kube-scheduler counts writes if API calls are made asynchronously (gate SchedulerAsyncAPICalls), and preemptions if
 victims are evicted asynchronously (SchedulerAsyncPreemption). In kschedd, API calls and evictions are always
 asynchronous. The metrics of asynchronous calls are shown if the gate is on. The duration of a write is the duration of
 the request that contains it.

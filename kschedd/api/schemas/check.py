@@ -223,7 +223,7 @@ def without_nulls(value: Any) -> Any:
         if _NIL not in _pack(value):
             return value
     except (OverflowError, TypeError, ValueError):
-        pass  # values that cannot be packed are rejected elsewhere
+        pass  # other checks reject values that cannot be packed
     return _clean(value)
 
 

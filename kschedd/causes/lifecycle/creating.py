@@ -61,7 +61,7 @@ def template_pod(store: ClusterWriter, workload: ExaminedWorkload) -> Pod | ApiE
 def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[FoundCause], Pod | None]:
     """Return the causes why pods are missing, each found after the previous one is removed, and the pod created then.
 
-    There is no cause if no pod is missing, or if a missing pod can be created as far as is known here."""
+    There is no cause if no pod is missing, or if nothing is found that prevents the creation of a missing pod."""
     found, made = _not_created(store, workload)
     if not found and (dumped := refused_in_dump(store, workload)) is not None:
         return [dumped], None

@@ -76,7 +76,7 @@ def answer(named: Mapping[str, Any]) -> Any:
 
 
 def _with_gates(scenario: Scenario, *versions: KubernetesVersion) -> list[KubernetesVersion]:
-    """Return the versions with the scenario's feature gates; each version gets the gates that it knows.
+    """Return the versions with the scenario's feature gates; each version gets the gates that exist in it.
 
     Raises ScenarioError for a gate that no version has, or that cannot be changed.
     """

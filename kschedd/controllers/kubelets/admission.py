@@ -143,7 +143,7 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
 
 
 def pressures_of(node: Node) -> list[str]:
-    """Return the node's pressure conditions that are True, whoever set them."""
+    """Return the node's pressure conditions that are True, set by the kubelet or by another client."""
     there = {
         entry["type"]
         for entry in node.status.get("conditions") or ()

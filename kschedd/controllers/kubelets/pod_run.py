@@ -2,7 +2,7 @@
 
 Init containers run one after another, each after the previous one has succeeded. A sidecar (an init container that
 always restarts) is started in the same order and keeps running. After the init containers, all containers start
-together. A container that ends is restarted after its back-off if the restart policy says so. When the last
+together. A container that ends is restarted after its back-off if the restart policy requires it. When the last
 container has ended for good, or the pod is stopped, the sidecars are stopped in reverse order, and then the pod has
 ended.
 

@@ -167,7 +167,7 @@ def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) -> list[Pod]:
-    """Return the surplus among the running daemon pods of a node.
+    """Return the daemon pods of a node that are running but surplus.
 
     One pod may run. During a surging rolling update, a new pod may run beside the old pod until the new pod is
     available.

@@ -170,6 +170,6 @@ class DaemonTallies(Tallies[DaemonTally]):
 
 
 def refits(event: WatchEvent) -> bool:
-    """Return whether a change of labels or taints, on which DaemonSets depend, was made to the node."""
+    """Return whether an update changed labels or taints of the node on which DaemonSets depend."""
     old, new = event.old, event.new
     return isinstance(old, Node) and isinstance(new, Node) and (old.labels != new.labels or old.taints != new.taints)

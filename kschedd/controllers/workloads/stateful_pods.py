@@ -57,7 +57,7 @@ def claim_prefix(workload: Object, template: Raw) -> str:
 
 
 def pod_of_claim(workload: Object, claim: str) -> str:
-    """Return the name of the pod for which a claim of this name is made, or "" if this StatefulSet has no such pod."""
+    """Return the name of the pod to which a claim with this name belongs, or "" if this StatefulSet has no such pod."""
     for template in claim_templates(workload):
         prefix = f"{claim_prefix(workload, template)}-"
         if claim.startswith(prefix) and claim.removeprefix(prefix).isdigit():

@@ -61,7 +61,7 @@ class StatefulTally(PodsByState[_State]):
         self.terms = terms
         self._by_ordinal: dict[int, dict[str, None]] = {}  # uids by ordinal; web-1 and web-01 have the same ordinal
         self._ordinals: dict[str, int] = {}  # by uid
-        self._wanted = range(0)  # the ordinals that the StatefulSet wanted at the last query
+        self._wanted = range(0)  # ordinals that the StatefulSet required at the last query
         self._missing: set[int] = set()  # ordinals in `_wanted` without a pod
         self._outside: set[int] = set()  # ordinals of pods outside `_wanted`
         self.unsure: set[int] = set()  # ordinals of pods with claims that may be missing or have wrong owners

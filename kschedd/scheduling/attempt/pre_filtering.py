@@ -124,7 +124,7 @@ class PreFiltering:
     def _concerned(self, pod: Pod) -> Concerned:
         """Return the plugins whose PreFilter runs for pods with this signature, and the names of the other plugins.
 
-        Each plugin comes with its call counter.
+        Each plugin is returned with its call counter.
         """
         signature = pod.signature
         number = signature.id

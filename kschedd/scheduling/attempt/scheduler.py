@@ -409,7 +409,7 @@ class Scheduler:
         """Search for feasible nodes.
 
         `wished` is the node that is tried first because of a nomination or a hint; "" if there is none. `others` are
-        the filters that must be called besides the cached ones, or None (see `NodeSearch.run`).
+        the filters that must be called in addition to the cached ones; None if they are not computed yet.
         """
         table = self.cluster.table
         nominee: Found | None = None

@@ -1,6 +1,6 @@
 """The cycle of a PodGroup with the rule gangs_counted: its pods are tried as long as enough of them may fit.
 
-Each pod is tried as if the previous pods were on their nodes: a pod that fits somewhere is assumed there and reserved.
+Each pod is tried as if the previous pods were on their nodes: a pod that fits on a node is assumed there and reserved.
 Before the first pod and after each one, GangScheduling is called (`placement_feasible`). `placement_feasible` returns
 whether the group is placed, can still be placed, or can no longer be placed. The cycle ends if the group can no longer
 be placed. No pod preempts alone: if the group is unschedulable, it preempts as a whole

@@ -14,9 +14,8 @@ attempt's reservations and begins the attempt again, with the random state with 
 take over the debugger and the user's changes to the attempt: in a fork no client controls the debugger, and scheduling
 runs.
 
-A binding cycle is copied with its current stage. A plugin call in progress is made again, and so are the writes of a
-plan in progress. If the original write completed at the same moment, the second write is rejected and the pod is
-retried.
+A binding cycle is copied with its current stage. A plugin call in progress is repeated, and so are the writes of a plan
+in progress. If the original write completed at the same moment, the second write is rejected and the pod is retried.
 """
 
 from collections.abc import Callable, Mapping
@@ -132,7 +131,7 @@ class DriverSnapshot:
     ) -> SchedulingDriver:
         """Return the driver. The driver's effects contain the next steps of its binding cycles. Raises PluginLoadError.
 
-        `reading` is true if the driver makes no attempts; its pods are then not counted.
+        `reading` is true if the driver will make no attempts; its pods are then not counted.
         """
         if not reading:
             self.cluster.recount()
