@@ -19,6 +19,7 @@ from typing import Final
 from kschedd.metrics.instruments import Metric, exponential
 
 _MILLISECONDS: Final = exponential(0.001, 2, 15)
+_BATCH: Final = exponential(0.00001, 2, 12)
 _PREEMPTION: Final = exponential(0.001, 2, 16)
 _SHORT: Final = exponential(0.0001, 2, 12)
 _PLUGIN: Final = exponential(0.00001, 1.5, 20)
@@ -94,6 +95,30 @@ BATCH_RESCORES: Final = Metric(
     "Times that the node of the previous attempt was scored again because the next pod fits there, too; since 1.37.",
     ("profile",),
     stability="ALPHA",
+)
+HINT_LOOKUP_DURATION: Final = Metric(
+    "scheduler_get_node_hint_duration_seconds",
+    "histogram",
+    "Duration of the lookup of the node that the scores of the previous attempt put first (hinted: hint, no_hint).",
+    ("hinted", "profile"),
+    _BATCH,
+    "ALPHA",
+)
+BATCH_STORE_DURATION: Final = Metric(
+    "scheduler_store_schedule_results_duration_seconds",
+    "histogram",
+    "Duration of storing the scores of an attempt for the next one.",
+    ("profile",),
+    _BATCH,
+    "ALPHA",
+)
+BATCH_RESCORE_DURATION: Final = Metric(
+    "scheduler_batch_rescore_duration_seconds",
+    "histogram",
+    "Duration of scoring the node of the previous attempt again.",
+    ("profile",),
+    _BATCH,
+    "ALPHA",
 )
 EXTENSION_POINT_DURATION: Final = Metric(
     "scheduler_framework_extension_point_duration_seconds",
@@ -434,6 +459,9 @@ UPSTREAM: Final = (
     BATCH_ATTEMPTS,
     BATCH_FLUSHED,
     BATCH_RESCORES,
+    HINT_LOOKUP_DURATION,
+    BATCH_STORE_DURATION,
+    BATCH_RESCORE_DURATION,
     EXTENSION_POINT_DURATION,
     PLUGIN_DURATION,
     PLUGIN_EVALUATIONS,

@@ -1,6 +1,6 @@
 """PodGroupPodsCount: a placement of a PodGroup scores higher, the more pods of the group are placed.
 
-Rules: groups_in_domains, at every extension point.
+Rules: fields_of_1_37, at every extension point; without groups_in_domains it is not called.
 Source: Kubernetes v1.37, plugins/podgrouppodscount/podgroup_pods_count.go.
 """
 
@@ -23,7 +23,7 @@ _NOBODY: Final = "no pods from pod group are assigned to any of the candidate pl
 @attrs.frozen(eq=False)
 class PodGroupPodsCount:
     name: ClassVar = "PodGroupPodsCount"
-    rule_of_point: ClassVar = {"placement_score": "groups_in_domains"}
+    rule_of_point: ClassVar = {"placement_score": "fields_of_1_37"}
     _groups: PodGroups
 
     @classmethod

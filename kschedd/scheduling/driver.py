@@ -244,7 +244,8 @@ class SchedulingDriver:
             "pods": cluster.pod_count,
             "assumed_pods": len(cluster.assumed_pods()),
         }
-        batching = [each.family() for each in self.machine.batches.counters]
+        batches = self.machine.batches
+        batching = [each.family() for each in (*batches.counters, *batches.durations)]
         return self.machine.metrics.families(sizes, {"binding": len(self.bindings.cycles)}) + batching
 
     def _state(self) -> dict[str, int]:

@@ -7,10 +7,10 @@ import pytest
 from kschedd.config.in_tree import IN_TREE
 from kschedd.config.loading.expansion import PluginEntry, PluginSet, expand
 from kschedd.config.loading.load import config_from_raw, default_config
-from kschedd.config.model import EXTENSION_POINTS, Profile
+from kschedd.config.model import EXTENSION_POINTS, PluginRef, Profile
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
-from kschedd.config.versions.kube_versions import V1_34
+from kschedd.config.versions.kube_versions import V1_34, V1_37
 
 CATALOGUE = {
     **IN_TREE,
@@ -258,3 +258,16 @@ def test_weights_that_overflow_are_refused() -> None:
     sets["score"] = PluginSet((PluginEntry("A", 2**40), PluginEntry("B", most - 2**40 + 1)))
     expand(sets, implements, lambda path, value, why, allowed: reported.append((path, why)))
     assert reported == [("$.plugins.score", "the weights add up to more than a score can hold")]
+
+
+def test_a_file_names_the_points_of_placements_since_1_36() -> None:
+    plugins = {"placementScore": {"enabled": [{"name": "NodeResourcesFit", "weight": 5}]}}
+    raw = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
+    profile = config_from_raw(raw, version=V1_37).profiles[0]
+    assert profile.at("placement_score") == (PluginRef("NodeResourcesFit", 5),)
+    with pytest.raises(ConfigErrors, match="placementScore"):
+        config_from_raw(raw, version=V1_34)

@@ -42,6 +42,9 @@ KUBE_SCHEDULER = [
     ("scheduler_batch_attempts_total", "counter", "profile result", (), "ALPHA"),  # since 1.35
     ("scheduler_batch_cache_flushed_total", "counter", "profile reason", (), "ALPHA"),  # since 1.35
     ("scheduler_batch_rescore_attempts_total", "counter", "profile", (), "ALPHA"),  # since 1.37
+    ("scheduler_get_node_hint_duration_seconds", "histogram", "hinted profile", steps(0.00001, 2, 12), "ALPHA"),
+    ("scheduler_store_schedule_results_duration_seconds", "histogram", "profile", steps(0.00001, 2, 12), "ALPHA"),
+    ("scheduler_batch_rescore_duration_seconds", "histogram", "profile", steps(0.00001, 2, 12), "ALPHA"),
     (
         "scheduler_framework_extension_point_duration_seconds",
         "histogram",
@@ -88,6 +91,9 @@ NOT_COUNTED = {
     "scheduler_batch_attempts_total",
     "scheduler_batch_cache_flushed_total",
     "scheduler_batch_rescore_attempts_total",
+    "scheduler_get_node_hint_duration_seconds",
+    "scheduler_store_schedule_results_duration_seconds",
+    "scheduler_batch_rescore_duration_seconds",
     "scheduler_pod_scheduled_after_flush_total",
     "scheduler_permit_wait_duration_seconds",
     "scheduler_volume_scheduling_stage_error_total",

@@ -165,6 +165,19 @@ def counted(cluster: Cluster) -> list[dict[tuple[str, ...], float]]:
     return [{labels[1:]: number for labels, number in samples.items()} for samples in found]
 
 
+def timed(cluster: Cluster) -> list[dict[tuple[str, ...], int]]:
+    """Return the number of timed lookups of a hint, stored results and rescored nodes."""
+    found = [duration.family().samples for duration in cluster.engine.machine.batches.durations]
+    return [{labels[:-1]: getattr(one, "count", 0) for labels, one in samples.items()} for samples in found]
+
+
+def test_lookups_and_stored_results_are_timed() -> None:
+    cluster = Cluster(WITHOUT_DEVICES)
+    for name in ("first", "second", "third", "nowhere"):
+        cluster.place(pod(name))
+    assert timed(cluster) == [{("no_hint",): 2, ("hint",): 2}, {(): 3}, {}]
+
+
 def test_hints_and_their_lack_are_counted() -> None:
     cluster = Cluster(WITHOUT_DEVICES)
     for name in ("first", "second", "third", "nowhere"):
@@ -188,6 +201,7 @@ def test_by_1_37_rescored_nodes_are_counted() -> None:
     assert attempts == {("no_hint",): 2, ("hint_used",): 2}
     assert flushed == {("pod_incompatible",): 1}
     assert rescores == {(): 1}
+    assert timed(cluster)[2] == {(): 1}
 
 
 def test_where_the_next_best_node_is_full_as_well_all_nodes_are_searched() -> None:

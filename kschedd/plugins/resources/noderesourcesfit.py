@@ -5,7 +5,7 @@ this resource in their allocatable, and their devices count in the score.
 
 A placement of a PodGroup is scored by MostAllocated over the sums of its nodes, whatever the strategy is.
 
-Rules: extended_resources, groups_in_domains (score_placements).
+Rules: extended_resources, fields_of_1_37 (score_placements).
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/noderesources/fit.go (fitsRequest, ScorePlacement),
 resource_allocation.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go. Units: int64; CPU in
 millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: Shapes: N rows; one
@@ -129,7 +129,7 @@ class NodeResourcesFit:
     name: ClassVar = "NodeResourcesFit"
     args_type: ClassVar = NodeResourcesFitArgs
     idle_points: ClassVar = frozenset({"pre_filter", "pre_score"})
-    rule_of_point: ClassVar = {"placement_score": "groups_in_domains"}
+    rule_of_point: ClassVar = {"placement_score": "fields_of_1_37"}
     without_pre_filter: ClassVar = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     depends_on: ClassVar = frozenset({"node", "requested"})
     ignored: frozenset[str]

@@ -3,7 +3,7 @@
 Each value of the key is a placement with the nodes that have this value. If pods of the group are already placed, their
 domain is the only one. A group without a constraint has one placement with all nodes.
 
-Rules: groups_in_domains, at every extension point.
+Rules: fields_of_1_37, at every extension point; without groups_in_domains it is not called.
 Source: Kubernetes v1.37, plugins/topologyaware/topology_placement.go. Upstream's order of the placements is random;
 here the placement of the node that is visited first is the first one.
 """
@@ -25,7 +25,7 @@ from kschedd.framework.status import Status, error
 @attrs.frozen(eq=False)
 class TopologyPlacementGenerator:
     name: ClassVar = "TopologyPlacementGenerator"
-    rule_of_point: ClassVar = {"placement_generate": "groups_in_domains"}
+    rule_of_point: ClassVar = {"placement_generate": "fields_of_1_37"}
     _groups: PodGroups
 
     @classmethod

@@ -32,7 +32,7 @@ import numpy as np
 from kschedd.cache.scheduler_cache import SchedulerCache
 from kschedd.cache.table import Ints, Rows
 from kschedd.metrics import catalogue
-from kschedd.metrics.instruments import Counter
+from kschedd.metrics.instruments import Counter, Histogram
 from kschedd.scheduling.attempt.ties import Choose, NodeTies, heapify, pop_first
 
 MAX_AGE_S: Final = 0.5
@@ -145,12 +145,15 @@ class BatchState:
 
 @attrs.frozen(eq=False)
 class BatchCounts:
-    """The counters of batching for one profile."""
+    """The metrics of batching for one profile."""
 
     profile: str
     _attempts: Counter
     _flushed: Counter
     _rescores: Counter
+    _lookup_s: Histogram
+    _store_s: Histogram
+    _rescore_s: Histogram
 
     def attempted(self, result: str) -> None:
         self._attempts.add(self.profile, result)
@@ -158,8 +161,15 @@ class BatchCounts:
     def unusable(self, why: str) -> None:
         self._flushed.add(self.profile, why)
 
-    def rescored(self) -> None:
+    def rescored(self, took_s: float) -> None:
         self._rescores.add(self.profile)
+        self._rescore_s.observe(took_s, self.profile)
+
+    def looked_up(self, hint: str, took_s: float) -> None:
+        self._lookup_s.observe(took_s, "hint" if hint else "no_hint", self.profile)
+
+    def stored(self, took_s: float) -> None:
+        self._store_s.observe(took_s, self.profile)
 
 
 @attrs.define(eq=False)
@@ -194,13 +204,17 @@ class Batching:
         """Count stored results that are unusable for this reason."""
         self._counts.unusable(why)
 
-    def rescored(self) -> None:
-        self._counts.rescored()
+    def rescored(self, took_s: float) -> None:
+        self._counts.rescored(took_s)
 
-    def tried(self) -> None:
-        """Count the attempt if it has no hint; `store` counts attempts with a hint."""
+    def tried(self, took_s: float) -> None:
+        """Record the lookup of a hint, and count the attempt if there is none; `store` counts attempts with a hint."""
+        self._counts.looked_up(self.hint, took_s)
         if not self.hint:
             self._counts.attempted("no_hint")
+
+    def stored(self, took_s: float) -> None:
+        self._counts.stored(took_s)
 
     def nodes_left(self, choose: Choose) -> SortedNodes:
         """Return the nodes of which the best one is hinted."""
@@ -251,12 +265,20 @@ class Batches:
         ),
         init=False,
     )
+    durations: tuple[Histogram, Histogram, Histogram] = attrs.field(
+        factory=lambda: (
+            Histogram(catalogue.HINT_LOOKUP_DURATION),
+            Histogram(catalogue.BATCH_STORE_DURATION),
+            Histogram(catalogue.BATCH_RESCORE_DURATION),
+        ),
+        init=False,
+    )
 
     def of(self, profile: str) -> BatchState:
         return self._states.setdefault(profile, BatchState())
 
     def counts(self, profile: str) -> BatchCounts:
-        return BatchCounts(profile, *self.counters)
+        return BatchCounts(profile, *self.counters, *self.durations)
 
     def next_cycle(self) -> int:
         """Count a popped pod and return the number of its cycle."""

@@ -212,8 +212,9 @@ class Scheduler:
         known = self.evaluations.apart(state) if apart else self.evaluations.of(pod, state)
         try:
             if batching is not None:
+                looked_up = times.start()
                 yield from self._hint(batching, state, pod)
-                batching.tried()
+                batching.tried(times.start() - looked_up)
             wished = pod.nominated_node_name or ("" if batching is None else batching.hint)
             others = None if prepared is None else prepared.others
             found = yield from self._find(
@@ -246,7 +247,9 @@ class Scheduler:
                 if self.profile.rules.batch_rescores and result.totals is not None:
                     if batching.replaces(result.node_name):
                         raw = yield from self.ranking.raw_scores(state, pod, result.feasible)
+                storing = times.start()
                 batching.store(result.node_name, result.feasible, result.totals, table.names, raw)
+                batching.stored(times.start() - storing)
             if prepared is None and self.preparations is not None and not (known.shared or special):
                 if narrowed is not None or len(result.feasible) > 1:
                     self.preparations.learn(pod, state, pre_filtered)
@@ -282,8 +285,9 @@ class Scheduler:
         if there.error is not None:
             why = "filter_error" if rules.batch_rescores else "node_not_full"
         elif len(there.rows) and rules.batch_rescores:
-            batching.rescored()
+            began = self.profile.times.start()
             why = yield from self._rescored(batching.nodes_left(self.choose), state, pod, row)
+            batching.rescored(self.profile.times.start() - began)
         elif len(there.rows):
             why = "node_not_full"
         if why:
