@@ -465,6 +465,9 @@ class FakeDaemon:
     def waiting_reject(self, pod: str, plugin: str | None = None, reason: str | None = None) -> Raw:
         return {"pod": pod, "decided": True}
 
+    def rpc_ping(self) -> Raw:
+        return {"pong": True, "max_request_body_bytes": 3 << 20}
+
     def causes_explain(self, kind: str, name: str, namespace: str = "default", manifests: Sequence[Raw] = ()) -> Raw:
         if name != "web-1":
             raise RpcError("not_found", f'{kind.lower()}s "{name}" not found')

@@ -53,6 +53,31 @@ def test_explain_a_file_in_which_nothing_makes_pods(typed) -> None:
     assert "-f FILE contains no pods or workloads" in typed.err
 
 
+def test_explain_leaves_out_the_data_of_large_objects(typed, daemon) -> None:
+    pod = b"apiVersion: v1\nkind: Pod\nmetadata: {name: tried}\nspec: {containers: []}\n"
+    large = b"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: large%d}\ndata: {text: %s}\n"
+    typed.input = pod + b"".join(large % (number, b"a" * 900_000) for number in range(6))
+    assert typed("explain -f -") == 0
+    sent = next(named["manifests"] for method, named in daemon.calls if method == "causes.explain")
+    assert [sorted(raw) for raw in sent[1:]] == [["apiVersion", "kind", "metadata"]] * 6
+
+
+@pytest.mark.parametrize(
+    ("pods", "note", "why"),
+    [
+        (51, "a", "-f contains 51 pods and workloads, and explain takes at most 50: name fewer files, or group all"),
+        (5, "a" * 700_000, "and a request has at most 3,145,728: name fewer files, or group all pending pods by cause"),
+    ],
+)
+def test_explain_of_very_large_files_says_what_to_do(typed, daemon, pods: int, note: str, why: str) -> None:
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p%d, annotations: {note: %s}}\nspec: {containers: []}\n"
+    typed.input = "---\n".join(pod % (number, note) for number in range(pods)).encode()
+    assert typed("explain -f -") == 2
+    assert why in typed.err
+    assert "`kschedd fork run trial apply -f -`" in typed.err
+    assert not [method for method, _ in daemon.calls if method == "causes.explain"]
+
+
 def test_explain_as_json_is_the_answer_itself(typed) -> None:
     typed("explain pod web-1 -o json")
     assert json.loads(typed.out)["totals"] == {"node-b": 60}

@@ -152,7 +152,7 @@ def apply(session: VerbSession, options: argparse.Namespace) -> int:
     }
     answers: list[dict[str, Any]] = []
     errors: list[dict[str, Any]] = []
-    limit = _limit(session, sources)
+    limit = request_limit(session, sum(len(source.text) for source in sources))
     # An atomic apply of several files must be one call: the texts are joined, and the lines of errors are converted
     # back.
     for joined in [_Joined(sources)] if options.atomic and sources else [_Joined([source]) for source in sources]:
@@ -237,12 +237,12 @@ def no_mapping(source: str, name: Any, namespace: Any, why: str) -> str:
     return f"resource mapping not found for {which}: {why}\nensure CRDs are installed first"
 
 
-def _limit(session: VerbSession, sources: Sequence[Source]) -> int:
+def request_limit(session: VerbSession, size: int) -> int:
     """Return the maximum request size in bytes.
 
-    The daemon is called only if the sources are large enough to exceed a limit.
+    The daemon is called only if `size` is large enough to exceed a limit.
     """
-    if sum(len(source.text) for source in sources) < MAX_REQUEST_BYTES // 16:
+    if size < MAX_REQUEST_BYTES // 16:
         return MAX_REQUEST_BYTES
     return int(session.daemon.call("rpc.ping").get("max_request_body_bytes") or MAX_REQUEST_BYTES)
 

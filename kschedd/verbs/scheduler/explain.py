@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas.kinds import POD_TEMPLATES, Kind, kind_of, lookup
+from kschedd.dumps.completion import SECRET_FIELDS
 from kschedd.printing import documents
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
@@ -30,9 +31,12 @@ from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.command_line.targets import pod_key, where, with_near_name
 from kschedd.verbs.command_line.workload_pods import with_workload, workload_named
 from kschedd.verbs.objects import fields
-from kschedd.verbs.objects.manifests import file_flag, read_objects
+from kschedd.verbs.objects.manifests import file_flag, read_objects, request_limit
 
 MOST_REMEDIES: Final = 5  # maximum number of groups of pending pods for which a remedy is sought
+MOST_EXPLAINED: Final = (
+    50  # maximum number of pods and workloads of -f, each of which is explained on a fork of its own
+)
 _FORMS = ("table", "json", "yaml")
 
 
@@ -245,13 +249,27 @@ def _explain_group(session: VerbSession, name: str, namespace: str, form: str) -
 
 def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str) -> tuple[list[Any], int]:
     """Return the explanations of all pods in the files, and the number of pods that could not be explained."""
+    import msgpack
+
     objects, failed = read_objects(session, options.filename, namespace)
     pods = [(place, raw, pod) for place, raw in objects if (pod := pod_of_manifest(raw)) is not None]
     if not pods and not failed:
         raise UsageError(f"-f FILE contains no pods or workloads; supported kinds: Pod, {', '.join(POD_TEMPLATES)}")
     answers = []
-    manifests = [raw for _, raw in objects]
     apply = shlex.join(["apply", *(word for file in options.filename for word in ("-f", file))])
+    whole = (
+        f"name fewer files, or group all pending pods by cause on a fork: `kschedd fork create trial`, "
+        f"`kschedd fork run trial {apply}`, `kschedd fork run trial explain --pending -A`"
+    )
+    if len(pods) > MOST_EXPLAINED:
+        raise UsageError(
+            f"-f contains {len(pods):,} pods and workloads, and explain takes at most {MOST_EXPLAINED}: {whole}"
+        )
+    manifests = [_without_data(raw) for _, raw in objects]
+    size = len(msgpack.packb(manifests))
+    limit = request_limit(session, size)
+    if size > limit:
+        raise UsageError(f"the objects of -f have {size:,} bytes, and a request has at most {limit:,}: {whole}")
     for place, raw, pod in pods:
         found = _diagnosis_of_new(session, raw, manifests)
         for remedy in found.get("remedies", ()):
@@ -266,6 +284,12 @@ def _of_files(session: VerbSession, options: argparse.Namespace, namespace: str)
             session.error(f"{place}: {error}")
             failed += 1
     return answers, failed
+
+
+def _without_data(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the manifest without the data of a Secret or ConfigMap, which affects no decision and may be large."""
+    dropped = SECRET_FIELDS.get(str(raw.get("kind")), ())
+    return {field: value for field, value in raw.items() if field not in dropped}
 
 
 def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: list[dict[str, Any]]) -> dict[str, Any]:
