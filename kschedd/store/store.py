@@ -84,7 +84,7 @@ from kschedd.values import run_steps
 
 MAX_OBJECT_BYTES: Final = 1536 * 1024  # the default of etcd's --max-request-bytes
 _CLASSES: Final = frozenset(("PriorityClass", "RuntimeClass"))
-_SCOPES: Final = frozenset(("Namespace", "LimitRange"))
+_SCOPES: Final = frozenset(("Namespace", "LimitRange", "ServiceAccount"))
 
 
 class Store(KeptStore):

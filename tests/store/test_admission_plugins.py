@@ -193,7 +193,7 @@ def test_a_node_selector_of_a_namespace_that_is_none_refuses_the_pod(text: str, 
 
 
 def test_plugins_are_switched_by_name() -> None:
-    on = configured_plugins(("PodNodeSelector",), ("LimitRanger", "ServiceAccount"))
+    on = configured_plugins(("PodNodeSelector",), ("LimitRanger", "EventRateLimit"))
     assert on == {"LimitRanger": False, "PodNodeSelector": True}
     assert configured_plugins(("LimitRanger",), ("LimitRanger",)) == {"LimitRanger": True}
 
@@ -203,7 +203,7 @@ def test_plugins_are_switched_by_name() -> None:
     [
         pytest.param(("Limits",), (), '"Limits" does not exist', id="unknown"),
         pytest.param((), ("Limits",), '"Limits" does not exist', id="unknown-off"),
-        pytest.param(("ServiceAccount",), (), '"ServiceAccount" is not available here', id="not-done"),
+        pytest.param(("EventRateLimit",), (), '"EventRateLimit" is not available here', id="not-done"),
     ],
 )
 def test_a_name_that_cannot_be_switched_is_answered_with_the_list(enable: Any, disable: Any, words: str) -> None:
@@ -212,6 +212,26 @@ def test_a_name_that_cannot_be_switched_is_answered_with_the_list(enable: Any, d
     assert words in str(refusal.value)
     assert str(refusal.value).endswith(", ".join(PLUGINS))
     assert not NOT_DONE & PLUGINS.keys()
+
+
+def test_a_missing_service_account_is_rejected_where_accounts_are_known() -> None:
+    store = store_with()
+    named = {"serviceAccountName": "bot"}
+    store.create(attributes("a", **named))  # the namespace has no account
+    for name in ("other", "bot"):
+        store.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name, "namespace": "default"}})
+    store.create(attributes("b", **named))
+    store.delete("ServiceAccount", "default", "bot")
+    with pytest.raises(Forbidden) as refusal:
+        store.create(attributes("c", **named))
+    why = 'pods "c" is forbidden: error looking up service account default/bot: serviceaccount "bot" not found'
+    assert str(refusal.value) == why
+    store.create(attributes("d"))
+    store.create(attributes("e", serviceAccountName="default"))
+    store_with(
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "other", "namespace": "default"}},
+        ServiceAccount=False,
+    ).create(attributes("a", **named))
 
 
 def test_a_resize_gets_what_a_limit_range_adds_and_keeps_its_metadata() -> None:

@@ -16,7 +16,7 @@ from kschedd.causes.findings import (
     RemedyOption,
     named,
 )
-from kschedd.causes.lifecycle.refused import no_account, refused, refused_in_dump
+from kschedd.causes.lifecycle.refused import refused, refused_in_dump
 from kschedd.causes.words import counted
 from kschedd.causes.workload import ExaminedWorkload
 from kschedd.controllers.workloads.pod_state import ready
@@ -69,15 +69,14 @@ def not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[
 
 
 def _not_created(store: ClusterWriter, workload: ExaminedWorkload) -> tuple[list[FoundCause], Pod | None]:
-    account = no_account(store, workload)
-    found = [] if account is None else [account]
+    found: list[FoundCause] = []
     missing = workload.missing or workload.outdated
     if not missing:
-        return found, None
+        return [], None
     if workload.kind == "StatefulSet" and workload.pods and workload.spec.get("podManagementPolicy") != "Parallel":
         waiting = _in_order(workload, missing)
         if waiting is not None:
-            return [*found, waiting], None
+            return [waiting], None
     mended = workload
     while len(found) < _MOST_REFUSALS:
         made = template_pod(store, mended)

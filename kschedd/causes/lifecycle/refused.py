@@ -437,18 +437,6 @@ def _against_runtime_class(
     )
 
 
-def no_account(store: ClusterWriter, workload: ExaminedWorkload) -> FoundCause | None:
-    """Return the cause that a ServiceAccount does not exist, in a namespace whose accounts are known."""
-    wanted = workload.pod_spec.get("serviceAccountName")
-    namespace = workload.obj.namespace
-    if not wanted or wanted == "default" or workload.kind == "Pod":
-        return None
-    accounts = {each.name for each in store.list("ServiceAccount", namespace)}
-    if not accounts or wanted in accounts:
-        return None
-    return _account_missing(workload, str(wanted), accounts, "an API server refuses the pods")
-
-
 def _no_such_account(store: ClusterWriter, workload: ExaminedWorkload, rest: str, found: re.Match[str]) -> FoundCause:
     accounts = {each.name for each in store.list("ServiceAccount", workload.obj.namespace)}
     return _account_missing(workload, found[1], accounts, rest)

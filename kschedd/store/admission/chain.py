@@ -38,6 +38,7 @@ from kschedd.store.admission_plugins import (
     podtolerationrestriction,
     resourcequota,
     runtimeclass,
+    serviceaccount,
     storage,
 )
 from kschedd.store.admission_plugins.attributes import Admit, Attributes, Authorize, Classes, Raw, Scope, Validate
@@ -89,6 +90,7 @@ _CHAIN: Final[Mapping[str, AdmissionPlugin]] = {
         limitranger.scope,
         validated_kinds=frozenset(("Pod", "PersistentVolumeClaim")),
     ),
+    "ServiceAccount": AdmissionPlugin(True, _POD, serviceaccount.admit, scope=serviceaccount.scope),
     "NodeRestriction": AdmissionPlugin(False, noderestriction.KINDS, authorize=noderestriction.authorize),
     # Off by default, unlike in kube-apiserver, because kschedd's nodes are ready as soon as they are created.
     "TaintNodesByCondition": AdmissionPlugin(False, frozenset(("Node",)), nodetaint.admit),
@@ -130,7 +132,7 @@ NOT_DONE: Final = frozenset(
         "AlwaysAdmit AlwaysDeny AlwaysPullImages CertificateApproval CertificateSigning CertificateSubjectRestriction "
         "ClusterTrustBundleAttest DefaultIngressClass DenyServiceExternalIPs EventRateLimit ImagePolicyWebhook "
         "MutatingAdmissionPolicy MutatingAdmissionWebhook NamespaceAutoProvision NamespaceExists"
-        " OwnerReferencesPermissionEnforcement PodTopologyLabels ServiceAccount ValidatingAdmissionPolicy "
+        " OwnerReferencesPermissionEnforcement PodTopologyLabels ValidatingAdmissionPolicy "
         "ValidatingAdmissionWebhook"
     ).split()
 )

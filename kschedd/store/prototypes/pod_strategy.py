@@ -154,7 +154,7 @@ class PodStrategy:
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
 
     def forget_scopes(self) -> None:
-        """Drop the cached scopes, because a Namespace or LimitRange was changed."""
+        """Drop the cached scopes, because a Namespace, LimitRange or ServiceAccount was changed."""
         self._scopes.clear()
 
     def forget(self) -> None:
