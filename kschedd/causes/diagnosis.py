@@ -34,7 +34,7 @@ from kschedd.causes.claimed.devices import (
 )
 from kschedd.causes.claimed.places import places_told, volume_elsewhere
 from kschedd.causes.claimed.storage import claims_at_fault, provisioning, unscheduled_claims
-from kschedd.causes.claimed.volumes import claim_in_use, disk_in_use, on_two_nodes, volume_limit
+from kschedd.causes.claimed.volumes import claim_in_use, disk_in_use, on_two_nodes, placed_without_driver, volume_limit
 from kschedd.causes.demands.amounts import larger_than_every_node, no_such_resource
 from kschedd.causes.demands.cordons import behind_cordons
 from kschedd.causes.demands.neighbors import apart_or_together
@@ -47,6 +47,7 @@ from kschedd.causes.findings import CHANGE_OTHER, FoundCause, RemedyOption, name
 from kschedd.causes.lifecycle.creating import held, not_created, not_created_yet, selected_nothing, template_pod
 from kschedd.causes.lifecycle.endings import awaited_end
 from kschedd.causes.lifecycle.groups import group_waits, member_to_examine, with_siblings
+from kschedd.causes.lifecycle.rejected import rejected_by_kubelet
 from kschedd.causes.lifecycle.rollouts import needs_room, outdated, stuck
 from kschedd.causes.lifecycle.waiting import evicted_soon, fits_now, gated, nominated, nothing_wrong, unknown_scheduler
 from kschedd.causes.node import node_causes, pods_to_move
@@ -268,6 +269,8 @@ def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Ca
         or awaited_end(engine, workload)
         or evicted_soon(engine, workload)
         or on_two_nodes(engine.store, workload)
+        or placed_without_driver(engine.store, workload)
+        or rejected_by_kubelet(engine.store, workload)
         or not_created_yet(workload)
         or unscheduled_claims(engine.store, workload)
         or unscheduled_devices(engine.store, workload)

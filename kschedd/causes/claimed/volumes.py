@@ -256,7 +256,7 @@ def _more_nodes(case: Case, like: str, count: int) -> list[RemedyOption]:
 def _without_driver(case: Case, lacking: Sequence[str]) -> FoundCause:
     reasons = [r for n in lacking for r in case.rejections[n][_LIMITS]]
     driver = reasons[0].partition(" CSI driver")[0]
-    having = sorted(name for name in case.nodes if _has_driver(case, name, driver))
+    having = sorted(name for name in case.nodes if _has_driver(case.store, name, driver))
     return FoundCause(
         "DriverMissingOnNodes",
         f"CSI driver {driver} is not installed on {suitable(len(lacking))}",
@@ -266,6 +266,48 @@ def _without_driver(case: Case, lacking: Sequence[str]) -> FoundCause:
     )
 
 
-def _has_driver(case: Case, name: str, driver: str) -> bool:
-    csi_node = case.store.find("CSINode", "", name)
+def placed_without_driver(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
+    """Return the cause that a pod's node lacks the CSI driver of its volume; None if there is no such pod.
+
+    The scheduler does not check this unless the CSIDriver requires it, and the simulated kubelets start such a pod.
+    """
+    for pod in workload.scheduled:
+        for name in sorted(claims_named(pod)):
+            claim = store.find("PersistentVolumeClaim", pod.namespace, name)
+            volume = None if claim is None else store.find("PersistentVolume", "", volume_of(claim))
+            driver = "" if volume is None else str((volume.spec.get("csi") or {}).get("driver") or "")
+            csi_node = store.find("CSINode", "", pod.node_name)
+            if not driver or csi_node is None or _has_driver(store, pod.node_name, driver):
+                continue
+            having = sorted(each.name for each in store.list("CSINode") if _has_driver(store, each.name, driver))
+            known = store.find("CSIDriver", "", driver)
+            if (known is None and not having) or _attached(store, volume, pod.node_name):
+                continue
+            return FoundCause(
+                "DriverMissingOnNodes",
+                f"{pod.key} is on {pod.node_name}, where CSI driver {driver} of claim {name} is not installed, so its "
+                "volume cannot be mounted",
+                [named(pod), ObjectNamed("CSIDriver", "", driver), ObjectNamed("CSINode", "", pod.node_name)],
+                ["spec.volumes"],
+                [
+                    f"nodes with it: {some(having) if having else 'none'}",
+                    f"next: check the driver's pod on {pod.node_name}; the scheduler does not look at the driver",
+                ],
+            )
+    return None
+
+
+def _attached(store: ClusterReader, volume: Object | None, node: str) -> bool:
+    """Return whether a VolumeAttachment says that the volume is attached to the node."""
+    return any(
+        each.spec.get("nodeName") == node
+        and volume is not None
+        and (each.spec.get("source") or {}).get("persistentVolumeName") == volume.name
+        and (each.raw.get("status") or {}).get("attached")
+        for each in store.list("VolumeAttachment")
+    )
+
+
+def _has_driver(store: ClusterReader, name: str, driver: str) -> bool:
+    csi_node = store.find("CSINode", "", name)
     return csi_node is not None and any(d.get("name") == driver for d in csi_node.spec.get("drivers") or ())

@@ -415,6 +415,17 @@ def _full_there(
     plugins = sorted({plugin for name in there for plugin in case.rejections.get(name, {}) if plugin != _PLUGIN})
     why = f": {joined(plugins)} {'rejects' if len(plugins) == 1 else 'reject'} the nodes there" if plugins else ""
     owners = owner_labels(case, others)
+    apart = _apart_from_itself(case, term)
+    if apart is not None and _of_itself(case, term):
+        return FoundCause(
+            "MoreReplicasThanDomains",
+            f"podAffinity requires the replicas in one {word}, and podAntiAffinity forbids two of them in one "
+            f"{_domain_word(apart.topology_key)}",
+            [named(case.workload.obj)],
+            [_field("podAffinity", place), "spec.affinity.podAntiAffinity"],
+            [f"pods of {some(owners)} are on {some({pod.node_name for pod in others})}"],
+            [_preferred("podAffinity", place)],
+        )
     return FoundCause(
         "PodAffinityDomainFull",
         f"the pod must share a {word} with pods of {some(owners)}, which are in "
@@ -424,6 +435,14 @@ def _full_there(
         [f"{name}: {', '.join(r for rs in case.rejections.get(name, {}).values() for r in rs)}" for name in there[:3]],
         [_preferred("podAffinity", place)],
     )
+
+
+def _apart_from_itself(case: Case, term: PodAffinityTerm) -> PodAffinityTerm | None:
+    """Return the pod's anti-affinity to its own replicas that leaves one of them in a domain of this term."""
+    for apart in case.pod.signature.required_anti_affinity:
+        if apart.topology_key == term.topology_key and _of_itself(case, apart):
+            return apart
+    return None
 
 
 # -- changes ----------------------------------------------------------------------------------------------------------

@@ -81,7 +81,10 @@ def no_room(case: Case, among: Sequence[str]) -> FoundCause | None:
             *_as_high(case, full),
             *_more(case, full),
         ],
-        [*smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL), *more_nodes(case, full)],
+        [
+            *smaller(case, [lack.resource for lack in lacks], _NEARLY_ALL),
+            *(more_nodes(case, full) if case.workload.kind != "DaemonSet" else []),
+        ],
     )
 
 
@@ -195,15 +198,15 @@ def _beyond(case: Case, resource: str, full: Sequence[str]) -> list[str]:
 
 def _more(case: Case, full: Sequence[str]) -> list[str]:
     waiting = max(len(case.workload.pending), case.workload.wanted - len(case.workload.scheduled))
-    found = []
+    found: list[str] = []
+    if case.workload.kind == "DaemonSet":  # each pod is for one node
+        return found
     if waiting > 1:
         like, number = nodes_needed(case, full)
         found.append(
             f"{counted(waiting, 'pod')} of the workload wait; {counted(number, 'empty node')} like {like.name} would "
             f"hold {'them' if number > 1 else 'them all'}"
         )
-    if case.workload.kind == "DaemonSet":  # each pod is for one node
-        return found
     for what, (by, plugins) in _KEPT_OUT.items():
         roomy = case.rejected_by(by) & case.rejected_only_by(*plugins)
         if roomy:

@@ -37,6 +37,8 @@ _PLATFORMS: Final = {
     "kubernetes.io/os": _SYSTEMS,
     "beta.kubernetes.io/os": _SYSTEMS,
 }
+#: labels with values of their own, of which one is at times given for another
+_TOPOLOGY: Final = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone", "node.kubernetes.io/instance-type")
 _VERY_ALIKE: Final = 0.79  # least similarity of a misspelling; zone-a and zone-b are less alike
 Spec = dict[str, Any]
 
@@ -274,6 +276,9 @@ def _guess(case: Case, demand: Demand) -> _Guess:
     values = case.cluster.values(demand.key) or None
     if values is not None and demand.operator == IN:
         platforms = _PLATFORMS.get(demand.key, ())
+        elsewhere = _under_another_key(case, demand)
+        if elsewhere is not None:
+            return elsewhere
         near = [nearest(wanted, values) for wanted in demand.values if wanted not in platforms]
         meant = list(dict.fromkeys(name for name in near if name is not None))
         text = f"no node has {_quoted(str(demand))}"
@@ -287,6 +292,11 @@ def _guess(case: Case, demand: Demand) -> _Guess:
         having = [key for key, there in case.labels.items() if set(demand.values) & set(there)]
         likely = nearest_key(demand.key, case.labels, having)
         text = f"no node has the label {_quoted(demand.key)}"
+        swapped = demand.values[0] if len(demand.values) == 1 else ""
+        if count := case.cluster.values(swapped)[demand.key]:
+            pair = f"{swapped}={demand.key}"
+            message = _one(f"{text}; {counted(count, 'node')} have {_quoted(pair)}, key and value exchanged", count)
+            return _Guess("NodeLabelMisspelled", message, demand.changed(swapped, [demand.key]), pair)
         if likely is None:
             return _Guess("NodeLabelMissing", f"{text}, and {_quoted(str(demand))} is required")
         there = case.labels[likely]
@@ -301,6 +311,19 @@ def _guess(case: Case, demand: Demand) -> _Guess:
     if demand.operator in (NOT_IN, DOES_NOT_EXIST):
         return _Guess("NodeLabelExcluded", f"all {len(case.nodes)} nodes are excluded by {_quoted(str(demand))}")
     return _Guess("NodeLabelValueMissing", f"no node has {_quoted(str(demand))}")
+
+
+def _under_another_key(case: Case, demand: Demand) -> _Guess | None:
+    """Return the guess that a value of one topology label was given for another, such as a region for a zone."""
+    if demand.key not in _TOPOLOGY or len(demand.values) != 1:
+        return None
+    (wanted,) = demand.values
+    having = [key for key in _TOPOLOGY if key != demand.key and wanted in case.cluster.values(key)]
+    if not having:
+        return None
+    pair, count = f"{having[0]}={wanted}", case.cluster.values(having[0])[wanted]
+    message = _one(f"no node has {_quoted(str(demand))}; {counted(count, 'node')} have {_quoted(pair)}", count)
+    return _Guess("NodeLabelMisspelled", message, demand.changed(having[0], [wanted]), pair)
 
 
 def _guess_node(case: Case, demand: Demand) -> _Guess:

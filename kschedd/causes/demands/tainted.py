@@ -1,5 +1,6 @@
 """Causes of pending pods: all nodes that the pod selects are cordoned or have a taint that it does not tolerate."""
 
+import copy
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, Final
@@ -10,7 +11,16 @@ from kschedd.api.nodes import RENAMED_LABELS
 from kschedd.api.selecting.terms import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
-from kschedd.causes.findings import CHANGE_NODE, FoundCause, RemedyOption, spec_edit
+from kschedd.causes.demands.new_nodes import MOST_NODES, created_nodes, nodes_needed
+from kschedd.causes.findings import (
+    ADD_OBJECT,
+    CHANGE_NODE,
+    CHANGE_WORKLOAD,
+    WORKAROUND,
+    FoundCause,
+    RemedyOption,
+    spec_edit,
+)
 from kschedd.causes.near import nearest
 from kschedd.causes.steps import uncordoned
 from kschedd.causes.words import counted, every, joined, some
@@ -30,6 +40,7 @@ _STARTUP: Final = re.compile(r"(not-?ready|uninitiali[sz]ed|unregistered|startup
 _DEVICES: Final = re.compile(r"gpu|tpu|npu|fpga|accelerator|neuron|gaudi", re.I)
 _USUAL: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 _TOPOLOGY: Final = frozenset((*RENAMED_LABELS, *RENAMED_LABELS.values(), "kubernetes.io/os", "kubernetes.io/arch"))
+_ROLE: Final = "node-role.kubernetes.io/"
 _CONTROL_PLANE: Final = ("node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master")
 
 
@@ -244,6 +255,7 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
         ]
         message = f"{every(len(case.nodes))} are tainted, and the pod tolerates none of {joined(parts)}"
     usable = [pool for pool in pools[:3] if pool.dedicated and not (pool.cordoned or pool.leaving)]
+    workers = [] if narrowed or not all(pool.control_plane for pool in pools) else _workers(case, first.nodes)
     apart = [pool for pool in usable if _of_other_purpose(case, pool)]
     return FoundCause(
         "TolerationMissing",
@@ -254,10 +266,36 @@ def _untolerated(case: Case, pools: Sequence[_Pool], narrowed: bool) -> FoundCau
             *(f"{', '.join(map(taint_text, pool.taints))}: {some(pool.nodes)}" for pool in pools[:4]),
             *(f"{some(pool.nodes)} are for pods that use their devices, and the pod uses none" for pool in apart),
             *(["next: add a node for pods without such a toleration"] if apart and apart == usable else []),
+            *(
+                f"such a taint takes {some(pool.nodes)} out of use, so no pod should tolerate it"
+                for pool in pools[:4]
+                if pool.leaving
+            ),
         ],
-        [tolerating(pool.dedicated) for pool in usable if pool not in apart],
+        [
+            *workers,
+            *(
+                attrs.evolve(tolerating(pool.dedicated), kind=WORKAROUND if workers else CHANGE_WORKLOAD)
+                for pool in usable
+                if pool not in apart
+            ),
+        ],
         certain=narrowed or len(pools) == 1,
     )
+
+
+def _workers(case: Case, control_plane: Sequence[str]) -> list[RemedyOption]:
+    """Return the option to add nodes like these, without the taint and the labels of a control plane."""
+    like, number = nodes_needed(case, control_plane)
+    if number > MOST_NODES:
+        return []
+    raw = copy.deepcopy(dict(like.raw))
+    raw["spec"].pop("taints", None)
+    labels = raw["metadata"].get("labels") or {}
+    raw["metadata"]["labels"] = {key: value for key, value in labels.items() if not key.startswith(_ROLE)}
+    steps = [step for place in range(number) for step in created_nodes(case, raw, place)]
+    summary = f"add {counted(number, 'worker node')}, sized like {like.name}"
+    return [RemedyOption(summary, ADD_OBJECT, steps=steps, target=f"node/{like.name}")]
 
 
 def _cordoned(case: Case, pools: Sequence[_Pool], broken: Sequence[_Pool], narrowed: bool) -> FoundCause:

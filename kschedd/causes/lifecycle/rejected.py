@@ -1,0 +1,48 @@
+"""Causes at the node: the kubelet rejects the pods that a node's name in the template brings to it."""
+
+from collections.abc import Iterator
+
+from kschedd.api.objects import Object
+from kschedd.api.pods import Pod
+from kschedd.api.schemas.kinds import POD_TEMPLATES
+from kschedd.causes.answers import ObjectNamed
+from kschedd.causes.demands.selecting import node_named
+from kschedd.causes.findings import FoundCause, named
+from kschedd.causes.words import counted
+from kschedd.causes.workload import ExaminedWorkload
+from kschedd.store.cluster_api import ClusterReader
+
+
+def rejected_by_kubelet(store: ClusterReader, workload: ExaminedWorkload) -> FoundCause | None:
+    """Return the cause that the kubelet of `nodeName` rejects the workload's pods; None if it rejected none."""
+    wanted = str(workload.pod_spec.get("nodeName") or "")
+    if not wanted or workload.wanted <= len(workload.scheduled):
+        return None
+    failed = [
+        pod
+        for pod in _pods_of(store, workload.obj)
+        if pod.phase == "Failed" and pod.node_name == wanted and not pod.status.get("containerStatuses")
+    ]
+    if not failed:
+        return None
+    last = max(failed, key=lambda pod: pod.resource_version)
+    reason, why = str(last.status.get("reason") or ""), str(last.status.get("message") or "")
+    return FoundCause(
+        "KubeletRejects",
+        f"spec.nodeName binds the pods to {wanted} without the scheduler, and its kubelet rejects them: {reason}",
+        [named(last), ObjectNamed("Node", "", wanted)],
+        [f"{'.'.join(workload.path)}.nodeName"],
+        [why, f"rejected so far: {counted(len(failed), 'pod')}, such as {last.key}"],
+        node_named(None),
+    )
+
+
+def _pods_of(store: ClusterReader, obj: Object) -> Iterator[Pod]:
+    if isinstance(obj, Pod):
+        yield obj
+        return
+    for owned in store.owned_by(obj.uid):
+        if isinstance(owned, Pod):
+            yield owned
+        elif owned.kind in POD_TEMPLATES:
+            yield from _pods_of(store, owned)
