@@ -94,7 +94,7 @@ class FieldSchedule:
             return None
 
     def _next_after(self, after: float) -> float | None:
-        """Search for `next_after`; raises ValueError and OverflowError for times after the last supported date."""
+        """Compute `next_after`; raises ValueError and OverflowError for times after the last supported date."""
         at = int(after) + 1
         last_year = self._local(at).year + _YEARS
         whole = False  # the lower fields are at their start

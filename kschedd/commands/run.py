@@ -201,9 +201,9 @@ def _mirror(options: argparse.Namespace) -> "MirrorOptions | None":
     others = {"--state": options.state, "--from": options.origin, "--record": options.record}
     for flag, value in others.items():
         if value:
-            raise MirrorUsageError(f"{flag} does not go with {own}: the cluster's objects are its own, and now")
+            raise MirrorUsageError(f"{flag} does not go with {own}, which uses the present objects of a cluster")
     if options.time != (1.0, None):
-        raise MirrorUsageError(f"--time does not go with {own}: the cluster's time is the real one")
+        raise MirrorUsageError(f"--time does not go with {own}, which uses the real time")
     if options.schedule is None:
         return MirrorOptions(options.kubeconfig, options.mirror)
     if "scheduler" in options.without:

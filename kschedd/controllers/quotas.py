@@ -107,7 +107,7 @@ class Quotas:
         return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
     def _is_overdue(self, pod: Object, now: float) -> bool:
-        """Return whether a pod is terminating and overdue. Set a timer if it is terminating but not overdue yet."""
+        """Return whether a pod is terminating and overdue. Set a timer for a terminating pod that is not overdue."""
         until = charged_until(pod.raw)
         if now < until < math.inf:
             self._charged_until.set((pod.namespace, pod.name), until)

@@ -93,7 +93,7 @@ class EventHandlers:
         self.faults.note(ref, again, fault, now / SECOND)
 
     def _changed(self, old: Object | None, new: Object | None, now: int) -> str:
-        """Process a change. Return the label of its event, or "" if it does not concern the scheduler."""
+        """Process a change. Return the label of its event, or "" if the change does not concern the scheduler."""
         subject = new or old
         if isinstance(subject, Pod):
             assert old is None or isinstance(old, Pod)

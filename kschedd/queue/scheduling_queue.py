@@ -109,7 +109,7 @@ class SchedulingQueue:
         self._in_flight = InFlight()
         self._one_by_one = one_by_one
 
-    # Pending pods are added, updated, deleted, activated.
+    # Additions, updates, deletions and activations of pending pods.
 
     def add(self, pod: Pod, now: int) -> SubQueue:
         """Add a pending pod. Returns the pod's sub-queue: active, gated, or one for pods that wait for their group."""

@@ -142,7 +142,7 @@ class LabelSelector:
         return True
 
     def adding(self, other: "LabelSelector") -> "LabelSelector":
-        """Return the selector with the other's requirements added.
+        """Return this selector with the requirements of another selector added.
 
         A selector that matches nothing still matches nothing.
         """

@@ -16,7 +16,7 @@ from kschedd.service.operations.versions import converted
 from kschedd.store.managing import MANAGED, with_resolved_entries
 
 _MOST: Final = 64 << 20  # bytes
-_OBJECT: Final = 6  # size of an object in memory, as a multiple of its encoding
+_OBJECT: Final = 6  # size of an object in memory, as a multiple of the size of its encoding
 
 _PARTIAL: Final = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
 

@@ -1,7 +1,7 @@
 """In-place resizes: a kubelet's decision whether to allocate the resources that a pod's spec currently requests.
 
-The pod's status contains the resources of each container: the allocated ones, which take effect immediately. A resize
-is pending while the pod's spec requests different resources. A resize is infeasible if even the empty node could not
+The pod's status contains the allocated resources of each container. Allocations take effect immediately. A resize is
+pending while the pod's spec requests different resources. A resize is infeasible if even the empty node could not
 provide the resources, and deferred while other pods occupy the resources. Deferred resizes are retried when resources
 of the node are freed, and every three minutes. Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
 """

@@ -2,9 +2,9 @@
 
 Kube-controller-manager uses this delay only for the pods of a DaemonSet. In kube-controller-manager, ReplicaSets and
 StatefulSets immediately replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the
-API server accepts them. In virtual time this would never end. The back-off therefore counts pods that failed, or were
-evicted because of a taint, at an age below `SOON_S`. The first of these pods are replaced immediately, and later ones
-are delayed. Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go
+API server accepts them. In virtual time the replacements would never end. The back-off therefore counts pods that
+failed, or were evicted because of a taint, at an age below `SOON_S`. The first of these pods are replaced immediately,
+and later ones are delayed. Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go
 util/flowcontrol/backoff.go.
 """
 
