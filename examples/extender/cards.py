@@ -4,16 +4,17 @@
     kschedd run --config examples/extender/config.yaml &
     python examples/extender/cards.py --port 8898 &
 
-The number of a node's cards is in its label `example.com/cards: "4"`. A pod requests the resource `example.com/card`,
-which the scheduler leaves to this extender. It needs Python's standard library and, for binding, kschedd's client.
+The label `example.com/cards: "4"` of a node contains the number of its cards. A pod requests the resource
+`example.com/card`, which only this extender handles. It needs Python's standard library and, for binding, kschedd's
+client.
 
 filter      keeps nodes with enough free cards
 prioritize  scores a node higher the fewer cards remain: 10 for an exact fit
 bind        records the pod's cards, and binds the pod through the daemon's socket
 preempt     keeps candidates whose victims hold enough cards
 
-The allocations are in memory: the cards of each bound pod until it is deleted. A production extender would get them by
-watching pods.
+The allocations are in memory: the cards of each bound pod until it is deleted. A production extender would learn the
+allocations by watching pods.
 """
 
 import argparse
@@ -38,8 +39,8 @@ def wanted(pod: Raw) -> int:
 class Cards:
     def __init__(self, socket: str | None) -> None:
         self._socket = socket
-        self._given: dict[str, tuple[str, int]] = {}  # uid of a pod -> its node, how many cards
-        self._wanted: dict[str, int] = {}  # of pods that have been filtered for, until they are bound
+        self._given: dict[str, tuple[str, int]] = {}  # for the UID of each pod: its node, and the number of its cards
+        self._wanted: dict[str, int] = {}  # requested cards of pods that were filtered but are not bound yet
         self._lock = Lock()
 
     def left(self, node: Raw) -> int:
@@ -99,8 +100,9 @@ def serve(cards: Cards, port: int) -> ThreadingHTTPServer:
     verbs = {"/filter": cards.filter, "/prioritize": cards.prioritize, "/bind": cards.bind, "/preempt": cards.preempt}
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"  # so that the scheduler's connection is kept
-        disable_nagle_algorithm = True  # or the second part of an answer waits 40 ms for the first to be confirmed
+        protocol_version = "HTTP/1.1"  # keeps the connection of the scheduler open
+        # otherwise the second part of an answer waits 40 ms for the confirmation of the first part
+        disable_nagle_algorithm = True
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -119,8 +121,8 @@ def serve(cards: Cards, port: int) -> ThreadingHTTPServer:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--port", type=int, default=8898, help="where to listen (8898); 0: any that is free")
-    parser.add_argument("--socket", help="the daemon's; default: $KSCHEDD_SOCKET or the runtime directory")
+    parser.add_argument("--port", type=int, default=8898, help="port to listen on (8898); 0: any free port")
+    parser.add_argument("--socket", help="socket of the daemon; default: $KSCHEDD_SOCKET or the runtime directory")
     options = parser.parse_args()
     server = serve(Cards(options.socket), options.port)
     print(f"http://127.0.0.1:{server.server_port}", flush=True)

@@ -1,4 +1,4 @@
-"""The fewest nodes on which a workload fits, by bisection on forks."""
+"""The smallest number of nodes on which a workload fits, found by bisection on forks."""
 
 from kschedd import Cluster, node, pod
 
@@ -7,7 +7,7 @@ base = Cluster()
 
 
 def fits(many: int) -> bool:
-    """Return whether all pods have a place on this many nodes."""
+    """Return whether all pods can be scheduled with so many nodes."""
     with base.fork() as fork:
         fork.apply([node(f"n{number}", cpu="8", memory="32Gi") for number in range(many)], PODS)
         return not fork.pending()

@@ -1,6 +1,6 @@
-"""A learner that places more pods than random choices: the cross-entropy method over a linear score of nodes.
+"""A learner that places more pods than random choices: the cross-entropy method for a linear score of nodes.
 
-Needs gymnasium: pip install "kschedd[gym]". Takes about half a minute on one core.
+Requires gymnasium: pip install "kschedd[gym]". It takes about half a minute on one core.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,14 @@ from kschedd import KubeSchedulingEnv, node, pod
 
 drawn = np.random.default_rng(3)
 NODES = [node(f"n{number}", cpu=("4", "16")[number % 2], memory=("64Gi", "16Gi")[number % 2]) for number in range(8)]
-SIZES = [("500m", "8Gi"), ("2", "1Gi"), ("2", "2Gi")]  # for nodes with much memory, for those with many CPUs
+# for nodes with much memory, for nodes with many CPUs, and for both
+SIZES = [("500m", "8Gi"), ("2", "1Gi"), ("2", "2Gi")]
 PODS = [pod(f"p{number}", cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(drawn.choice(SIZES, 90))]
 env = KubeSchedulingEnv(NODES, PODS, shuffle=True)
 
 
 def features(seen: dict[str, np.ndarray]) -> np.ndarray:
-    """Return features of each node: used shares, and how its size and free share match the pod's requests."""
+    """Return features of each node: the used shares, and how well its size and free share match the pod's requests."""
     free = (1 - seen["used"]) * seen["size"]
     return np.concatenate((seen["used"], seen["size"] * seen["pod"], free * seen["pod"], free - seen["pod"]), axis=1)
 
@@ -26,7 +27,10 @@ Policy = Callable[[dict[str, np.ndarray], int], np.ndarray]
 
 
 def placed(policy: Policy, seed: int) -> int:
-    """Return the pods placed in one episode. `policy`: scores the nodes; it also gets kube-scheduler's choice."""
+    """Return the number of pods placed in one episode.
+
+    `policy` scores the nodes; its arguments include kube-scheduler's choice.
+    """
     seen, info = env.reset(seed=seed)
     over = not seen["mask"].any()
     while not over:

@@ -1,4 +1,4 @@
-"""Placements as a data frame: which pods are on which node, and how full the nodes are."""
+"""Placements as a data frame: the node of each pod, and how full the nodes are."""
 
 from kschedd import Cluster, node, pod
 

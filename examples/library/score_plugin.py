@@ -1,4 +1,4 @@
-"""A score plugin of one's own, compared with the default scheduler over ten seeds."""
+"""A score plugin of your own, compared with the default scheduler for ten seeds."""
 
 from random import Random
 from typing import Any, ClassVar
@@ -8,17 +8,17 @@ from kschedd.plugin import CycleState, NodeInfo, Pod
 
 
 class FewestNodes:
-    """Prefers nodes that run pods already, so that others stay empty."""
+    """Prefers nodes that already run pods, so that other nodes stay empty."""
 
     name: ClassVar = "FewestNodes"
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """Return 100 for a node with pods, 0 for an empty one."""
+        """Return 100 for a node with pods and 0 for an empty node."""
         return 100 if node.pods else 0
 
 
 def nodes_in_use(seed: int, *, packing: bool) -> int:
-    """Return the number of nodes with pods after the same random workload."""
+    """Return the number of nodes with pods after scheduling the same random workload."""
     options: dict[str, Any] = {"plugins": [FewestNodes], "plugin_weights": {"FewestNodes": 100}} if packing else {}
     cluster = kschedd.Cluster(nodes=20, seed=seed, **options)
     drawn = Random(seed)

@@ -1,4 +1,4 @@
-"""Why pods are pending after a zone is lost, on a fork: the cluster itself does not change."""
+"""The reasons why pods are pending after the loss of a zone, on a fork: the cluster itself does not change."""
 
 from kschedd import Cluster, deployment, node
 

@@ -7,9 +7,9 @@
       min: {cpu: "8", memory: 16Gi}
       max: {cpu: "16"}
 
-A pod is rejected if it would take its namespace above `max`, or if it would borrow while the sum of all `min` is in
-use. If a pod within its namespace's `min` fits on no node, it preempts pods of borrowing namespaces: those of lower or
-equal priority, the latest first, on the node with the fewest victims.
+A pod is rejected if its namespace would exceed `max`, or if the namespace would borrow while the sum of all `min` is in
+use. If a pod within the `min` of its namespace fits on no node, it preempts pods of borrowing namespaces: pods of lower
+or equal priority, the latest first, on the node with the fewest victims.
 
 Source: kubernetes-sigs/scheduler-plugins, pkg/capacityscheduling (the behavior, not the code).
 Units: as in a node's allocatable: CPU in millicores, other resources as integers. Namespaces without a quota are
@@ -48,7 +48,7 @@ Amounts = Mapping[str, int]
 
 @attrs.frozen
 class Quota:
-    """Quota of a namespace; `used` is the usage of its pods that have a node."""
+    """Quota of a namespace; `used` is the usage of the namespace's pods that have a node."""
 
     least: Amounts
     most: Amounts
@@ -68,12 +68,12 @@ def _sum(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 def _exceeds(used: Amounts, bound: Amounts) -> bool:
-    """Return whether the usage of any resource in the bound exceeds it."""
+    """Return whether the usage exceeds the bound for any resource in the bound."""
     return any(used.get(name, 0) > most for name, most in bound.items())
 
 
 def _quota(spec: object, used: Amounts) -> Quota | None:
-    """None where the spec has another form than this plugin reads: no schema keeps it out."""
+    """Return the quota of a spec; None if this plugin cannot read the spec, because no schema excludes other forms."""
     given = {} if spec is None else spec
     if not isinstance(given, Mapping):
         return None
@@ -94,7 +94,7 @@ def _readable(quotas: Mapping[str, Quota | None]) -> dict[str, Quota]:
 
 @attrs.define(eq=False)
 class Usage:
-    """Requests of the scheduled pods of each namespace, kept up to date from the rows that changed."""
+    """Requests of the scheduled pods of each namespace, updated from the rows that have changed."""
 
     total: dict[str, dict[str, int]] = attrs.field(factory=dict)
     _by_row: dict[int, dict[str, dict[str, int]]] = attrs.field(factory=dict)
@@ -150,7 +150,7 @@ class CapacityScheduling:
     def post_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView
     ) -> PostFilterResult:
-        """Take back what others borrow, on one node."""
+        """Preempt pods of borrowing namespaces on one node."""
         quotas = _readable(self._quotas(cluster))
         quota = quotas.get(pod.namespace)
         nothing = PostFilterResult(Status(Code.UNSCHEDULABLE, ("no borrowed resources can be taken back",)))
@@ -169,7 +169,7 @@ class CapacityScheduling:
         return PostFilterResult(Status(Code.SUCCESS), nominated_node=node, victims=tuple(victims), writes=writes)
 
     def _victims(self, pod: Pod, row: int, cluster: SchedulerCache, quotas: dict[str, Quota]) -> list[Pod]:
-        """Return the pods to evict so that the pod fits on that row; [] if evicting them is not enough."""
+        """Return the pods to evict so that the pod fits on that row; [] if evicting pods is not enough."""
         table = cluster.table
         short = {
             name: wanted
@@ -194,7 +194,7 @@ class CapacityScheduling:
     def _quotas(self, cluster: SchedulerCache) -> dict[str, Quota | None]:
         """Return the quota of each namespace: the first by name if there are several.
 
-        None means that the quota is invalid, so that only the namespace's own pods wait.
+        None means that the quota is invalid, so that only the pods of this namespace wait.
         """
         given: dict[str, object] = {}
         for key, found in sorted(cluster.of_kind(KIND).items()):

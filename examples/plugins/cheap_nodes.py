@@ -1,7 +1,7 @@
-"""CheapNodes: a plugin that evaluates all nodes at once, as columns.
+"""CheapNodes: a plugin that evaluates all nodes in one call, as columns.
 
 A node's price is in its label `example.com/price: "0.40"`. Cheaper nodes score higher. A pod with the label
-`example.com/most: "0.50"` is not scheduled to a more expensive node, nor to one without a price.
+`example.com/most: "0.50"` is not scheduled to a more expensive node, nor to a node without a price.
 
     kschedd run --plugin examples/plugins/cheap_nodes.py --config CONFIG
 
@@ -46,7 +46,7 @@ _UNKNOWN = -1
 
 
 def thousandths(text: str) -> int:
-    """Return a price as an integer, so that it can be compared and scored, or `_UNKNOWN` if it is invalid."""
+    """Return a price as an integer that can be compared and scored; `_UNKNOWN` if it is invalid."""
     try:
         price = round(float(text) * 1000)
     except (ValueError, OverflowError):
@@ -58,7 +58,7 @@ def thousandths(text: str) -> int:
 class CheapNodes:
     name: ClassVar = "CheapNodes"
     depends_on: ClassVar = frozenset({"node"})
-    _prices: list[int] = attrs.field(factory=list)  # by the number of the label's value
+    _prices: list[int] = attrs.field(factory=list)  # prices, indexed by the number of the label's value
 
     @classmethod
     def from_args(cls, args: RawArgs, handle: Handle) -> Self:
@@ -94,6 +94,6 @@ class CheapNodes:
         column = table.label(PRICE)
         for value in column.values[len(self._prices) :]:
             self._prices.append(thousandths(value))
-        # Number -1, of rows without the label, finds the last entry.
+        # Rows without the label have the number -1, which selects the last entry.
         by_number = np.array([*self._prices, _UNKNOWN], dtype=np.int64)
         return by_number[column.ids[rows]]

@@ -1,13 +1,13 @@
-"""Coscheduling: pods of a PodGroup are placed together, or none of them keeps its node.
+"""Coscheduling: either all pods of a PodGroup are placed together, or none of them keeps its node.
 
     apiVersion: scheduling.x-k8s.io/v1alpha1
     kind: PodGroup                                  # its CustomResourceDefinition: examples/plugins/crds.yaml
     metadata: {name: training}
     spec: {minMember: 4, scheduleTimeoutSeconds: 30}
 
-A pod names a group of its namespace with the label `scheduling.x-k8s.io/pod-group`. A pod with a chosen node waits at
-Permit until `minMember` pods of the group have one; then all are bound. On a timeout, or if one of them fits on no
-node, all waiting pods release their nodes. A group is queued as a unit: by priority, then by its age.
+A pod refers to a group in its namespace by the label `scheduling.x-k8s.io/pod-group`. A pod with a chosen node waits at
+Permit until `minMember` pods of the group have a node; then all of them are bound. On a timeout, or if one of them fits
+on no node, all waiting pods release their nodes. A group is queued as a unit: by priority, then by its age.
 
     profiles:
       - plugins:
@@ -17,7 +17,7 @@ node, all waiting pods release their nodes. A group is queued as a unit: by prio
           - {name: Coscheduling, args: {permitWaitingTimeSeconds: 60}}
 
 Source: kubernetes-sigs/scheduler-plugins, pkg/coscheduling (the behavior, not the code).
-Owns: the pods of each group seen so far, and those rejected because others were missing.
+Owns: the pods of each group observed so far, and those that were rejected because others were missing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ from kschedd.plugin import (
 
 GROUP: Final = "scheduling.x-k8s.io/pod-group"
 KIND: Final = "PodGroup"
-_CLOSE: Final = 0.1  # of the group may be missing without sending the others back
+_CLOSE: Final = 0.1  # share of the group that may be missing without rejecting the other pods
 
 Key = tuple[str, str]  # namespace and name of a group
 
@@ -70,8 +70,10 @@ class Coscheduling:
     name: ClassVar = "Coscheduling"
     _handle: Handle
     _timeout_s: float
-    _seen: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)  # by uid; a deleted pod may still be counted
-    _too_few: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)  # those rejected because others were missing
+    # pods of each group, by UID; a deleted pod may still be counted
+    _seen: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)
+    # pods of each group that were rejected because others were missing
+    _too_few: dict[Key, dict[str, Pod]] = attrs.field(factory=dict)
 
     @classmethod
     def from_args(cls, args: RawArgs, handle: Handle) -> Self:
@@ -103,7 +105,7 @@ class Coscheduling:
     # -- an attempt
 
     def pre_enqueue(self, pod: Pod) -> Status | None:
-        """Never keeps a pod out; sees the pods of each group come."""
+        """Record the pods of each group; no pod is kept out of the queue."""
         group = group_of(pod)
         if group is not None:
             self._seen.setdefault(group, {})[pod.uid] = pod
@@ -128,7 +130,7 @@ class Coscheduling:
         return None
 
     def post_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: object) -> PostFilterResult:
-        """Release the nodes of the other waiting pods, since this pod is unschedulable.
+        """Release the nodes of the group's waiting pods, because this pod is unschedulable.
 
         The group keeps its nodes if it is complete without this pod, or nearly complete.
         """
@@ -140,14 +142,14 @@ class Coscheduling:
         return PostFilterResult(Status(Code.UNSCHEDULABLE))
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Reserve nothing; only plugins with this method have their `unreserve` called."""
+        """Reserve nothing; this method exists only because `unreserve` is not called without it."""
         return None
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
         group, spec = group_of(pod), self._spec(pod)
         if group is None or spec is None:
             return None, 0.0
-        placed = self._placed(group)  # this pod, which is assumed, among them
+        placed = self._placed(group)  # includes this pod, which is assumed
         if placed < spec.least:
             self._handle.activate(list(self._too_few.pop(group, {}).values()))
             return Status(Code.WAIT, (f"{placed} of {spec.least} pods of {group[1]} have a node",)), spec.timeout_s
@@ -164,7 +166,7 @@ class Coscheduling:
     def post_bind(self, state: CycleState, pod: Pod, node_name: str) -> None:
         group = group_of(pod)
         if group is not None:
-            self._seen.get(group, {}).pop(pod.uid, None)  # from now on it is among the placed
+            self._seen.get(group, {}).pop(pod.uid, None)  # from now on, the pod counts as placed
 
     # -- groups
 
@@ -183,7 +185,7 @@ class Coscheduling:
         return GroupSpec(least, float(timeout_s) if usable and timeout_s is not None else self._timeout_s, created)
 
     def _placed(self, group: Key) -> int:
-        """Return the number of the group's pods that have a node, including those that wait at Permit."""
+        """Return how many of the group's pods have a node, including pods that wait at Permit."""
         namespace, name = group
         selector = parse_label_selector({"matchLabels": {GROUP: name}})
         counter = self._handle.cluster.counts.matching(spread_matcher(namespace, selector))

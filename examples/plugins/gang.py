@@ -1,23 +1,23 @@
-"""Gang: all pods of a group find a node, or none of them keeps one.
+"""Gang: either all pods of a group get a node, or none of them keeps one.
 
-A pod names its group with the label `kschedd.io/gang`, and the size of the group with the label or annotation
-`kschedd.io/gang-size`. Groups are within a namespace.
+A pod contains the name of its group in the label `kschedd.io/gang`, and the size of the group in the label or
+annotation `kschedd.io/gang-size`. Groups are within a namespace.
 
     metadata:
       labels: {kschedd.io/gang: training, kschedd.io/gang-size: "4"}
 
     kschedd run --plugin examples/plugins/gang.py --config profiles/gang.yaml
 
-A pod with a chosen node reserves it and waits at Permit. The last pod of the group allows all of them. If one pod fits
-on no node, or is missing at the timeout, every waiting pod of the group is rejected and its node is released. The group
-is then not tried again until something changes: another pod of it, other nodes, or other pods on them. Otherwise the
-first rejected pod would reserve a node again at once, in an endless loop.
+A pod with a chosen node reserves it and waits at Permit. The last pod of the group allows all of them to be bound. If
+one pod fits on no node, or is missing at the timeout, every waiting pod of the group is rejected and its node is
+released. The group is then not tried again until something changes: another pod of the group, other nodes, or other
+pods on them. Otherwise the first rejected pod would immediately reserve a node again, in an endless loop.
 
 A pod waits for `timeoutSeconds` of the plugin's arguments (default 60). The label or annotation
 `kschedd.io/gang-timeout` overrides it for a group, in seconds.
 
 The plugin registers no events, so any event wakes the pods that it rejected.
-Owns: for each incomplete group, the pods seen so far and the state of the cluster at its last try.
+Owns: for each incomplete group, the pods observed so far and the state of the cluster at its last attempt.
 """
 
 from typing import Any, ClassVar, Self
@@ -70,13 +70,14 @@ def _seconds(text: Any) -> float | None:
 
 @attrs.define(eq=False)
 class Known:
-    """State that the plugin keeps for a group."""
+    """State that the plugin stores for a group."""
 
     seen: set[str] = attrs.field(factory=set)  # uids of its pods
-    tried: object = None  # the cluster as it was when the last try began
-    failed: object = None  # as it was when a try began that failed, and the pods seen until it did
+    tried: object = None  # the state of the cluster when the last attempt began
+    # the state at the beginning of an attempt that failed, and the pods observed before it failed
+    failed: object = None
     why: str = ""  # it failed
-    patience: int = 0  # number of rejections left before it waits for a change
+    patience: int = 0  # number of rejections that are left before the group waits for a change
 
 
 @attrs.define(eq=False)
@@ -95,7 +96,7 @@ class Gang:
         return cls(handle, timeout_s)
 
     def pre_filter(self, state: CycleState, pod: Pod, cluster: SchedulerCache) -> Status | None:
-        """Reject a pod that would wait in vain: its group has no size, or waits for a change."""
+        """Reject a pod that would wait without success: its group has no size, or waits for a change."""
         group, size = group_of(pod), size_of(pod)
         if group is None:
             return SKIP
@@ -121,7 +122,7 @@ class Gang:
         return PostFilterResult(Status(Code.UNSCHEDULABLE))
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status | None:
-        """Reserve nothing; only plugins with this method have their `unreserve` called."""
+        """Reserve nothing; this method exists only because `unreserve` is not called without it."""
         return None
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status | None, float]:
@@ -138,7 +139,7 @@ class Gang:
         return None, 0.0
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Release the nodes of the group's waiting pods: this pod lost its node, so the group is incomplete."""
+        """Release the nodes of the group's waiting pods: this pod has lost its node, so the group is incomplete."""
         group = group_of(pod)
         if group is not None:
             self._give_up(group, pod, "lost its node or waited too long")
@@ -149,7 +150,7 @@ class Gang:
         if known is not None and known.failed != (known.tried, known.seen):
             known.failed = known.tried, set(known.seen)
             known.why = reason
-            # Each pod that is sent back wakes all others. More wake-ups than that mean that time has passed.
+            # Each rejected pod wakes all other pods. If there are more wake-ups, time has passed in between.
             known.patience = len(known.seen) ** 2
         for other in self._waiting(group):
             if other.uid != because_of.uid:
@@ -159,7 +160,7 @@ class Gang:
         return [pod for pod, _ in self._handle.waiting_pods() if group_of(pod) == group]
 
     def _with_a_node(self, group: Group) -> int:
-        """Return the number of the group's pods that run, wait or have just got a node, this pod included.
+        """Return how many of the group's pods run, wait or have just got a node, including this pod.
 
         The scheduler keeps such counts up to date, so the cost does not depend on the number of pods.
         """

@@ -1,9 +1,10 @@
-"""GpuShare: pods share GPUs card by card, under one of six policies of where to place them.
+"""GpuShare: pods share GPUs card by card; one of six policies determines where they are placed.
 
-A node has `alibabacloud.com/gpu-milli`, 1000 for each card. A pod that requests up to 1000 of it runs on one card and
-shares it if it requests less. A larger request is for whole cards, a multiple of 1000. The scheduler itself only
-compares sums per node. This plugin tracks the free part of each card, rejects nodes where only the sum would fit, and
-chooses the cards. It writes them to the pod's annotation `kschedd.io/gpu-cards` ("0,3") before the pod is bound.
+A node has the resource `alibabacloud.com/gpu-milli`, 1000 for each card. A pod that requests at most 1000 runs on one
+card, and shares the card if it requests less. A larger request is for whole cards, a multiple of 1000. The scheduler
+itself only compares sums per node. This plugin tracks the free part of each card, rejects nodes where only the sum
+would fit, and chooses the cards. It writes them to the pod's annotation `kschedd.io/gpu-cards` ("0,3") before the pod
+is bound.
 
     profiles:
       - plugins:
@@ -30,7 +31,7 @@ chooses the cards. It writes them to the pod's annotation `kschedd.io/gpu-cards`
 
 Source: Weng et al., "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent",
 USENIX ATC 2023, and the simulator published with it. Units: CPU in millicores, GPUs in thousandths of a card.
-Owns: the cards of pods that it placed, until the scheduler has seen their annotation.
+Owns: the cards of the pods that it placed, until the scheduler has observed their annotation.
 """
 
 import csv
@@ -69,14 +70,14 @@ MOST_CARDS: Final = 8
 NO_CARDS: Final = 1
 _MANY_CHOSEN: Final = 256
 
-# What scores of DotProduct, BestFit and GpuClustering are relative to: the largest node of the published trace.
+# Scores of DotProduct, BestFit and GpuClustering are relative to the largest node of the published trace.
 _CPU_OF_LARGEST: Final = 128_000
 _GPU_OF_LARGEST: Final = MOST_CARDS * CARD
 
 
 @attrs.frozen
 class Demand:
-    """GPU request of a pod: `cards` cards, `milli` of each."""
+    """GPU request of a pod: A request for `cards` cards, with `milli` of each."""
 
     cpu: int
     cards: int
@@ -95,11 +96,11 @@ class Demand:
 
 @attrs.frozen(eq=False)
 class Free:
-    """Free resources of some rows; `cards` is rows x MOST_CARDS, 0 for cards that a node does not have."""
+    """Free resources of some rows; `cards` is rows x MOST_CARDS, with 0 for cards that a node does not have."""
 
     cpu: Ints
     cards: Ints
-    there: Ints  # how many cards each node has
+    there: Ints  # number of cards of each node
 
     @property
     def gpu(self) -> Ints:
@@ -110,12 +111,12 @@ class Free:
 
 
 def fits(free: Free, demand: Demand) -> Any:
-    """Which rows have enough cards with enough left."""
+    """Return which rows have enough cards with enough free capacity."""
     return (free.cards >= demand.milli).sum(axis=1) >= demand.cards
 
 
 def tightest(left: Sequence[int], demand: Demand) -> list[int]:
-    """Return the fitting cards of one node, those with the least left first, then by number."""
+    """Return the fitting cards of one node: the fullest first, equally full ones by number."""
     return sorted((card for card in range(len(left)) if left[card] >= demand.milli), key=lambda card: left[card])
 
 
@@ -134,11 +135,11 @@ def best_fit(free: Free, demand: Demand) -> Ints:
 
 
 def gpu_packing(free: Free, demand: Demand) -> Ints:
-    """From 50 to 100 where cards in use suffice, from 33 to 50 where free ones of a node in use are needed."""
+    """Return 50 to 100 if cards in use suffice, and 33 to 50 if free cards of a node in use are needed."""
     if not demand.cards:
         return np.zeros(len(free.cpu), dtype=np.int64)
     whole = (free.cards == CARD).sum(axis=1)
-    # Cards that are too full come last; the others are ordered by their free part.
+    # Cards that are too full come last; the others are sorted by their free part.
     order = np.sort(np.where(free.cards >= demand.milli, free.cards, 2 * CARD), axis=1)[:, : demand.cards]
     new = (order == CARD).sum(axis=1)
     in_use = np.maximum(100 - (order * 100 // CARD).sum(axis=1) // 10, 50)
@@ -147,10 +148,10 @@ def gpu_packing(free: Free, demand: Demand) -> Ints:
 
 
 class Fragmentation:
-    """Expected amount of free GPU capacity that a typical pod cannot use, over the typical pods.
+    """Expected amount of free GPU capacity that a typical pod cannot use; the mean over the typical pods.
 
-    A typical pod that requests no GPU can use none of it. If a typical pod fits on the node, it cannot use the cards
-    that have less than it requests. If it does not fit, it cannot use any card.
+    A typical pod that requests no GPU can use none of the free capacity. If a typical pod fits on the node, it cannot
+    use the cards with less free capacity than it requests. If it does not fit, it cannot use any card.
     """
 
     def __init__(self, typical: Mapping[Demand, float]) -> None:
@@ -163,7 +164,7 @@ class Fragmentation:
         self._milli = np.array([demand.milli for demand in with_gpu], dtype=np.int64)
 
     def of(self, cpu: Ints, cards: Ints) -> Any:
-        """Thousandths of a card, for each state (cpu: n; cards: n x MOST_CARDS)."""
+        """Return thousandths of a card for each state (cpu: n; cards: n x MOST_CARDS)."""
         states, index = np.unique(np.column_stack((cpu, np.sort(cards, axis=1))), axis=0, return_inverse=True)
         cpu, cards = states[:, 0], states[:, 1:]
         total = cards.sum(axis=1)
@@ -186,7 +187,7 @@ class Fragmentation:
         return self.of(cpu, np.where(taken, 0, free.cards) if demand.cards else free.cards)[:, None]
 
     def scores(self, free: Free, demand: Demand) -> Any:
-        """From 0 to 100 as `after`, 50 where nothing changes; -1 for cards that do not fit."""
+        """Return scores from 0 to 100 in the shape of `after`; 50 if nothing changes, -1 for cards that do not fit."""
         gained = (self.of(free.cpu, free.cards)[:, None] - self.after(free, demand)) / CARD
         with np.errstate(over="ignore"):
             return np.where(np.isfinite(gained), 100 / (1 + np.exp(-gained)), -1).astype(np.int64)
@@ -312,7 +313,7 @@ class GpuShare:
         return Plan((MergePatch("Pod", pod.namespace, pod.name, patch),))
 
     def _forget_the_gone(self) -> None:
-        """Pods that were deleted before their annotation came back; looked for now and then."""
+        """Remove pods that were deleted before their annotation was observed; called from time to time."""
         if len(self._chosen) >= _MANY_CHOSEN:
             for uid in [uid for uid in self._chosen if self._handle.cluster.pod(uid) is None]:
                 del self._chosen[uid]
@@ -330,7 +331,7 @@ class GpuShare:
     # -- free capacity
 
     def _free(self, table: NodeTable, rows: Rows, besides: str = "") -> Free:
-        """Return the free part of each card. `besides`: the uid of a placed pod whose cards are not counted."""
+        """Return the free part of each card. `besides`: the UID of a placed pod whose cards are not counted."""
         gpu, cpu = table.resource(GPU_MILLI), table.resource("cpu")
         there = np.minimum(table.allocatable[gpu, rows] // CARD, MOST_CARDS)
         cards = np.where(np.arange(MOST_CARDS) < there[:, None], CARD, 0)
@@ -344,7 +345,7 @@ class GpuShare:
         return Free(table.allocatable[cpu, rows] - table.requested[cpu, rows], cards, there)
 
     def _cards_of(self, pod: Pod) -> tuple[int, ...]:
-        """Return the pod's cards; () if neither this plugin nor its annotation has any."""
+        """Return the pod's cards; () if neither this plugin nor the pod's annotation contains any."""
         chosen = self._chosen.get(pod.uid)
         annotated = pod.annotations.get(CARDS)
         if annotated is None:

@@ -1,4 +1,4 @@
-"""NodeResourceTopologyMatch: guaranteed pods only where one NUMA zone of the node has room for them.
+"""NodeResourceTopologyMatch: guaranteed pods run only on nodes with one NUMA zone that has room for them.
 
     apiVersion: topology.node.k8s.io/v1alpha2
     kind: NodeResourceTopology                      # its CustomResourceDefinition: examples/plugins/crds.yaml
@@ -8,10 +8,10 @@
       - {name: node-0, type: Node, resources: [{name: cpu, allocatable: "16"}, {name: memory, allocatable: 64Gi}]}
       - {name: node-1, type: Node, resources: [{name: cpu, allocatable: "16"}, {name: memory, allocatable: 64Gi}]}
 
-What zones have left is worked out from the guaranteed pods of the node, in the order in which they came, each in the
-first zone with room for it, as the kubelet's topology manager would align them. With scope `container` each container
-is aligned by itself. Nodes without such an object, or with another policy, take every pod. The score prefers nodes
-where the zones that are used have most left afterwards (LeastAllocated), or least (MostAllocated).
+The remaining resources of the zones are computed from the guaranteed pods of the node, in the order of their arrival:
+each is in the first zone with room for it, as the kubelet's topology manager would align it. With scope `container`,
+each container is aligned separately. Nodes without such an object, or with another policy, accept every pod. The score
+prefers nodes whose used zones have most left afterwards (LeastAllocated), or least (MostAllocated).
 
     pluginConfig:
       - {name: NodeResourceTopologyMatch, args: {scoringStrategy: LeastAllocated}}
@@ -136,9 +136,9 @@ def guaranteed(pod: Pod) -> bool:
 
 
 def demands(pod: Pod, topology: Topology) -> list[tuple[str, dict[str, int]]]:
-    """Return the requests that are aligned together, each with a name for messages.
+    """Return the requests that must be aligned together, each with a name for messages.
 
-    Resources that no zone has are left out.
+    Resources that no zone has are omitted.
     """
     known = {name for zone in topology.zones for name in zone}
     if topology.by_container:
@@ -162,7 +162,7 @@ def zones_left(topology: Topology, pods: Sequence[Pod]) -> list[Zone]:
 
 
 def _align(left: list[Zone], wanted: Mapping[str, int]) -> int | None:
-    """Take it from the first zone that has it all; None where none has."""
+    """Subtract the request from the first zone that has enough for it; return None if no zone has."""
     for number, zone in enumerate(left):
         if all(zone.get(name, 0) >= amount for name, amount in wanted.items()):
             for name, amount in wanted.items():

@@ -6,7 +6,7 @@
           mode: Least
           resources: [{name: cpu, weight: 1048576}, {name: memory, weight: 1}]
 
-A weight is the value of a millicore or a byte. With the defaults shown, a core has the value of a gigabyte.
+A weight is the value of a millicore or a byte. With the defaults shown here, a core has the value of a gigabyte.
 Source: kubernetes-sigs/scheduler-plugins, pkg/noderesources (the rule, not the code).
 """
 

@@ -12,8 +12,9 @@ those with the fewest pods of other teams score highest.
         pluginConfig:
           - {name: OnePerTeam, args: {podsOfATeam: 2}}
 
-A plugin takes part in an extension point by having its method, here `filter` and `score`. `node` is a view of one node.
-Results are not cached: the plugin is called for every pod and node. That is slower than columns, and simpler.
+A plugin is called at an extension point if it has the method of this point: here `filter` and `score`. `node` is a view
+of one node. Results are not cached: the plugin is called for every pod and node. That is slower than columns, and
+simpler.
 """
 
 from collections.abc import Sequence
@@ -52,27 +53,30 @@ class OnePerTeam:
 
     @classmethod
     def from_args(cls, args: RawArgs, handle: Handle) -> Self:
-        """Create the plugin, once for each profile. Wrong arguments raise ValueError here, before anything runs."""
+        """Create the plugin, once for each profile.
+
+        Invalid arguments raise ValueError here, before the plugin is called.
+        """
         most = args.values.get("podsOfATeam", 1)
         if type(most) is not int or most < 1:
             raise ValueError(f"podsOfATeam: {most!r}: a whole number from 1 up is expected")
         return cls(most)
 
     def filter(self, state: CycleState, pod: Pod, node: NodeInfo) -> Status | None:
-        """Return None to let the pod pass, `unschedulable` if the end of a pod may help, else `unresolvable`."""
+        """Return None if the pod passes, `unschedulable` if the end of a pod may help, otherwise `unresolvable`."""
         if not team_of(pod) or self._there(pod, node) < self.most:
             return None
         return unschedulable("node(s) had enough pods of the team")
 
     def score(self, state: CycleState, pod: Pod, node: NodeInfo) -> int:
-        """Return any number; `normalize` maps it to 0 to 100. Without `normalize` it must be in that range."""
+        """Return any number; `normalize` maps it to 0 to 100. Without `normalize`, the result must be in that range."""
         return len(node.pods) - self._there(pod, node)
 
     def normalize(self, state: CycleState, pod: Pod, scores: "np.typing.NDArray[np.int64]") -> Any:
         return default_normalize(scores, reverse=True)
 
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Return the events that may make a rejected pod schedulable; it is retried only after one of them."""
+        """Return the events that may make a rejected pod schedulable; the pod is retried only after such an event."""
         return [
             on(EventResource.NODE, ActionType.ADD),
             on(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_LABEL, self._after_pod),

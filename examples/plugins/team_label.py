@@ -2,7 +2,7 @@
 
     kschedd run --plugin examples/plugins/team_label.py
 
-It is called after all built-in plugins, before quotas are counted. It is enabled when its file is given;
+It is called after all built-in plugins, before quotas are counted. It is enabled if its file is given;
 `--disable-admission-plugins TeamLabel` disables it.
 """
 
@@ -17,7 +17,11 @@ class TeamLabel:
     kinds: ClassVar = ("Pod",)
 
     def validate(self, operation: str, new: Mapping[str, Any] | None, old: Mapping[str, Any] | None) -> str | None:
-        """None lets it pass. `new` is None for a DELETE, `old` for a CREATE; both are as `get -o json` shows them."""
+        """None lets it pass.
+
+        Return the reasons for a rejection. `new` is None for a DELETE, `old` for a CREATE; both have the form of `get
+        -o json`.
+        """
         if new is None:
             return None
         team = _team(new)

@@ -4,11 +4,11 @@
       - {name: TargetLoadPacking, args: {metricsFile: load.json, targetUtilization: 40}}
       - {name: LoadVariationRiskBalancing, args: {metricsFile: load.json, safeVarianceMargin: 1}}
 
-The file has the measured load of each node, in percent:
+The file contains the measured load of each node, in percent:
 
     {"node-1": {"cpu": {"average": 35, "stdDev": 4}, "memory": {"average": 60, "stdDev": 1}}}
 
-It is read when the plugin is created. A node that is missing in the file scores 0.
+It is read when the plugin is created. A node that is missing in the file gets the score 0.
 Source: kubernetes-sigs/scheduler-plugins, pkg/trimaran (the formulas, not the code).
 """
 
@@ -23,7 +23,7 @@ import attrs
 from kschedd.plugin import MAX_NODE_SCORE, CycleState, Handle, NodeInfo, Pod, RawArgs
 
 MULTIPLIER: Final = 1.5  # assumed load of a pod without a limit, relative to its request
-UNREQUESTED_MILLI: Final = 1000.0  # of a pod that requests no CPU
+UNREQUESTED_MILLI: Final = 1000.0  # assumed load of a pod that requests no CPU
 
 
 @attrs.frozen
@@ -38,7 +38,7 @@ Loads = Mapping[str, Mapping[str, Load]]  # node -> resource
 
 
 def read_loads(args: RawArgs) -> Loads:
-    """Read the metrics file named in a plugin's arguments; raise ValueError if it is invalid."""
+    """Read the metrics file in a plugin's arguments; raise ValueError if it is invalid."""
     path = args.values.get("metricsFile")
     if not isinstance(path, str):
         raise ValueError(f"metricsFile: {path!r}: must be the path of a JSON file")
@@ -77,7 +77,7 @@ def expected_milli(pod: Pod) -> float:
 
 @attrs.define(eq=False)
 class TargetLoadPacking:
-    """Nodes near a target of CPU load first, emptier ones next, those above it last."""
+    """Prefer nodes near a target of CPU load, then emptier nodes, then nodes above the target."""
 
     name: ClassVar = "TargetLoadPacking"
     _loads: Loads

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Use of the daemon's socket with kschedd's client: apply, follow the pods as they are placed, explain.
+"""Use of the daemon's socket with kschedd's client: apply pods, watch until they are placed, explain.
 
     kschedd run --detach
     kschedd apply -f examples/demo/01-cluster.yaml
     python examples/scripts/client.py
 
-`BlockingClient` needs no event loop. For Trio programs `kschedd.rpc.client.Client` has the same methods, to be awaited.
-Every method of the socket is on the page METHODS.md.
+`BlockingClient` needs no event loop. For Trio programs, `kschedd.rpc.client.Client` has the same methods, which are
+awaited. The page METHODS.md describes every method of the socket.
 """
 
 import sys
@@ -31,7 +31,7 @@ DEPLOYMENT = {
 
 def main() -> None:
     with BlockingClient(timeout=30) as daemon:
-        # The list has a version; the stream has every change after it, so nothing is missed.
+        # The list has a version; the stream contains every change after this version, so nothing is missed.
         since = daemon.call("objects.list", kind="Pod", namespace="default")["resource_version"]
         answer = daemon.call("objects.apply", manifests=DEPLOYMENT)
         for result in answer["results"]:

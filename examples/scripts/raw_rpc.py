@@ -5,9 +5,9 @@
     kschedd apply -f examples/demo/01-cluster.yaml
     python examples/scripts/raw_rpc.py [SOCKET]
 
-Applies a pod with `objects.apply`, then calls `objects.get` until the pod has a node, and prints that node. The bytes
-on the socket are shown in hexadecimal. The protocol is MessagePack-RPC: a request is the array [0, msgid, method,
-params], its response [1, msgid, error, result]. Needs only Python.
+The script applies a pod with `objects.apply`, then calls `objects.get` until the pod has a node, and prints that node.
+The bytes on the socket are shown in hexadecimal. The protocol is MessagePack-RPC: a request is the array [0, msgid,
+method, params], its response [1, msgid, error, result]. Needs only Python.
 """
 
 import os
