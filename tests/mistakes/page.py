@@ -71,8 +71,8 @@ def lines() -> Iterator[str]:
     """Yield the page."""
     yield from """# Causes
 
-`kschedd explain KIND/NAME` begins with the cause in one sentence, its evidence, and remedies that were tried with the
-whole workload. `-o json` has the same for programs:
+`kschedd explain KIND/NAME` begins with the cause in one sentence, its evidence, and remedies that were verified with
+the whole workload. `-o json` prints the same information for programs:
 
 | field | what it is |
 |---|---|
@@ -84,7 +84,7 @@ scheduled, displaced[]}` |
 | `tried[]` | what was tried in vain, and why it failed |
 | `blocking_nodes[]` | nodes grouped by the plugin that rejects them and its reason |
 
-`commands[]` are for a shell; they call kubectl where the cluster is elsewhere (`--from DUMP`), else kschedd.
+`commands[]` are shell commands; they call kubectl if the cluster is elsewhere (`--from DUMP`), otherwise kschedd.
 `kschedd explain --pending -A` groups all pending pods by cause, with one remedy for each of the five largest groups. A
 cluster in a dump needs no daemon: `kschedd explain --from DUMP KIND/NAME`.
 
@@ -96,7 +96,7 @@ cluster in a dump needs no daemon: `kschedd explain --from DUMP KIND/NAME`.
     yield from """
 ## Codes
 
-Each example is what `explain` says of a file in [examples/mistakes](../examples/mistakes/README.md).
+Each example shows the output of `explain` for a file in [examples/mistakes](../examples/mistakes/README.md).
 
 | code | cause | example |
 |---|---|---|""".splitlines()
