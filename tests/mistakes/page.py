@@ -74,14 +74,14 @@ def lines() -> Iterator[str]:
 `kschedd explain KIND/NAME` begins with the cause in one sentence, its evidence, and remedies that were verified with
 the whole workload. `-o json` prints the same information for programs:
 
-| field | what it is |
+| field | content |
 |---|---|
 | `cause` | `{code, message, objects[], fields[], evidence[]}`; the codes are below |
 | `also` | further causes; each alone would keep the workload from its nodes |
-| `confidence` | `certain`, or `likely` where several readings are possible |
-| `remedies[]` | the first to consider first: `{rank, summary, kind, target, commands[], manifest_diff, verified, \
+| `confidence` | `certain`, or `likely` if other causes are possible |
+| `remedies[]` | the best first: `{rank, summary, kind, target, commands[], manifest_diff, verified, \
 scheduled, displaced[]}` |
-| `tried[]` | what was tried in vain, and why it failed |
+| `tried[]` | remedies that were tried and did not help, with the reason |
 | `blocking_nodes[]` | nodes grouped by the plugin that rejects them and its reason |
 
 `commands[]` are shell commands; they call kubectl if the cluster is elsewhere (`--from DUMP`), otherwise kschedd.
@@ -90,7 +90,7 @@ cluster in a dump needs no daemon: `kschedd explain --from DUMP KIND/NAME`.
 
 ## Kinds of remedies
 
-| kind | what it does |
+| kind | effect |
 |---|---|""".splitlines()
     yield from (f"| `{kind}` | {what} |" for kind, what in KINDS.items())
     yield from """
