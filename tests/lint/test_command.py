@@ -55,7 +55,7 @@ def test_a_finding_has_its_place_its_sentence_and_what_to_do(file: Path, capsys:
         "warning spread-empty-selector: in 1.37, this constraint counts no pods, so it spreads nothing; from 1.38 on, "
         "it counts all pods of the namespace, so pods may stay pending\n"
         f"    {file}:14: Deployment/web spec.template.spec.topologySpreadConstraints[0].labelSelector\n"
-        "  Write the labels that you mean, mostly those of the pod itself.\n"
+        "  Write the intended labels, usually those of the pod itself.\n"
     )
 
 

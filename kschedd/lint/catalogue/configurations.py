@@ -58,7 +58,7 @@ def _extenders(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
         "StorageCapacityScoring is on",
     ),
     ("1.37", "fine", "the shape is used"),
-    fix="Remove the shape, or turn the feature gate on.",
+    fix="Remove the shape, or enable the feature gate.",
     source="validation_pluginargs.go",
 )
 def volumebinding_shape(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -105,7 +105,7 @@ def nonmatching_limits_plugins(found: LintedObject, known: KnownObjects) -> Iter
     "old-plugins",
     CONFIGURATION,
     ("", "error", "the plugin {} is gone since 1.24: the scheduler does not start"),
-    fix="Remove it: PodTopologySpread, NodeAffinity and NodeResourcesFit do what it did.",
+    fix="Remove it: PodTopologySpread, NodeAffinity and NodeResourcesFit replace it.",
     source="notes of 1.23, notes of 1.24",
 )
 def old_plugins(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -136,7 +136,7 @@ def config_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     CONFIGURATION,
     ("", "fine", "an extender that preempts gets the nodes on which pods would be preempted"),
     ("1.38", "fine", "an extender that preempts also gets nodes without victims"),
-    fix="Let the extender accept empty lists of victims.",
+    fix="Change the extender so that it accepts empty lists of victims.",
     source="kubernetes#135486",
 )
 def extender_empty_victims(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

@@ -47,7 +47,7 @@ def _slice_devices(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
     "DeviceTaintRule",
     ("", "warning", "without deviceSelector this rule taints every device of the cluster"),
     ("1.38", "warning", "without deviceSelector this rule taints no device"),
-    fix="Write `deviceSelector: {}` for all devices, or select the devices that you mean.",
+    fix="Write `deviceSelector: {}` for all devices, or select the intended devices.",
     source="kubernetes#141648, kubernetes#141831",
 )
 def taintrule_no_selector(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -59,7 +59,7 @@ def taintrule_no_selector(found: LintedObject, known: KnownObjects) -> Iterator[
     "taintrule-empty-selector",
     "DeviceTaintRule",
     ("", "warning", "this rule taints every device of every driver"),
-    fix="Select the devices that you mean; ignore this finding if it is all of them.",
+    fix="Select the intended devices; ignore this finding if all devices are intended.",
     source="kubernetes#141831",
 )
 def taintrule_empty_selector(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -146,7 +146,7 @@ def _classes_by_resource(known: KnownObjects) -> dict[str, list[LintedObject]]:
         "other nodes fit",
     ),
     ("1.38", "fine", "other nodes are tried if a pool of one node is incomplete or invalid"),
-    fix="Request a number of devices with ExactCount if that is enough.",
+    fix="Request a fixed number of devices with ExactCount if this suffices.",
     source="kubernetes#141898",
 )
 def all_incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -161,7 +161,7 @@ def all_incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     CLAIMS,
     ("", "warning", "`All` leaves out devices whose capacity is used up, and the claim gets the others"),
     ("1.37", "fine", "the claim waits until all devices have the capacity"),
-    fix="Count on getting fewer devices, or request a number of them.",
+    fix="Expect fewer devices, or request a fixed number of devices.",
     source="kubernetes#140769",
 )
 def all_partly_full(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -175,7 +175,7 @@ def all_partly_full(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     CLAIMS,
     ("", "fine", "the capacity {} matches no device whose driver publishes it without its own name, as most do"),
     ("1.38", "fine", "the capacity {} also matches the driver's own name for it"),
-    fix="Request the capacity by the very name that the driver publishes.",
+    fix="Request the capacity by exactly the name that the driver publishes.",
     source="kubernetes#142202",
 )
 def capacity_qualified_name(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -196,7 +196,7 @@ def _capacities(known: KnownObjects) -> set[str]:
     CLAIMS,
     ("", "error", "one capacity is requested under two names, {}, so no device fits"),
     ("1.38", "error", "one capacity is requested under two names, {}, which is an error"),
-    fix="Keep the name that the driver publishes.",
+    fix="Use only the name that the driver publishes.",
     source="kubernetes#142202",
 )
 def capacity_both_names(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -442,7 +442,7 @@ def _slices_by_pool(known: KnownObjects) -> dict[str, list[LintedObject]]:
     "ResourceSlice",
     ("", "fine", "devices of an incomplete pool are given out"),
     ("1.35", "warning", "{}: devices of an incomplete pool are not given out"),
-    fix="Wait for the driver to publish all slices, or look why it does not.",
+    fix="Wait until the driver has published all slices, or find out why it does not.",
     source="notes of 1.35",
 )
 def incomplete_pool(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -485,7 +485,7 @@ def pool_name_shared(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     "ResourceSlice",
     ("", "fine", "counters and devices may stand in one slice"),
     ("1.35", "error", "sharedCounters and devices must stand in slices of their own: the object is rejected"),
-    fix="Let the driver publish the counters in a slice of their own.",
+    fix="Change the driver so that it publishes the counters in a separate slice.",
     source="notes of 1.35",
 )
 def partition_slices(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -503,7 +503,7 @@ def partition_slices(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
         "not used",
     ),
     ("1.36", "fine", "the counters are used"),
-    fix="Turn the feature gate on, or upgrade.",
+    fix="Enable the feature gate, or upgrade.",
     source="kube_features.go (DRAPartitionableDevices)",
 )
 def devices_counters(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -532,7 +532,7 @@ _device_field(
     "taints",
     "the API server drops taints of devices",
     "taints of devices count",
-    "Turn the feature gate DRADeviceTaints on, or upgrade.",
+    "Enable the feature gate DRADeviceTaints, or upgrade.",
     "kubernetes#137170",
 )
 _device_field(
@@ -540,7 +540,7 @@ _device_field(
     "allowMultipleAllocations",
     "the API server drops allowMultipleAllocations: each device goes to one claim",
     "a device may go to several claims",
-    "Turn the feature gate DRAConsumableCapacity on, or upgrade.",
+    "Enable the feature gate DRAConsumableCapacity, or upgrade.",
     "kubernetes#136611",
 )
 _device_field(
@@ -548,7 +548,7 @@ _device_field(
     "bindingConditions",
     "the API server drops bindingConditions: nothing waits for them",
     "pods wait for the conditions before they are bound",
-    "Turn the feature gate DRADeviceBindingConditions on, or upgrade.",
+    "Enable the feature gate DRADeviceBindingConditions, or upgrade.",
     "kubernetes#137795",
 )
 
@@ -558,7 +558,7 @@ _device_field(
     "ResourceSlice",
     ("", "warning", "the API server drops attributes that are lists"),
     ("1.36", "warning", "attributes that are lists need the feature gate DRAListTypeAttributes (alpha)"),
-    fix="Turn the feature gate on, or publish single values.",
+    fix="Enable the feature gate, or publish single values.",
     source="kube_features.go (DRAListTypeAttributes)",
 )
 def list_attributes(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -602,7 +602,7 @@ def capacity_fraction(found: LintedObject, known: KnownObjects) -> Iterator[Hit]
     "ResourceSlice",
     ("", "error", "a step of 0 makes validation or allocation panic"),
     ("1.37", "error", "a step of 0 is rejected"),
-    fix="Use a step above 0, or leave it out.",
+    fix="Use a step above 0, or omit the step.",
     source="kubernetes#139698, kubernetes#140666",
 )
 def capacity_step_zero(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

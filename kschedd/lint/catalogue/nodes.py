@@ -94,7 +94,7 @@ def _any_fits(term: Raw, known: KnownObjects) -> bool:
     PODS,
     ("", "error", "the node {} does not exist, so the pod never runs"),
     fields="nodeName",
-    fix="Correct the name, or let the scheduler choose a node.",
+    fix="Correct the name, or remove it so that the scheduler chooses a node.",
     source="core/v1 types",
 )
 def node_name_missing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:

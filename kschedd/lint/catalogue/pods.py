@@ -72,7 +72,7 @@ def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "note", "{} is deprecated since 1.14"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Use the label in parentheses. Nodes have had it since 1.14.",
+    fix="Use the label in parentheses. Nodes have this label since 1.14.",
     source="core/v1 well_known_labels.go",
 )
 def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -197,7 +197,7 @@ def nodename_bypasses(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "it the pod is rejected or tolerates nothing",
     ),
     fields="tolerations",
-    fix="Use Equal or Exists, or turn the feature gate on.",
+    fix="Use Equal or Exists, or enable the feature gate.",
     source="core/v1 validation",
 )
 def toleration_gt(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -216,7 +216,7 @@ def toleration_gt(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "that are not ready or are being drained",
     ),
     fields="tolerations",
-    fix="Name the taints that the pod should tolerate; keep this only for pods that must run on every node.",
+    fix="List the taints that the pod should tolerate; keep this only for pods that must run on every node.",
     source="core/v1 types",
 )
 def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -240,7 +240,7 @@ def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "default), and the pods are scheduled one by one",
     ),
     fields="schedulingGroup",
-    fix="Turn the feature gate on in the API server and the scheduler.",
+    fix="Enable the feature gate in the API server and in the scheduler.",
     source="core/v1 types, kube_features.go",
 )
 def scheduling_group(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -258,7 +258,7 @@ def scheduling_group(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "no claim is made for a pod in a PodGroup unless the feature gate DRAWorkloadResourceClaims is on",
     ),
     fields="schedulingGroup",
-    fix="Turn the feature gate on, or use resourceClaimName.",
+    fix="Enable the feature gate, or use resourceClaimName.",
     source="kubernetes#138363",
 )
 def group_claims_template(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -365,7 +365,7 @@ def resize_policy(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "the API server drops evictionResponders unless the feature gate EvictionRequestAPI (alpha) is on",
     ),
     fields="evictionResponders",
-    fix="Remove the field, or turn the feature gate on.",
+    fix="Remove the field, or enable the feature gate.",
     source="kubernetes#137050",
 )
 def eviction_responders(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -499,7 +499,7 @@ def selinux_mount(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     ALL,
     ("", "warning", "{} is more than 2^63-1, and such a quantity wraps to another number"),
     ("1.38", "warning", "{} is more than 2^63-1, and such a quantity counts as 2^63-1"),
-    fix="Write the quantity that you mean.",
+    fix="Write the intended quantity.",
     source="kubernetes#141305, kubernetes#140459",
 )
 def huge_quantity(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -561,7 +561,7 @@ def status_resize(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     ("", "fine", "a failed attempt clears status.nominatedNodeName"),
     ("1.34", "fine", "a failed attempt keeps status.nominatedNodeName"),
     ("1.35", "fine", "binding clears status.nominatedNodeName"),
-    fix="A controller that writes nominations has to take them back from 1.34 on.",
+    fix="From 1.34 on, a controller that writes nominations must also remove them.",
     source="kubernetes#133276, kubernetes#135103",
 )
 def nominated_by_others(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

@@ -51,7 +51,7 @@ def is_empty_selector(selector: object) -> bool:
     ("", "warning", "this constraint counts no pods, so it spreads nothing"),
     ("1.38", "note", "it counts all pods of the namespace, so pods may stay pending"),
     fields="topologySpreadConstraints",
-    fix="Write the labels that you mean, mostly those of the pod itself.",
+    fix="Write the intended labels, usually those of the pod itself.",
     source="kubernetes#141339, kubernetes#141340",
 )
 def spread_empty_selector(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -65,7 +65,7 @@ def spread_empty_selector(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "warning", "without labelSelector this constraint counts no pods and spreads nothing{}"),
     fields="topologySpreadConstraints",
-    fix="Add a labelSelector with the labels of the pods to spread, mostly those of the pod itself.",
+    fix="Add a labelSelector with the labels of the pods to spread, usually those of the pod itself.",
     source="kubernetes#141339",
 )
 def spread_nil_selector(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -145,7 +145,7 @@ def match_label_keys_absent(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "warning", "without labelSelector this term matches no pod{}"),
     fields="affinity",
-    fix="Add a labelSelector with the labels of the pods that you mean.",
+    fix="Add a labelSelector with the labels of the intended pods.",
     source="core/v1 types",
 )
 def affinity_nil_selector(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -179,7 +179,7 @@ def affinity_namespaces(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "goes; it is tried again after five minutes",
     ),
     fields="affinity",
-    fix="Name the namespaces in `namespaces` if pods should be placed at once.",
+    fix="List the namespaces in `namespaces` if pods must be placed immediately.",
     source="kubernetes#141953, kubernetes#141954",
 )
 def affinity_nsselector_wakes(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -200,7 +200,7 @@ def affinity_nsselector_wakes(pod: PodPart, known: KnownObjects) -> Iterator[Hit
     ),
     ("1.37", "fine", "the selector counts"),
     fields="affinity",
-    fix="Label the namespaces that you mean and select them with In or Exists.",
+    fix="Add a label to the intended namespaces, and select it with In or Exists.",
     source="kube-scheduler 1.36.3, interpodaffinity",
 )
 def affinity_nsselector_notin(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -290,7 +290,7 @@ def affinity_missing_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "minDomains is {}: with fewer domains the lowest count is taken as 0, so only maxSkew pods fit in each domain",
     ),
     fields="topologySpreadConstraints",
-    fix="Lower minDomains to the number of domains, or add nodes in further ones.",
+    fix="Lower minDomains to the number of domains, or add nodes in other domains.",
     source="scheduler/framework/plugins/podtopologyspread",
 )
 def spread_min_domains(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -307,7 +307,7 @@ def spread_min_domains(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "warning", "{}"),
     fields="affinity",
-    fix="Correct the selector, or create the pods that it means.",
+    fix="Correct the selector, or create pods that match it.",
     source="scheduler/framework/plugins/interpodaffinity",
 )
 def affinity_matches_nothing(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:

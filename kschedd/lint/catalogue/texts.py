@@ -73,7 +73,7 @@ _text_rule(
     "no new claims to deallocate",
     ("", "fine", "FailedScheduling has the text `no new claims to deallocate`"),
     ("1.37", "warning", "FailedScheduling does not have the text `no new claims to deallocate`"),
-    fix="Look for the reasons of nodes instead.",
+    fix="Search for the reasons of the nodes instead.",
     source="kubernetes#140222",
 )
 _text_rule(
@@ -81,7 +81,7 @@ _text_rule(
     "untolerated taint {",
     ("", "fine", "FailedScheduling names the untolerated taint"),
     ("1.34.2", "warning", "FailedScheduling says `untolerated taint(s)` and does not name the taint"),
-    fix="Look for `untolerated taint` alone.",
+    fix="Search only for `untolerated taint`.",
     source="kubernetes#134740",
 )
 _text_rule(
@@ -97,6 +97,6 @@ _text_rule(
     "PodGroupScheduled",
     ("", "fine", "the condition PodGroupScheduled tells whether a group is placed"),
     ("1.37", "warning", "the condition PodGroupScheduled is called PodGroupInitiallyScheduled"),
-    fix="Look for both conditions.",
+    fix="Check both conditions.",
     source="kubernetes#139743",
 )

@@ -51,7 +51,7 @@ def pvc_beta_class(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     "pvc-empty-class",
     _WITH_CLAIMS,
     ("", "warning", "an empty storageClassName asks for no provisioning: the claim waits for a volume without class"),
-    fix="Leave the field out for the default class, or name a class; keep it if the volume is made by hand.",
+    fix="Omit the field for the default class, or set a class; keep it if a user creates the volume.",
     source="notes of 1.30",
 )
 def pvc_empty_class(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -185,7 +185,7 @@ def migrated_volumes(found: LintedObject | PodPart, known: KnownObjects) -> Iter
     ("", "error", "the template is accepted, but each of its pods is rejected: the image volume has no reference"),
     ("1.37", "error", "the object is rejected: the image volume has no reference"),
     fields="volumes",
-    fix="Name the image in `reference`.",
+    fix="Set `reference` to the name of the image.",
     source="kubernetes#135989",
 )
 def image_volume_reference(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -215,7 +215,7 @@ def image_volume_score(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "CSIDriver",
     ("", "warning", "the API server drops preventPodSchedulingIfMissing"),
     ("1.37", "fine", "pods with such volumes go only to nodes whose CSINode lists the driver"),
-    fix="Write the object again after the upgrade: what was dropped is not stored.",
+    fix="Write the object again after the upgrade, because dropped fields are not stored.",
     source="kubernetes#140612",
 )
 def csi_prevent_missing(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -263,7 +263,7 @@ def capacity_immediate(found: LintedObject, known: KnownObjects) -> Iterator[Hit
     "no-provisioner-unbound",
     "StorageClass",
     ("", "note", "nothing is provisioned for this class: pods wait until a fitting volume is made by hand"),
-    fix="Create the volumes before the pods, or name a provisioner.",
+    fix="Create the volumes before the pods, or set a provisioner.",
     source="scheduler/framework/plugins/volumebinding/binder.go",
 )
 def no_provisioner_unbound(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -295,7 +295,7 @@ def migrated_annotation(found: LintedObject, known: KnownObjects) -> Iterator[Hi
     "CSIStorageCapacity",
     ("", "fine", "an object without capacity counts as 0"),
     ("1.37", "error", "kube-scheduler 1.37.2 crashes on a CSIStorageCapacity with maximumVolumeSize and no capacity"),
-    fix="Set capacity; drivers that leave it out need an update before the upgrade.",
+    fix="Set capacity; update drivers that omit it before the upgrade.",
     source="kube-scheduler 1.37.2, volumebinding",
 )
 def capacity_crash(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

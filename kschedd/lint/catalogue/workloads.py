@@ -20,7 +20,7 @@ _BUDGET: Final = "PodDisruptionBudget"
     ("1.35", "fine", "maxUnavailable is used"),
     ("1.36", "warning", "maxUnavailable is off by default, and pods are replaced one by one"),
     ("1.37", "fine", "maxUnavailable is used"),
-    fix="Turn the feature gate MaxUnavailableStatefulSet on, or expect one pod at a time.",
+    fix="Enable the feature gate MaxUnavailableStatefulSet, or expect one pod at a time.",
     source="kubernetes#133153, kubernetes#137904, kubernetes#139466",
 )
 def sts_max_unavailable(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -91,7 +91,7 @@ def hpa_tolerance(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     _BUDGET,
     ("", "warning", "this budget guards all pods of the namespace against evictions, but preemption ignores it"),
     ("1.38", "note", "this budget guards all pods of the namespace, also against preemption"),
-    fix="Select the pods that you mean.",
+    fix="Select the intended pods.",
     source="kubernetes#141785",
 )
 def pdb_empty_selector(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -103,7 +103,7 @@ def pdb_empty_selector(found: LintedObject, known: KnownObjects) -> Iterator[Hit
     "pdb-nil-selector",
     _BUDGET,
     ("", "warning", "without selector the budget guards no pod"),
-    fix="Select the pods that you mean.",
+    fix="Select the intended pods.",
     source="policy/v1 types",
 )
 def pdb_nil_selector(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -127,7 +127,7 @@ def minavailable_and_max(found: LintedObject, known: KnownObjects) -> Iterator[H
     "pdb-never-allows",
     _BUDGET,
     ("", "warning", "{}: no pod may ever be evicted, and draining its node does not end"),
-    fix="Allow one pod less than there are replicas.",
+    fix="Require at most one pod less than there are replicas.",
     source="policy/v1 types",
 )
 def pdb_never_allows(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
@@ -276,7 +276,7 @@ _annotation(
     "Namespace",
     "scheduler.alpha.kubernetes.io/node-selector",
     "only the admission plugin PodNodeSelector reads this annotation, and it is off by default",
-    "Turn the plugin on, or put the nodeSelector into the workloads.",
+    "Enable the plugin, or add the nodeSelector to the workloads.",
     "admission controllers reference",
 )
 _annotation(
@@ -284,7 +284,7 @@ _annotation(
     "Namespace",
     "scheduler.alpha.kubernetes.io/defaultTolerations",
     "only the admission plugin PodTolerationRestriction reads this annotation, and it is off by default",
-    "Turn the plugin on, or put the tolerations into the workloads.",
+    "Enable the plugin, or add the tolerations to the workloads.",
     "admission controllers reference",
 )
 
@@ -375,7 +375,7 @@ def _changed_fields(found: LintedObject) -> str:
     "version-gone",
     sorted(_GONE_KINDS),
     ("", "error", "{}"),
-    fix="Change the object to the version that the message names.",
+    fix="Change the object to the version in the message.",
     source="deprecated API migration guide",
 )
 def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
