@@ -64,7 +64,7 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
             "1 over zone for app=web.",
             (
                 Param("what", "string", doc="the condition"),
-                Param("within", "string", False, doc="the longest time to wait for it, such as 30s or 10m"),
+                Param("within", "string", False, doc="the longest time to wait for the condition, such as 30s or 10m"),
             ),
             expect,
         ),

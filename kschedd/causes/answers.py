@@ -1,4 +1,4 @@
-"""The answer of a diagnosis: the cause of the trouble, its evidence, and remedies, each tried on a fork."""
+"""The answer of a diagnosis: the cause, its evidence, and remedies, each tried on a fork."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -14,7 +14,7 @@ class ObjectNamed:
     """The kind, namespace and name of an object."""
 
     kind: str
-    namespace: Annotated[str, "empty: the kind has no namespaces, or the object does not exist and is named anyway"]
+    namespace: Annotated[str, "empty if the kind has no namespaces, or if the object does not exist"]
     name: str
 
 
@@ -22,27 +22,31 @@ class ObjectNamed:
 class CauseAnswer:
     """One cause. `objects` and `fields` name what is wrong and the values that it was compared with."""
 
-    code: Annotated[str, "of the codes in docs/CAUSES.md"]
+    code: Annotated[str, "a code from docs/CAUSES.md"]
     message: Annotated[str, "the cause in one sentence"]
     objects: Sequence[ObjectNamed]
     fields: Annotated[Sequence[str], "paths in the manifest of the workload, such as spec.nodeSelector"]
-    evidence: Annotated[Sequence[Sentence], "counts and names that show it"]
-    passing: Annotated[bool, "only time helps, or nothing has to be done"] = False
+    evidence: Annotated[Sequence[Sentence], "sentences with counts and names that confirm the cause"]
+    passing: Annotated[bool, "true if the cause ends by itself, or nothing has to be done"] = False
 
 
 @attrs.frozen(kw_only=True)
 class RemedyAnswer:
     """A change, and its effect: its commands were run on a fork for 300 s of virtual time."""
 
-    rank: Annotated[int, "1 is the first to consider"]
+    rank: Annotated[int, "1 for the remedy to consider first"]
     summary: str
-    kind: Annotated[str, "what it changes, such as change-workload; docs/CAUSES.md lists the kinds"]
-    target: Annotated[str, "the object that it changes, such as deployment/web"]
-    commands: Annotated[Sequence[ShellCommand], "for a shell, in order"]
-    manifest_diff: Annotated[str, "the same as a unified diff of the manifest; empty where an object is created"]
-    verified: Annotated[bool, "all replicas were scheduled, stayed so, and nothing else was displaced"]
-    scheduled: Annotated[str, "how many of the wanted replicas were scheduled then, such as 3 of 3"]
-    displaced: Annotated[Sequence[str], "pods of other workloads that lost their node, or got none"]
+    kind: Annotated[str, "kind of the change, such as change-workload; docs/CAUSES.md lists the kinds"]
+    target: Annotated[str, "the changed object, such as deployment/web"]
+    commands: Annotated[Sequence[ShellCommand], "shell commands, in the order of their execution"]
+    manifest_diff: Annotated[str, "the change as a unified diff of the manifest; empty if an object is created"]
+    verified: Annotated[
+        bool, "true if all replicas were scheduled and kept their nodes, and no other pods were displaced"
+    ]
+    scheduled: Annotated[str, "number of scheduled and of wanted replicas after the change, such as 3 of 3"]
+    displaced: Annotated[
+        Sequence[str], "pods of other workloads that lost their node, or got none because of the change"
+    ]
 
 
 @attrs.frozen
@@ -52,7 +56,7 @@ class BlockingNodes:
     count: int
     plugin: str
     reason: str
-    nodes: Annotated[Sequence[str], "the first by name, at most 5"]
+    nodes: Annotated[Sequence[str], "the first nodes by name, at most 5"]
 
 
 @attrs.frozen(kw_only=True)
@@ -60,16 +64,18 @@ class DiagnosisAnswer:
     """The diagnosis of a workload, or of a pod that has no owner."""
 
     workload: ObjectNamed
-    wanted: Annotated[int, "pods that the workload is to have"]
-    scheduled: Annotated[int, "pods that have a node"]
-    pending: Annotated[int, "pods that have none"]
-    missing: Annotated[int, "pods that its controller has not created"]
-    examined: Annotated[str, "namespace/name of the pod that was examined; empty: there is none"]
+    wanted: Annotated[int, "number of pods that the workload should have"]
+    scheduled: Annotated[int, "number of pods with a node"]
+    pending: Annotated[int, "number of pods without a node"]
+    missing: Annotated[int, "number of pods that the workload's controller has not created"]
+    examined: Annotated[str, "namespace/name of the examined pod; empty if no pod exists"]
     cause: CauseAnswer
-    also: Annotated[Sequence[CauseAnswer], "further causes: each is enough to keep the workload from its nodes"]
-    confidence: Annotated[str, "certain (follows from the objects) or likely (the plainest of several readings)"]
-    remedies: Annotated[Sequence[RemedyAnswer], "the first is the one to consider first; none: nothing was found"]
-    tried: Annotated[Sequence[Sentence], "what was tried in vain, and why it failed"]
+    also: Annotated[
+        Sequence[CauseAnswer], "further causes, each of which alone prevents the scheduling of the workload"
+    ]
+    confidence: Annotated[str, "certain (follows from the objects) or likely (the simplest of several explanations)"]
+    remedies: Annotated[Sequence[RemedyAnswer], "the remedies, by rank; empty if none was found"]
+    tried: Annotated[Sequence[Sentence], "unsuccessful changes, and the reason why each failed"]
     blocking_nodes: Sequence[BlockingNodes]
 
 
@@ -83,10 +89,10 @@ class PendingGroup:
 
     code: str
     message: str
-    count: Annotated[int, "pending pods of all workloads in it"]
-    missing: Annotated[int, "pods that their controllers cannot create"]
+    count: Annotated[int, "number of pending pods of all workloads in the group"]
+    missing: Annotated[int, "number of pods that their controllers cannot create"]
     workloads: Sequence[ObjectNamed]
     confidence: str
     remedy: Annotated[
-        RemedyAnswer | None, "a remedy for the first workload of the group; null: none was found or searched for"
+        RemedyAnswer | None, "a remedy for the first workload of the group; null if none was found or searched for"
     ] = None

@@ -33,7 +33,11 @@ from kschedd.store.errors import Gone
 T = TypeVar("T")
 
 _PROGRAM: Final = Param(
-    "program", "string", False, "", "of the commands: kschedd or kubectl; empty: kubectl where the cluster is a mirror"
+    "program",
+    "string",
+    False,
+    "",
+    "the program in the commands: kschedd or kubectl; empty: kubectl for a mirror, else kschedd",
 )
 
 
@@ -60,14 +64,19 @@ class CauseMethods(Methods):
                 "boolean",
                 False,
                 True,
-                "false: the causes alone, which takes less time; a cause that only shows once a remedy is carried out "
-                "is not among them",
+                "false: only causes, which is faster; causes that appear only after a remedy was tried are missing",
             ),
             _PROGRAM,
-            Param("manifests", "string|map|map[]", False, "", "apply these to the fork first; it may be one of them"),
+            Param(
+                "manifests",
+                "string|map|map[]",
+                False,
+                "",
+                "manifests to apply to the fork first; the object may be one of them",
+            ),
         ),
         reads=True,
-        doc="The cause of a workload's trouble, with evidence and remedies. Each remedy was tried with the "
+        doc="The cause of a workload's problem, with evidence and remedies. Each remedy was tried with the "
         "whole workload on a fork: its commands were run, and 300 s of virtual time passed. For a pod "
         "with an owner, the owner is examined. For a node, the answer is why a drain does not end or why "
         "no pods are placed on it; for a quota, the rejected pods; for a deleted pod, the reason of its "
@@ -141,7 +150,8 @@ class CauseMethods(Methods):
                 "integer",
                 False,
                 0,
-                "of how many groups, the largest first, a remedy is searched for one workload, of at most 200 pods",
+                "number of groups, the largest first, for which a remedy is searched: for one workload of at most 200 "
+                "pods",
                 minimum=0,
                 maximum=20,
             ),

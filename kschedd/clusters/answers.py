@@ -12,7 +12,7 @@ class ForkAnswer:
     of: Annotated[str, "the fork from which it was created; empty for the cluster itself"]
     age_s: Annotated[float, "seconds since its creation, by the machine's clock"]
     idle_s: Annotated[float, "seconds since its last use, by the machine's clock"]
-    elapsed_s: Annotated[float, "the virtual time that has passed in the fork"]
+    elapsed_s: Annotated[float, "seconds of virtual time that have passed in the fork"]
     nodes: int
     pods: Annotated[int, "pods with a node"]
     pending: int
@@ -60,7 +60,7 @@ class AlternativeAnswer:
 
     amount: Annotated[str, "amount of the resource per pod; its other requests are scaled by the same factor"]
     fits: int
-    limited: Annotated[bool, "whether the limit was reached"]
+    limited: Annotated[bool, "true if the limit was reached"]
 
 
 @attrs.frozen
@@ -70,9 +70,9 @@ class FitsAnswer:
     specs: Sequence[ObjectName]
     fits: int
     nodes: Annotated[int, "number of nodes that got pods"]
-    limited: Annotated[bool, "whether the limit was reached"]
-    why: Annotated[str, "why not one more pod fits"]
-    lacking: Annotated[int | None, "index of the spec that does not fit"]
+    limited: Annotated[bool, "true if the limit was reached"]
+    why: Annotated[str, "the reason why no further pod fits"]
+    lacking: Annotated[int | None, "index of the spec whose pod does not fit; null if the limit was reached"]
     shapes: Sequence[ShapeAnswer]
     resource: Annotated[str, "the resource by which alternatives are scaled; empty: there are none"] = ""
     amount: Annotated[str, "amount of this resource per pod"] = ""

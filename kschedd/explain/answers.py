@@ -28,12 +28,12 @@ class DecisionAnswer:
 
     time: str
     pod: str
-    node: Annotated[str | None, "null: it got none"]
+    node: Annotated[str | None, "the pod's node; null if the pod got none"]
     attempt: int
     feasible: int
-    visited: Annotated[int, "how many nodes were looked at; 0: the pod was rejected before any was"]
+    visited: Annotated[int, "number of evaluated nodes; 0 if the pod was rejected before any node was evaluated"]
     ties: int
-    score: Annotated[int | None, "null: there was one node to choose from"]
+    score: Annotated[int | None, "null if the nodes were not scored, for example because only one was feasible"]
     message: str
     nominated_node: str
     took_us: int
@@ -51,11 +51,11 @@ class Rejection:
 @attrs.frozen
 class VerdictAnswer:
     node: str
-    plugin: Annotated[str | None, "null: the pod fits"]
+    plugin: Annotated[str | None, "the first plugin that rejects the node; null if the pod fits"]
     code: str
     reasons: list[str]
-    also: Annotated[list[Rejection], "those of the other plugins that reject the node"]
-    nominated: Annotated[list[PodKey], "pods nominated to the node, which were counted as if they ran there"]
+    also: Annotated[list[Rejection], "the rejections of the node by other plugins"]
+    nominated: Annotated[list[PodKey], "pods nominated to the node, which were counted as if they ran on it"]
 
 
 @attrs.frozen
@@ -74,7 +74,9 @@ class Skipped:
 @attrs.frozen
 class Reserved:
     node: str
-    plugins: Annotated[list[PluginName], "plugins for which the pod waits at Permit; none: it is in PreBind or Bind"]
+    plugins: Annotated[
+        list[PluginName], "plugins for which the pod waits at Permit; empty if the pod is in PreBind or Bind"
+    ]
 
 
 @attrs.frozen
@@ -95,20 +97,24 @@ class CandidatesLeft:
 
 @attrs.frozen
 class PreemptionAnswer:
-    node: Annotated[str, "that of the chosen candidate"]
-    victims: Annotated[list[PodKey], "the pods that would make way"]
-    candidates: Annotated[list[PreemptionCandidate], "the best first, at most 20"]
-    candidate_count: Annotated[int, "how many there were"]
-    decided_by: Annotated[str, "the criterion after which one candidate was left; empty if there was only one"]
-    left: Annotated[list[CandidatesLeft], "how many were left after each criterion, in upstream's order"]
-    tied: Annotated[list[NodeName], "candidates as good as the chosen one by all of them: the first by name is taken"]
+    node: Annotated[str, "the node of the chosen candidate"]
+    victims: Annotated[list[PodKey], "the pods that preemption would evict"]
+    candidates: Annotated[list[PreemptionCandidate], "the best candidates, at most 20, the best one first"]
+    candidate_count: Annotated[int, "number of all candidates"]
+    decided_by: Annotated[
+        str, "the criterion after which one candidate was left; empty if there was only one candidate"
+    ]
+    left: Annotated[list[CandidatesLeft], "number of candidates left after each criterion, in upstream's order"]
+    tied: Annotated[
+        list[NodeName], "other candidates that equal the chosen one by all criteria; the first by name is chosen"
+    ]
 
 
 @attrs.frozen
 class SearchAnswer:
     nodes: int
     feasible: int
-    enough: Annotated[int, "the number of feasible nodes at which a search ends"]
+    enough: Annotated[int, "the number of feasible nodes after which a search ends"]
 
 
 @attrs.frozen
@@ -117,10 +123,10 @@ class Dumped:
 
     reason: str
     message: str
-    since: Annotated[str | None, "when the condition became False; null: not known"]
-    dumped: Annotated[str | None, "the latest time in the dump; null: not known"]
-    same: Annotated[bool, "the message agrees about the nodes; the part about preemption is not compared"]
-    why: Annotated[list[Sentence], "why it may say something else"]
+    since: Annotated[str | None, "time at which the condition PodScheduled became False; null if unknown"]
+    dumped: Annotated[str | None, "the latest time in the dump; null if unknown"]
+    same: Annotated[bool, "true if both messages agree about the nodes; the parts about preemption are not compared"]
+    why: Annotated[list[Sentence], "why the dumped message may differ"]
 
 
 @attrs.frozen
@@ -142,38 +148,49 @@ class Explanation:
     """The explanation why a pod has its node, or has none."""
 
     pod: str
-    node: Annotated[str | None, "the node it has, or null"]
-    node_exists: Annotated[bool | None, "false: the node of spec.nodeName does not exist; null: spec.nodeName is empty"]
-    as_if_absent: Annotated[bool, "the pod is on that node or nominated to it; it was evaluated as if it were not"]
-    reserved: Annotated[Reserved | None, "it has been given a node that it is not bound to yet"]
-    profile: Annotated[str, "the schedulerName"]
-    gated_by: Annotated[Rejection | None, "the PreEnqueue plugin that holds it back"]
-    pre_filter: Annotated[Rejection | None, "the pod was rejected before any node was looked at"]
-    verdicts: Annotated[list[VerdictAnswer], "one a node, in visiting order: the first rejection"]
-    filters: Annotated[list[PluginName], "the plugins that filter, in the order of their calls"]
-    skipped: Annotated[Skipped, "plugins that had nothing to say to this pod"]
-    scores: Annotated[Mapping[PluginName, Mapping[NodeName, Score]], "extenders stand among plugins, by their URL"]
+    node: Annotated[str | None, "the pod's node; null if the pod has none"]
+    node_exists: Annotated[
+        bool | None, "false if the node in spec.nodeName does not exist; null if spec.nodeName is empty"
+    ]
+    as_if_absent: Annotated[
+        bool, "true if the pod already has a node, or one is reserved; the pod was evaluated as if it had none"
+    ]
+    reserved: Annotated[Reserved | None, "the node that was chosen for the pod, if the pod is not bound yet"]
+    profile: Annotated[str, "the schedulerName of the pod"]
+    gated_by: Annotated[Rejection | None, "the rejection by a PreEnqueue plugin, because of which the pod is not tried"]
+    pre_filter: Annotated[Rejection | None, "the rejection of the pod before any node was evaluated"]
+    verdicts: Annotated[list[VerdictAnswer], "one verdict per node, in visiting order, with the first rejection"]
+    filters: Annotated[list[PluginName], "the filter plugins, in calling order"]
+    skipped: Annotated[Skipped, "plugins that do not concern this pod: their PreFilter or PreScore returned Skip"]
+    scores: Annotated[
+        Mapping[PluginName, Mapping[NodeName, Score]], "by plugin and node; extenders are named by their URL"
+    ]
     weights: Mapping[PluginName, Weight]
     totals: Mapping[NodeName, Total]
-    chosen: Annotated[str | None, "the node it would get, null if several are as good"]
-    ties: Annotated[list[NodeName], "the best nodes"]
-    nominated: Annotated[str | None, "the node it has been promised by preemption, tried before all others"]
-    message: Annotated[str, "as in the PodScheduled condition; empty if it fits somewhere"]
-    preemption: Annotated[PreemptionAnswer | None, "pods of lower priority would make way"]
+    chosen: Annotated[
+        str | None, "the node that the pod would get; null if several nodes are equally good, or none is feasible"
+    ]
+    ties: Annotated[list[NodeName], "the best nodes, from which one is chosen"]
+    nominated: Annotated[str | None, "the node that preemption frees for the pod, which is tried before all others"]
+    message: Annotated[str, "the message of the condition PodScheduled; empty if the pod fits on a node"]
+    preemption: Annotated[PreemptionAnswer | None, "the preemption of pods with lower priority; null if there is none"]
     search: SearchAnswer
     took_us: list[Took]
-    notes: Annotated[list[Sentence], "how to read all this"]
+    notes: Annotated[list[Sentence], "remarks on the explanation"]
     dumped: Dumped | None = None
     attempt: PastAttempt | None = None
     decision: DecisionAnswer | None = None
-    pod_group: Annotated[str | None, "the PodGroup whose pods are scheduled together with it"] = None
+    pod_group: Annotated[str | None, "the PodGroup whose pods are scheduled together with the pod"] = None
 
 
 @attrs.frozen
 class MemberAnswer:
     pod: str
-    state: Annotated[str, "scheduled, fits, preempts, unschedulable, gated (it is not tried) or error (nor after one)"]
-    node: Annotated[str | None, "where it is, or would be if the group were placed"]
+    state: Annotated[
+        str,
+        "scheduled, fits, preempts, unschedulable, gated (not tried) or error (also if not tried because of an error)",
+    ]
+    node: Annotated[str | None, "the pod's node, or the node that the pod would get if the group were placed"]
     plugin: str
     message: str
 
@@ -184,10 +201,10 @@ class GroupExplanation:
 
     pod_group: str
     exists: bool
-    policy: Annotated[str, "empty without a PodGroup"]
-    min_count: Annotated[int, "0 without a PodGroup"]
+    policy: Annotated[str, "scheduling policy; empty if the PodGroup does not exist"]
+    min_count: Annotated[int, "minimum number of pods; 0 if the PodGroup does not exist"]
     pods: int
-    scheduled: Annotated[int, "how many of them have a node"]
-    fits: Annotated[bool, "the outcome of its next cycle"]
+    scheduled: Annotated[int, "number of pods with a node"]
+    fits: Annotated[bool, "true if the next cycle would schedule the group"]
     message: str
-    members: Annotated[Sequence[MemberAnswer], "in the order of the cycle"]
+    members: Annotated[Sequence[MemberAnswer], "the pods, in the order of the cycle"]

@@ -306,7 +306,7 @@ class _Explaining:
         names = self._table.names
         wished = self._pod.nominated_node_name
         if wished and self._table.row_of.get(wished, -1) in feasible.tolist():
-            self._notes.append(f"it is nominated to {wished}, which is taken without a look at the others")
+            self._notes.append(f"it is nominated to {wished}, which is chosen without evaluating other nodes")
             return wished, [wished]
         if len(feasible) == 1:
             return names[int(feasible[0])], [names[int(feasible[0])]]

@@ -28,7 +28,7 @@ _CRITERIA: Final[tuple[tuple[str, Callable[[Candidate], int]], ...]] = (
 def preemption_answer(node: str, victims: list[str], details: Details | None) -> PreemptionAnswer:
     """Return the description of a preemption on this node.
 
-    Return None for an out-of-tree plugin, because it provides no reasons.
+    `details` is None for an out-of-tree plugin, which does not report its candidates.
     """
     candidates: Sequence[Candidate] = () if details is None else details.candidates
     valued = [(tuple(value(each) for _, value in _CRITERIA), each) for each in candidates]

@@ -28,8 +28,8 @@ CHANGES_KEPT: Final = 100
 @attrs.frozen
 class ChangedValue:
     path: str
-    before: Annotated[Any, "null where there is no value"]
-    after: Annotated[Any, "null where there is no value"]
+    before: Annotated[Any, "the old value; null if there was none"]
+    after: Annotated[Any, "the new value; null if there is none"]
 
 
 @attrs.frozen(eq=False)

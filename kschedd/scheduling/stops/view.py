@@ -30,25 +30,25 @@ class StopAnswer:
     why: str
     since: str
     breakpoint: int | None
-    pod: Annotated[str | None, "the next one between two attempts, if known"]
-    point: Annotated[str | None, "null between two attempts, and at the end of one"]
-    plugin: Annotated[str | None, "null between two attempts"]
-    outcome: Annotated[str | None, "result, at the end of an attempt"]
-    node: Annotated[str | None, "null between two attempts"]
+    pod: Annotated[str | None, "the pod of the attempt; between two attempts the next pod, if known"]
+    point: Annotated[str | None, "the extension point; null between two attempts, and at the end of an attempt"]
+    plugin: Annotated[str | None, "the plugin of the call; null between two attempts"]
+    outcome: Annotated[str | None, "the attempt's result, at the end of an attempt"]
+    node: Annotated[str | None, "the node of the call; null between two attempts"]
 
 
 @attrs.frozen
 class DebuggerState:
-    stopped: Annotated[StopAnswer | None, "null while scheduling runs"]
+    stopped: Annotated[StopAnswer | None, "the stop; null while scheduling runs"]
     running_until: str | None
-    holder: Annotated[str | None, "the controlling client, null if there is none"]
-    keep: Annotated[bool, "its settings outlive its connection"]
-    breakpoints: Annotated[int, "their number"]
+    holder: Annotated[str | None, "the client that controls the debugger; null if there is none"]
+    keep: Annotated[bool, "true if the client's settings are kept after its connection ends"]
+    breakpoints: Annotated[int, "number of breakpoints"]
 
 
 @attrs.frozen
 class MovedState(DebuggerState):
-    moved: Annotated[str | None, "why virtual time stops without a stop point: `nothing due`"]
+    moved: Annotated[str | None, "the reason why virtual time stopped without reaching a stop point: `nothing due`"]
 
 
 @attrs.frozen
@@ -66,7 +66,9 @@ class BreakpointAnswer:
     hits: int
     ignore: int
     once: bool
-    warnings: Annotated[Sequence[Text], "objects and plugins it names that do not exist now"]
+    warnings: Annotated[
+        Sequence[Text], "warnings of objects and plugins that the breakpoint names, but that do not exist now"
+    ]
 
 
 @attrs.frozen
@@ -142,9 +144,9 @@ class StoppedAttempt:
     nodes: int
     narrowed_to: Sequence[NodeName] | None
     pre_filter: RejectedBy | None
-    left: Annotated[NodesLeft | None, "null while no filter was called"]
-    rejected: Annotated[RejectedNodes | None, "null while no filter was called"]
-    scores: Annotated[Sequence[NodeScoreSoFar], "those given so far, the best node first"]
+    left: Annotated[NodesLeft | None, "nodes that no filter has rejected; null before the first filter"]
+    rejected: Annotated[RejectedNodes | None, "nodes that a filter has rejected; null before the first filter"]
+    scores: Annotated[Sequence[NodeScoreSoFar], "the scores so far, the best node first"]
     cycle_state: CycleStateAnswer
     victims: Sequence[VictimAnswer]
     nominated_node: str | None
@@ -155,10 +157,10 @@ class StoppedAttempt:
 
 @attrs.frozen
 class WhereAnswer(DebuggerState):
-    attempt: Annotated[StoppedAttempt | None, "null if no attempt is stopped"]
+    attempt: Annotated[StoppedAttempt | None, "the stopped attempt; null if no attempt is stopped"]
     group: Annotated[
         Sequence[TriedMemberAnswer] | None,
-        "pods already tried, if the cycle of a PodGroup is stopped, else null",
+        "the pods already tried in the stopped cycle of a PodGroup; null if no such cycle is stopped",
     ]
 
 
