@@ -136,9 +136,8 @@ class CapacityMethods(Methods):
             Param("shapes", "map[]", False, [], "node shapes; one node of each is tried: `{manifest, name?, price?}`"),
         ),
         reads=True,
-        doc="Counts how many more pods of each spec fit into the current cluster, for each spec separately or for all "
-        "together, by scheduling them one after the other on a copy, without preemption. Nothing is "
-        "changed.",
+        doc="Counts how many more pods of each spec fit into the present cluster, separately or all specs together: "
+        "pods are scheduled one after the other on a copy, without preemption. Nothing is changed.",
         returns="an item per spec, or a single item for all together",
         answer=Sequence[FitsAnswer],
     )
@@ -185,8 +184,8 @@ class CapacityMethods(Methods):
         ),
         reads=True,
         doc="Computes how many more nodes of these shapes are needed to schedule all pods of the manifests, on forks "
-        "with all controllers. For one shape it is the smallest number; for several, a cheap set from which no "
-        "node can be removed. Nothing is changed.",
+        "with all controllers. For one shape, the result is the smallest number; for several shapes, it is a cheap "
+        "set from which no node can be removed. Nothing is changed.",
         answer=NeededAnswer,
     )
     async def nodes(self, call: Call) -> Any:

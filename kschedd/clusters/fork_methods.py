@@ -105,8 +105,8 @@ class ForkMethods(Methods):
             Param("method", "string", doc="any method except those for forks and those that open streams"),
             Param("params", "map", False, {}, "parameters of the method, by name"),
         ),
-        doc="Calls a method in a fork. It returns once the work due at the fork's current time is done: pods "
-        "are scheduled, controllers have acted.",
+        doc="Calls a method in a fork. The call returns when the work due at the fork's present time is done: pods "
+        "are scheduled, and controllers have run.",
         returns="the result of the method",
         answer=Any,
         large=True,
@@ -134,7 +134,7 @@ class ForkMethods(Methods):
             ),
             Param("limit_s", "number", False, _REST_S, "time limit for `seconds` null", (), 0, _LONGEST_S),
         ),
-        doc="Advances the time in a fork, with all due work: back-offs, deletions, evictions, jobs.",
+        doc="Advances the time in a fork, and does all work that becomes due: backoffs, deletions, evictions, jobs.",
         answer=AdvanceAnswer,
         own_forks=True,
     )
@@ -175,7 +175,7 @@ class ForkMethods(Methods):
         "fork.diff",
         (_FORK,),
         reads=True,
-        doc="Returns the differences between a fork and its state when it was created.",
+        doc="Returns the differences between a fork and its state at its creation.",
         answer=DiffAnswer,
     )
     async def diff(self, call: Call) -> Any:
@@ -185,7 +185,7 @@ class ForkMethods(Methods):
         "fork.export",
         (_FORK,),
         reads=True,
-        doc="Returns the changes that calls made in a fork, as manifests to apply.",
+        doc="Returns the changes that calls have made in a fork, as manifests to apply.",
         answer=ExportAnswer,
     )
     async def export(self, call: Call) -> Any:

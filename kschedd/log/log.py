@@ -61,7 +61,7 @@ class _Chunk:
 
 
 class Log:
-    """The log; see the module. `instance` identifies the log, because event numbers are valid in one log only."""
+    """The log of a cluster. `instance` identifies the log, because event numbers are valid in one log only."""
 
     def __init__(self, most: int = KEPT, instance: str = "") -> None:
         self._most = most

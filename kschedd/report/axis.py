@@ -59,7 +59,7 @@ def _merged(columns: npt.NDArray[N], number: int) -> npt.NDArray[N]:
 
 
 class Levels:
-    """See the module. The items are numbered from 0. An item that was never set is 0 throughout."""
+    """Amounts of several items over time. The items are numbered from 0. An item that was never set is 0 throughout."""
 
     def __init__(self, axis: TimeAxis) -> None:
         self._axis = axis

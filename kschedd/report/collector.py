@@ -83,7 +83,7 @@ class ScoreSums:
 
 
 class ReportCollector:
-    """See the module."""
+    """Collects the data for a report while a cluster runs."""
 
     def __init__(self, engine: Engine, *, start_s: float | None = None) -> None:
         self.engine = engine

@@ -15,7 +15,7 @@ _CONTROL: Final = {code: "\ufffd" for code in (*range(9), 11, 12, *range(14, 32)
 
 
 class Markup(str):
-    """See the module."""
+    """Text that is already markup."""
 
     __slots__ = ()
 

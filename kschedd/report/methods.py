@@ -33,7 +33,7 @@ class ReportMethods(Methods):
         "report.page",
         (Param("redact", "boolean", False, False, doc="replace the cluster's names by made-up names"),),
         reads=True,
-        doc="Returns a report of the recorded history: utilization and pending pods over time, filter results by "
+        doc="Returns a report about the recorded history: utilization and pending pods over time, filter results by "
         "node, zones, the slowest attempts. The report is computed in a thread, on a fork.",
         answer=PageAnswer,
         large=True,

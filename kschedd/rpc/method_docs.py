@@ -32,16 +32,16 @@ with BlockingClient() as daemon:
     print(daemon.call("rpc.ping"))
 ```
 
-`kschedd.rpc.client.Client` is the same for Trio programs. `daemon.ask(CLASS, METHOD)` returns the result as an instance
-of its class, for example `kschedd.service.daemon.answers.InfoAnswer` for `daemon.info`. The tables of keys below are
-generated from these classes.
+`kschedd.rpc.client.Client` offers the same methods to Trio programs. `daemon.ask(CLASS, METHOD)` returns the result as
+an instance of its class, for example `kschedd.service.daemon.answers.InfoAnswer` for `daemon.info`. The tables of keys
+below are generated from these classes.
 
 With `kschedd run --listen tcp://HOST:PORT` the daemon serves the same protocol on TCP: with TLS, or in plaintext on
 loopback only. On TCP the first message must be the request `[0, 1, "rpc.authenticate", [{"token": TOKEN}]]`, unless the
-client presents a certificate signed by `--client-ca`. Its response names the authenticated user; a client may send
-further requests before that response arrives. The clients above accept `tcp://HOST:PORT` in place of a path, as do
-`--socket` and `$KSCHEDD_SOCKET`. They read the token from `$KSCHEDD_TOKEN_FILE` or `$KSCHEDD_TOKEN`, and the CA from
-`$KSCHEDD_CA_FILE`. Users of the group `kschedd:read-only` may only call methods that do not write.
+client presents a certificate signed by `--client-ca`. The response contains the authenticated user; a client may send
+further requests before it arrives. The clients above accept `tcp://HOST:PORT` in place of a path, and so do `--socket`
+and `$KSCHEDD_SOCKET`. They read the token from `$KSCHEDD_TOKEN_FILE` or `$KSCHEDD_TOKEN`, and the CA from
+`$KSCHEDD_CA_FILE`. Users in the group `kschedd:read-only` may call only methods that do not write.
 
 ## Messages
 
@@ -51,13 +51,13 @@ further requests before that response arrives. The clients above accept `tcp://H
 | response | `[1, msgid, error, result]`, where `error` or `result` is nil |
 | notification | `[2, method, params]`, which gets no response |
 
-Messages follow each other without a separator. Requests run concurrently, and each response is sent when its
-request finishes, not in the order of the requests: wait for a response before you send a request that depends on it.
-Count msgids from 1: an error that belongs to no request has msgid 0.
+Messages follow each other without a separator. Requests run concurrently, and each response is sent when its request
+ends, not in the order of the requests. Before you send a request that depends on another one, wait for the response to
+that one. Count msgids from 1: an error that belongs to no request has msgid 0.
 
-`params` is an array. It holds either the parameters by position, or a single map of the parameters by name. For a
-method whose first parameter can itself be a map, a single map is taken as named parameters if every key is the name
-of a parameter. Nil for an optional parameter means that it is not given. Map keys are strings; extension types
+`params` is an array. It contains either the parameters by position, or a single map with the parameters by name. If the
+first parameter of a method may be a map, a single map counts as named parameters if every key is the name of a
+parameter. Nil for an optional parameter means that the parameter is not given. Map keys are strings; extension types
 are rejected.
 
 A client's pending requests are cancelled when it closes its socket. A client that closes only its sending side
@@ -90,12 +90,12 @@ code in the last column; if that column is empty, the request waits.
 | bytes of the `rpc.authenticate` request | 16384 | `unauthenticated` |
 | errors reported for one text of manifests | 1000; the rest of the text is not read | |
 
-When 1024 clients are connected and another one connects, the client that has been idle longest gets the error `idle`
-and is disconnected. A client is idle if it has no stream and no pending request, and has sent nothing for a second.
+If 1024 clients are connected and another one connects, the client that has been idle longest gets the error `idle` and
+is disconnected. A client is idle if it has no stream and no pending request and has sent nothing for one second.
 
-`daemon.limits` lists most of these limits as they are in force, each with its current use.
-`kschedd run --limit NAME=N` sets one.
-`kschedd apply` splits a longer text into several requests, except with `--atomic`, which needs a single one.
+`daemon.limits` lists most of these limits with their present values and their present usage.
+`kschedd run --limit NAME=N` sets a limit.
+`kschedd apply` splits a longer text into several requests, except with `--atomic`, which requires a single request.
 
 ## Errors
 
@@ -108,11 +108,11 @@ connection.
 
 ## Streams
 
-A method that opens a stream returns a map with its id as `stream`. The daemon then sends the items as notifications
-`["stream.item", [id, seq, item]]`, with `seq` counting from 0, and at the end one
-`["stream.end", [id, {code, message, data?}]]`, where the code is `done`, `cancelled`, or that of an error.
-A client ends a stream with `stream.cancel`. Streams end with the connection; to resume one, call the method
-again with the token that its items carry.
+A method that opens a stream returns a map that contains the id of the stream as `stream`. The daemon then sends the
+items as notifications `["stream.item", [id, seq, item]]`, with `seq` counting from 0, and at the end one
+`["stream.end", [id, {code, message, data?}]]`, where the code is `done`, `cancelled`, or that of an error. A client
+ends a stream with `stream.cancel`. Streams end with the connection; to resume a stream, call the method again with the
+token in the last item.
 """
 
 

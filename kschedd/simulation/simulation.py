@@ -57,7 +57,7 @@ class Arrivals(Protocol):
 
 
 class Simulation(Engine):
-    """See the module. A simulation with the same constructor parameters as Engine."""
+    """A simulation run with statistics; its constructor has the same parameters as that of Engine."""
 
     def __init__(
         self,

@@ -69,7 +69,8 @@ class LifecycleMethods(Methods):
         reads=True,
         doc=(
             "Returns the zones of the cluster, each with its state in the node lifecycle controller and the rate at "
-            "which its nodes get NoExecute taints. Also returns the nodes that are about to change their state."
+            "which its nodes get NoExecute taints. The answer also contains the nodes that are about to change their "
+            "state."
         ),
         answer=ZonesAnswer,
     )

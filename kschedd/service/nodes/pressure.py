@@ -30,7 +30,7 @@ class PressureMethods(Methods):
         ),
         doc="Puts a node under pressure of memory, disk or process IDs, whatever its pods use: its simulated kubelet "
         "reports the condition, keeps new pods away and evicts one pod after the other, until the pressure is ended. "
-        f"Stored in the node's annotation `{PRESSURE}`.",
+        f"The pressure is stored in the node's annotation `{PRESSURE}`.",
         answer=ChangeAnswer,
     )
     async def pressure(self, call: Call) -> Any:

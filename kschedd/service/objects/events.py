@@ -35,7 +35,7 @@ class EventMethods(Methods):
             Param("limit", "integer", False, doc="maximum number of events; the latest are returned", minimum=0),
         ),
         reads=True,
-        doc="Returns the latest events, the newest last. Equal events are merged with a count.",
+        doc="Returns the latest events, the newest last. Equal events are merged into one event with a count.",
         large=True,
         answer=EventsAnswer,
     )
@@ -69,9 +69,8 @@ class EventMethods(Methods):
             Param("instance", "string", False, doc="the instance to which the number belongs; null: this daemon"),
         ),
         reads=True,
-        doc="Follows the events of the scheduler. To resume after a break, pass the last number seen and the "
-        "instance. The error is `gone` if the number is too old, or belongs to another run of the daemon: list "
-        "again.",
+        doc="Follows the events of the scheduler. To resume after a break, pass the last received number and the "
+        "instance. The error is `gone` if the number is too old, or belongs to another run of the daemon: list again.",
         answer=EventsWatchAnswer,
         item=WatchedEvent,
         items="a repeated event is sent again with its new count",

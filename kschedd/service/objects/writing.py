@@ -65,7 +65,7 @@ def _marking(name: str, what: str) -> Callable[[H], H]:
         Param("set", "map", False, doc=f"{what} to set: text by key"),
         Param("remove", "string[]", False, doc=f"keys of {what} to remove"),
     )
-    doc = f"Sets and takes away {what} of one object."
+    doc = f"Sets and removes {what} of one object."
     return method(name, (KIND, NAME, NAMESPACE, *params, OVERWRITE), doc=doc, answer=ChangeAnswer)
 
 

@@ -313,7 +313,7 @@ class DebugMethods(Methods):
             Param("once", "boolean", False, False, "delete it after it has stopped scheduling"),
         ),
         doc=(
-            "Sets a breakpoint: scheduling stops where all given criteria match. Without a plugin the breakpoint "
+            "Sets a breakpoint: scheduling stops where all given criteria are met. Without a plugin the breakpoint "
             "stops once for each extension point; without an extension point it stops once for each attempt."
         ),
         answer=BreakpointAnswer,
@@ -404,7 +404,7 @@ class DebugMethods(Methods):
             Param("plugin", "string", doc="a score plugin"),
             Param("score", "integer", doc="the normalized score, from 0 to 100"),
         ),
-        doc="Replaces a plugin's score of a node, in the stopped attempt.",
+        doc="Replaces a plugin's score of a node in the stopped attempt.",
         answer=ReplacedScoreAnswer,
     )
     async def score(self, call: Call) -> Any:
@@ -416,7 +416,7 @@ class DebugMethods(Methods):
 
     @method(
         "debug.drop",
-        doc="Drops the stopped attempt: it fails, and its pod returns to the queue.",
+        doc="Aborts the stopped attempt: it fails, and its pod returns to the queue.",
         answer=PodAnswer,
     )
     async def drop(self, call: Call) -> Any:

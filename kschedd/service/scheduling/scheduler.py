@@ -132,7 +132,7 @@ class SchedulerMethods(Methods):
         reads=True,
         doc="Explains by node and plugin why a pod has its node or has no node, in the present state or at the time "
         "of an attempt; a deleted pod is explained by its last attempt. Nothing is changed. A manifest is evaluated "
-        "as if its pod had just been created. An existing pod with the same name stays in the cluster.",
+        "as if its pod had just been created. If a pod with the same name exists, it stays in the cluster.",
         answer=Explanation,
     )
     async def explain(self, call: Call) -> Any:

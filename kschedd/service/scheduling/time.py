@@ -49,8 +49,8 @@ class TimeMethods(Methods):
             Param("until_s", "number", False, doc="target time, in seconds since the epoch"),
         ),
         doc="Moves virtual time from one deadline to the next; the work of each deadline is done before time moves "
-        "on. Ends early if the debugger stops scheduling. If the stream is cancelled or disconnected, time stops "
-        "where it is; `time.get` returns the time.",
+        "on. The method ends early if the debugger stops scheduling. If the stream is cancelled or disconnected, time "
+        "stops where it is; `time.get` returns the time.",
         answer=StreamAnswer,
         item=MovedTime,
         items="one item after each move",

@@ -16,7 +16,7 @@ _LEFTOVER_S = 30.0  # time until the fork's next flush, because the recording do
 
 
 class ReplayedObjects:
-    """See the module. The store is created on first use and then follows the replay."""
+    """The objects of a replay. The store is created on first use and then follows the replay."""
 
     def __init__(self, player: Player) -> None:
         self._player = player

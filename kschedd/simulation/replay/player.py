@@ -116,7 +116,7 @@ class _Attempt:
 
 
 class Player:
-    """See the module."""
+    """Repeats the recorded calls of a scheduling driver and a queue."""
 
     def __init__(
         self,

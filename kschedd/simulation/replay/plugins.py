@@ -24,7 +24,7 @@ _ELSEWHERE: Final[Any] = object()  # the plugin's node methods ran in worker pro
 
 
 class ReplayedPlugin(GuardedPlugin):
-    """See the module. `described`: the recorded description of the plugin."""
+    """A substitute for an out-of-tree plugin. `described`: the recorded description of the plugin."""
 
     def __init__(self, name: str, described: Mapping[str, Any], answer: Answer) -> None:
         self.name = name
