@@ -1,4 +1,6 @@
-"""The schedule of the cyclic garbage collector. It runs rarely, because this program rarely creates reference cycles.
+"""The schedule of the cyclic garbage collector.
+
+The collector runs rarely, because this program rarely creates reference cycles.
 
 A collection of young objects takes about 0.3 us per object, but it also traverses everything to which they refer. A
 collection after a new copy of a map of 50,000 pods takes 10 ms or more, twice, and stops all threads during this time.

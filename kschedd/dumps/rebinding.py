@@ -1,6 +1,6 @@
 """Claims whose UID was removed: the cluster gives them another UID, so they must be bound to their volumes again.
 
-The phase of a claim would be Lost if its annotation says that binding is complete but its volume contains another UID.
+A claim gets the phase Lost if its annotation shows a complete binding but its volume contains another UID.
 """
 
 from collections.abc import Iterable, Mapping

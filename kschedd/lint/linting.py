@@ -21,7 +21,7 @@ _IGNORE: Final = re.compile(r"#.*?\bkschedd:\s*ignore=([\w,-]+)")
 
 @attrs.define(eq=False)
 class LintReleaseError(KscheddError, rpc_code="invalid"):
-    """The release is one that lint does not know."""
+    """Lint does not support this release."""
 
     text: str
 

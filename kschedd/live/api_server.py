@@ -67,7 +67,7 @@ class ApiServer:
     async def connect(cls, kubeconfig: str = "", context: str = "") -> "ApiServer":
         """Return a client for a context of a kubeconfig.
 
-        "" stands for the current context, and for the kubeconfig that kubectl would use. Sends no request to the server
+        "" represents the current context, and the kubeconfig that kubectl would use. Sends no request to the server
         yet. Raises LiveError if there is no server, or if no credentials can be obtained.
         """
         return cls(await ServerConnection.of(kubeconfig, context))

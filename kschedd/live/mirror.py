@@ -126,7 +126,7 @@ class MirrorActor:
         log.warning("not_mirrored", resource=plural, why=absent and absent.why)
 
     async def _list_at_first(self, resource: ServedResource) -> str:
-        """Like `_list`, but retry if the server was reached and failed."""
+        """List the resource as `_list` does, and retry if the server was reached and failed."""
         for tries in range(1, _FIRST_TRIES):
             try:
                 return await self._list(resource)
@@ -197,7 +197,7 @@ class MirrorActor:
         return MirrorAnswer(self.server.url, self.server.context, unheard_s, unreachable)
 
     async def _list(self, resource: ServedResource) -> str:
-        """Replace the stored objects of the resource by those in the server's list; return the version of the list."""
+        """Replace the stored objects of the resource by those in the server's list; return the version of this list."""
         objects: list[Object] = []
         importer, more = new_importer(), ""
         for _ in range(_MOST_PAGES):

@@ -58,7 +58,7 @@ class UnreadableValue(KscheddError):
 
 
 def pack(value: Any) -> bytes:
-    """Return the packed value. Raises TypeError for a value of another class."""
+    """Return the packed value. Raises TypeError if the value has another class."""
     packed: bytes = msgpack.packb(value, default=_encoded, strict_types=True)
     return packed
 

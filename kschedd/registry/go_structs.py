@@ -66,8 +66,8 @@ _LEAVES: Final[Mapping[str, Any]] = {"''": "", "0": 0, "null": None}
 _META: Final = ("name", "generateName", "namespace", "labels", "annotations")
 
 
-# The fields of each type, in the order of the internal type. Fields that exist in only one of the two types are left
-# out or moved.
+# The fields of each type, in the order of the internal type. Fields that exist in only one of the two types are omitted
+# or moved.
 _ORDER: Final[Mapping[str, tuple[str, ...]]] = {
     name: tuple(fields.split())
     for name, fields in {

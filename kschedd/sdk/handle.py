@@ -138,7 +138,7 @@ class ClusterHandle(ABC):
 
     @abstractmethod
     def run_until_idle(self, limit: str | float = "1h") -> bool:
-        """Let time pass until the only work left is retries that would fail again and times of CronJobs.
+        """Let time pass until no work is left, except retries that would fail again and future runs of CronJobs.
 
         Returns False if work is left after `limit`.
         """

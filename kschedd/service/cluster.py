@@ -90,7 +90,7 @@ class ClusterTime(Protocol):
 
 
 class ClusterBackend(Protocol):
-    """A cluster as the methods see it.
+    """A cluster, in the form in which the methods use it.
 
     `journal` is the path of the journal file, if there is one; `epoch` identifies the history of the store.
     """

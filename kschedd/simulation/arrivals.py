@@ -37,7 +37,10 @@ def is_list(pods: Path) -> bool:
 
 
 def read_input(nodes: Path | None, pods: Path | None) -> TraceInput:
-    """Read both files, or one of them. Raises TraceError, and for a generator ConfigErrors."""
+    """Read the file of nodes and the file of pods, or only one of them.
+
+    Raises TraceError, and for a generator ConfigErrors.
+    """
     if pods is None or is_list(pods):
         trace = read_trace(nodes, pods)
         return TraceInput(trace.nodes, trace)

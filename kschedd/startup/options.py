@@ -65,7 +65,7 @@ class DaemonOptions:
     state_dir: Path | None = None  # None: no persistence
     seed: int | None = None  # None: random
     log_level: str = "info"
-    verbosity: int = 0  # verbosity as in kube-scheduler, which selects the messages of level debug that are logged
+    verbosity: int = 0  # kube-scheduler's verbosity, which selects the messages of level debug that are logged
     controller_options: ControllerOptions = attrs.field(factory=ControllerOptions)
     without: frozenset[Part] = frozenset()  # controllers that the daemon does not run
     audit: AuditFile | None = None  # log of writes

@@ -111,7 +111,7 @@ class _Unbound:
 @attrs.frozen(eq=False)
 class PodClaims:
     bound: tuple[_Used | None, ...]  # None: the volume does not exist
-    selected: tuple[tuple[_Unbound, str], ...]  # each claim whose volume is being provisioned, and its node
+    selected: tuple[tuple[_Unbound, str], ...]  # claims whose volume is being provisioned, each with its node
     to_match: tuple[_Unbound, ...]  # smallest request first
     immediate: bool  # True if a claim with the binding mode Immediate is not bound yet
 

@@ -44,7 +44,7 @@ from kschedd.store.trial import Changes, Key, changes_of, unchanged
 
 
 class KeptStore(StoreReader):
-    """The part of the store that commits writes. `Store` sets the attributes."""
+    """The part of the store that commits writes. The subclass `Store` sets its attributes."""
 
     _generated: Generated
     _admission: RequestAdmission

@@ -189,7 +189,7 @@ def _validate_values(values: Sequence[Any], default: Any, capacity: Any, path: s
             faults.append(invalid(f"{path}[{index}]", as_stored(values[index]), why))
     if len(values) > _MOST_VALUES:
         faults.append(too_many(path, len(values), _MOST_VALUES))
-        values = ()  # invalid values are not checked further, so the default cannot be one of them
+        values = ()  # invalid values are not checked further, so they cannot contain the default
     for index, each in enumerate(values):
         if nanos(each) > nanos(capacity):
             why = f"option is larger than capacity value: {as_stored(capacity)}"

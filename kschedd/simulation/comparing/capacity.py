@@ -5,9 +5,9 @@ affinity, spreading, ports, volumes and taints count. Preemption does not.
 
 `fit_count` schedules sets of pods one after the other until a pod fits on no node. `nodes_needed` adds nodes to a fork
 with all its controllers (so DaemonSets take their share), advances time until no work is pending, and counts the
-pending pods. For one shape it finds the smallest number by bisection. For several shapes it lowers their counts one
-after the other, each by bisection, in several orders, and takes the cheapest result. No node of that result can be
-omitted, but another mixture may be cheaper.
+pending pods. For one shape it finds the smallest number by bisection. For several shapes it reduces the number of nodes
+of one shape after the other, each by bisection, in several orders, and returns the cheapest result. No node of that
+result can be omitted, but another mixture may be cheaper.
 """
 
 import copy

@@ -2,7 +2,7 @@
 
 A pod that its controller replaced is reported as moved: a deleted pod and a new pod of the same workload are one
 change, matched in order of deletion and creation. Objects that controllers own (ReplicaSets of Deployments), Events and
-Leases are left out.
+Leases are omitted.
 
 `ForkStart` is the state of the fork at its creation; the changes are computed on demand, from the events of its store
 and from its log.

@@ -105,7 +105,10 @@ class _Blame:
         return {name: outcomes for half in halves for name, outcomes in half.items()}
 
     def responsible(self, key: str, alone: Mapping[str, PodOutcomes]) -> list[str]:
-        """Return the rules that produce the outcome alone, else those that change it; none if several act together."""
+        """Return the rules that produce the outcome alone, otherwise those that change it.
+
+        Return none if several act together.
+        """
         whole = [name for name, outcomes in alone.items() if outcomes.get(key) == self.second.get(key)]
         return whole or [name for name, outcomes in alone.items() if key in outcomes]
 

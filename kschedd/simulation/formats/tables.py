@@ -64,7 +64,7 @@ def _short(value: str) -> str:
     return text if len(text) <= 80 else f"{text[:60]}... ({len(value)} characters)"
 
 
-@lru_cache(4096)  # most pods have one of a few templates
+@lru_cache(4096)  # cached, because most pods have one of a few templates
 def _whole(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 

@@ -2,7 +2,7 @@
 
 The lowest free value is allocated, so that repeated runs get the same values. The first part of each range is reserved
 for Services that specify their value, such as the cluster's DNS. The reserved part is used for other Services only when
-the rest of the range is exhausted.
+the other part of the range is exhausted.
 Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset);
 kube-apiserver's --service-node-port-range.
 """

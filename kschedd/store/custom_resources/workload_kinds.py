@@ -85,7 +85,7 @@ def _pod_group(more: Schema) -> Schema:
 
 
 def _workload(more: Schema) -> Schema:
-    """Return the schema of Workloads; see `_pod_group`."""
+    """Return the schema of Workloads."""
     templates = {
         "type": "array",
         "items": fields({"name": TEXT, "schedulingPolicy": _POLICY, **_DISRUPTIONS, **more}),

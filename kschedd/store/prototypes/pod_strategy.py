@@ -227,7 +227,7 @@ class PodStrategy:
         )
 
     def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
-        """Return the result for pods with this node affinity that otherwise equal the pods of `without`.
+        """Return the result for pods that differ from the pods of `without` only in this node affinity.
 
         Raises Invalid.
         """

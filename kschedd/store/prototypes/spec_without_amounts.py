@@ -149,7 +149,7 @@ def _stored(name: str, quantity: str) -> str | None:
 
 
 def _weights(part: Any) -> list[int]:
-    """Return the weights of a pod's affinity or anti-affinity; empty if one of them is invalid."""
+    """Return the weights of a pod's affinity or anti-affinity; empty if any weight is invalid."""
     terms = part.get(_PREFERRED) if type(part) is dict else None
     if type(terms) is not list:
         return []

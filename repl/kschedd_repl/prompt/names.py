@@ -1,8 +1,8 @@
 """Completion data: kinds, names of live objects and their states, label keys, profiles, plugins; kept up to date.
 
 `Names` is an immutable value that the completer reads in the thread of the prompt, so that keys never wait for the
-daemon. `NameBook` is the mutable state from which `Names` is created. Its task lists every kind once and then watches
-all objects, in batches. Kinds with too many objects for completion are not watched, so that a busy daemon does not send
+daemon. `NameBook` is the mutable state from which `Names` is created. A task lists every kind once, and then watches
+all objects in batches. Kinds with too many objects for completion are not watched, so that a busy daemon does not send
 thousands of pod changes per second; their number and the pending pods are polled instead. Data for which there is no
 watch (the configuration, pods at Permit, breakpoints, forks) is requested at the start and after each command.
 

@@ -253,7 +253,7 @@ class Terminal:
     def ask_yes(self, question: str) -> bool:
         """Ask a yes-no question and return whether the answer is yes. Must be called from the thread of a verb."""
         if self._pasted:
-            # Lines pasted after the command cannot be an answer, because the user had not seen the question.
+            # Lines pasted after the command cannot be an answer, because the user had not read the question.
             self._pasted.clear()
         asker: PromptSession[str] = PromptSession(**self.options)
         try:
