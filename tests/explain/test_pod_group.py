@@ -8,7 +8,7 @@ import pytest
 
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.loading.load import load_config
-from kschedd.config.versions.kube_versions import V1_34, V1_36, KubernetesVersion
+from kschedd.config.versions.kube_versions import V1_34, V1_36, V1_37, KubernetesVersion
 from kschedd.methods import daemon_methods
 from kschedd.printing.reports.explaining import explanation
 from kschedd.printing.reports.explaining_group import group_explanation
@@ -92,6 +92,22 @@ def test_remedies_are_tried_with_the_whole_group() -> None:
     assert proposed(answer) == [("add 1 node like n", "3 of 3"), ("minCount 2", "2 of 2")]
     assert proposed(diagnosed(daemon, "Pod", "a"))[0] == ("add 1 node like n", "1 of 1")
     assert diagnosed(daemon) == answer, "nothing of a trial is left"
+
+
+def test_a_group_with_a_topology_constraint_lacks_room_in_one_domain() -> None:
+    nodes = [node("n", "2"), node("m", "2")]
+    for each, zone in zip(nodes, "ab", strict=True):
+        each["metadata"]["labels"] = {"zone": zone}
+    constrained = group(3)
+    constrained["apiVersion"] = "scheduling.k8s.io/v1beta1"
+    constrained["spec"]["schedulingConstraints"] = {"topology": [{"key": "zone"}]}
+    gates = {"GenericWorkload": True, "TopologyAwareWorkloadScheduling": True}
+    daemon = cluster(*nodes, constrained, *map(pod, "abc"), version=V1_37, gates=gates)
+    assert states(reported(daemon)) == {"a": ("fits", "n"), "b": ("fits", "n"), "c": ("unschedulable", None)}
+    answer = diagnosed(daemon)
+    wanted = "needs 3 pods at once within one zone, and in the first one only 2 of its 3 pods fit"
+    assert wanted in answer["cause"]["message"]
+    assert ("add 1 node like n", "3 of 3") in proposed(answer)
 
 
 def test_as_many_nodes_are_added_as_the_group_lacks() -> None:

@@ -7,7 +7,7 @@ import attrs
 
 from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.cache.pod_groups import KIND, min_count
+from kschedd.cache.pod_groups import KIND, min_count, topology_key
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case, case_of
 from kschedd.causes.demands.cordons import only_cordoned
@@ -93,8 +93,11 @@ def _without_room(case: Case, group: Object, found: GroupExplanation) -> FoundCa
     options = [*more_nodes(case, case.large_enough or set(case.nodes), len(failed) or 1)]
     if found.scheduled < fits < found.min_count:
         options.append(_smaller(case, group, fits))
-    text = f"PodGroup {group.name} needs {at_once}, and only {fits} of its {counted(found.pods, 'pod')} fit: {why}"
-    fields = ["spec.schedulingPolicy.gang.minCount"]
+    key = topology_key(group) if case.engine.machine.handle.rules.groups_in_domains else ""
+    within, there = (f" within one {key}", "in the first one only") if key else ("", "only")
+    fitting = f"{there} {fits} of its {counted(found.pods, 'pod')} fit: {why}"
+    text = f"PodGroup {group.name} needs {at_once}{within}, and {fitting}"
+    fields = ["spec.schedulingPolicy.gang.minCount", *(["spec.schedulingConstraints.topology"] if key else [])]
     idle = only_cordoned(case)
     if idle and int(rooms(case, idle, free=True).sum()) >= len(failed):
         objects = [named(group), *(ObjectNamed("Node", "", name) for name in idle[:3])]
