@@ -251,7 +251,7 @@ def _examined(engine: Engine, workload: ExaminedWorkload, obj: Object) -> Pod | 
 
 
 def causes(engine: Engine, workload: ExaminedWorkload, pod: Pod | None, case: Case | None) -> Iterator[FoundCause]:
-    """Return the causes of the workload's trouble.
+    """Return the causes of the workload's problem.
 
     At least one is returned. `case` is the case of the pod, if its profile exists.
     """

@@ -70,7 +70,7 @@ class FoundCause:
     certain: bool = True
     passing: bool = False
     partial: bool = False
-    waits_for: Pod | None = None  # a pod of another workload; the cause of its trouble is the actual one
+    waits_for: Pod | None = None  # a pod of another workload, whose cause is the actual one
 
     def answer(self) -> CauseAnswer:
         message, evidence = cut(self.message), list(map(cut, self.evidence))

@@ -182,7 +182,7 @@ class Auditor:
         """Yield groups of pods with the same signature.
 
         Only the first pod of a group is tried, and its result applies to the group. The signature is None if a pod of
-        the group is left out.
+        the group is omitted.
         """
         one = next(iter(pods))
         scheduler = self._scheduler(one.pod.scheduler_name)

@@ -96,8 +96,8 @@ def _pools_of_one_name(pod: Pod, cluster: SchedulerCache) -> Iterator[str]:
     for pool, of_pool in sorted(drivers.items()):
         if len(of_pool) > 1:
             yield (
-                f"the pools named {pool} of {', '.join(sorted(of_pool))} share their counters, those of the one that "
-                "is looked at first: kube-scheduler 1.36.3 remembers counters by the pool's name without the driver"
+                f"the pools named {pool} of {', '.join(sorted(of_pool))} share their counters, namely those of the "
+                "pool evaluated first: kube-scheduler 1.36.3 stores counters by the pool's name, without the driver"
             )
 
 

@@ -2,8 +2,8 @@
 
 kschedd reacts to events exactly as kube-scheduler does, so the auditor also finds kube-scheduler's gaps. Each gap is
 an event that may make a pod fit although the plugin that rejected the pod does not react to it. The pod then waits for
-another event or for the timeout. A missed wake-up that no gap explains is a bug of kschedd. Newer releases close some
-of the gaps.
+another event or for the timeout. A missed wake-up that no gap explains is a bug of kschedd. Newer releases of
+Kubernetes lack some of the gaps.
 
 Rules: affinity_wakes_more, any_anti_affinity_wakes, namespace_selector_kept.
 Sources: the named issues; the hints of the plugins as of Kubernetes v1.34 to v1.37 (isSchedulableAfter…).

@@ -175,7 +175,7 @@ class UnschedulablePods:
     ) -> list[tuple[QueuedPod, RequeueDecision]]:
         """Return the pods that the event moves, visiting only the affected groups.
 
-        Their order may differ from `decide_each`.
+        The order of the pods may differ from the result of `decide_each`.
         """
         moved: list[tuple[QueuedPod, RequeueDecision]] = []
         # A hint may treat the pod of the event differently from others with its signature, so this pod is decided

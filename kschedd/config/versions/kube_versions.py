@@ -98,7 +98,7 @@ V1_37: Final = _version("1.37", "1.37.2")
 DEFAULT: Final = V1_37
 KUBE_VERSIONS: Final[Mapping[str, KubernetesVersion]] = {one.name: one for one in (V1_34_1, V1_34, V1_35, V1_36, V1_37)}
 VERSIONS: Final[tuple[str, ...]] = tuple(KUBE_VERSIONS)
-"""The names of the supported releases, the oldest first; "1.34" stands for the latest patch of 1.34."""
+"""The names of the supported releases, the oldest first; "1.34" means the latest patch of 1.34."""
 _OF_MINOR: Final = {int(one.name.partition(".")[2]): one for one in KUBE_VERSIONS.values() if one.name.count(".") == 1}
 _OLDER: Final[tuple[tuple[int, str], ...]] = (
     (34, "before 1.34 device claims and pod-level resources do not count by default"),

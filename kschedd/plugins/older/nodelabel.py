@@ -37,7 +37,7 @@ class NodeLabelArgs:
         ):
             both = set(fields.place.value.get(present) or ()) & set(fields.place.value.get(absent) or ())
             if both:
-                fields.place.reading.report(fields.path(absent), sorted(both), f"stands in {present}, too")
+                fields.place.reading.report(fields.path(absent), sorted(both), f"is also in {present}")
 
 
 @attrs.frozen
