@@ -303,6 +303,7 @@ def _pending(
     unknown = unknown_scheduler(engine, workload, pod)
     if unknown is not None:
         yield unknown
+        case = _renamed(engine, workload, pod, unknown)
     if case is None:
         return
     if not case.nodes:
@@ -317,7 +318,7 @@ def _pending(
     gate = group_waits(case) or gated(case)
     if gate is not None:
         yield gate
-    if (claims or claimless) and case.judgment.fits:
+    if (claims or claimless or unknown is not None) and case.judgment.fits:
         return
     waits = provisioning(case) or nominated(case) or fits_now(case) or outdated(case)
     if waits is not None:
@@ -345,6 +346,15 @@ def _pending(
         case = case.after(first.edit)
         if case.judgment.fits:
             return
+
+
+def _renamed(engine: Engine, workload: ExaminedWorkload, pod: Pod, unknown: FoundCause) -> Case | None:
+    """Return the case of the pod with the scheduler that was probably intended, to find what else is wrong."""
+    raw = copy.deepcopy(dict(pod.raw))
+    for edit in (option.edit for option in unknown.options[:1] if option.edit is not None):
+        edit({}, raw["spec"])
+    renamed = Pod.from_raw(raw)
+    return case_of(engine, workload, renamed) if renamed.scheduler_name in engine.machine.schedulers else None
 
 
 def _no_nodes() -> FoundCause:
