@@ -16,8 +16,9 @@ from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.claimed.claims import as_many_as_scheduled
 from kschedd.causes.claimed.device_requests import EXTENDED, Devices, asking, label, request_at_fault
-from kschedd.causes.claimed.places import clashing, demanded, meeting
+from kschedd.causes.claimed.places import demanded
 from kschedd.causes.claimed.storage import skips_scheduler
+from kschedd.causes.demands.excluding import clashing, meeting
 from kschedd.causes.demands.new_nodes import more_nodes
 from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
 from kschedd.causes.near import nearest

@@ -2,7 +2,7 @@
 
 import copy
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import attrs
@@ -15,9 +15,10 @@ from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
 from kschedd.causes.claimed.claims import ClaimUse, asking, claims_of, of_class, provisioning_classes, storage_text
 from kschedd.causes.claimed.matching import suiting
+from kschedd.causes.demands.excluding import clashing, meeting
 from kschedd.causes.demands.new_nodes import created_node
-from kschedd.causes.demands.selecting import Demand, demands
-from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named, spec_edit
+from kschedd.causes.demands.selecting import Demand
+from kschedd.causes.findings import ADD_OBJECT, FoundCause, RemedyOption, named
 from kschedd.causes.words import counted, joined, some
 from kschedd.storage.claims import class_of, fully_bound, requested_bytes, volume_of
 from kschedd.storage.provisioning import NO_PROVISIONER, allowed_topologies, limit
@@ -286,45 +287,6 @@ def demanded(demand: Demand, key: str) -> str:
     if demand.operator == IN and (demand.key == key or word(demand.key) in ("zone", "node", "region")):
         return f"{word(demand.key)} {joined(list(demand.values), 'or')}"
     return f"`{demand}`"
-
-
-def clashing(case: Case, nodes: Collection[str]) -> list[Demand]:
-    """Return the requirements that keep the pod off all of these nodes."""
-    found: list[Demand] = []
-    for alternative in demands(case.workload.pod_spec):
-        unmet = [each for each in alternative if not any(_meets(case, each, name) for name in nodes)]
-        if not unmet:  # each requirement is met by some node, but no node meets all
-            unmet = [each for each in alternative if not all(_meets(case, each, name) for name in nodes)]
-        if not found or len(unmet) < len(found):
-            found = unmet
-    return found
-
-
-def _meets(case: Case, demand: Demand, name: str) -> bool:
-    return demand.matches(case.nodes[name].labels, name)
-
-
-def meeting(case: Case, nodes: Collection[str], against: Sequence[Demand], why: str) -> RemedyOption | None:
-    """Return the option that replaces the requirements in `against` by requirements that these nodes meet."""
-    if not against:
-        return None
-    edits, wanted, dropped = [], [], []
-    for demand in against:
-        there = sorted({case.nodes[n].labels[demand.key] for n in nodes if demand.key in case.nodes[n].labels})
-        if demand.operator == IN and not demand.of_fields and there and (demand.term is not None or len(there) == 1):
-            edits.append(demand.changed(demand.key, there))
-            wanted.append(f"{demand.key}={'|'.join(there)}")
-        else:
-            edits.append(demand.removed)
-            dropped.append(str(demand))
-
-    def edit(spec: Spec) -> None:
-        for each in edits:
-            each(spec)
-
-    parts = [f"require {joined(wanted)}, {why}"] if wanted else []
-    parts += [f"do not require {joined(dropped)}"] if dropped else []
-    return RemedyOption(joined(parts), edit=spec_edit(edit))
 
 
 def _classes_instead(case: Case, place: _Place) -> list[RemedyOption]:

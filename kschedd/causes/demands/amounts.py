@@ -8,6 +8,7 @@ import numpy as np
 from kschedd.api.quantity import format_milli, format_value, milli_value, value
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.case import Case
+from kschedd.causes.demands.excluding import clashing, meeting
 from kschedd.causes.demands.tainted import all_tainted, meant_for, taint_text, untolerated
 from kschedd.causes.findings import FoundCause, RemedyOption, spec_edit
 from kschedd.causes.near import nearest
@@ -55,12 +56,15 @@ def no_such_resource(case: Case) -> FoundCause | None:
             return all_tainted(case, offering)
         if not offering:
             return _unknown(case, resource, number)
+        against = clashing(case, offering)
+        option = meeting(case, offering, against, f"the nodes with {resource}")
         return FoundCause(
             "ResourceOnOtherNodes",
             f"{resource} is on {counted(len(offering), 'node')} only, and the pod selects none of them",
             [ObjectNamed("Node", "", name) for name in sorted(offering)[:3]],
-            ["spec.nodeSelector", "spec.affinity"],
+            [each.field for each in against] or ["spec.nodeSelector", "spec.affinity"],
             [f"nodes with {resource}: {some(offering)}", f"nodes that the pod selects: {some(case.selected)}"],
+            [option] if option is not None else [],
             certain=True,
         )
     return None
