@@ -155,7 +155,7 @@ def _half_then_full(write: Callable[[int, bytes], int]) -> Callable[[int, bytes]
 
 @attrs.define(eq=False)
 class Disk:
-    """A file that cannot be written while it is full. Each try is told."""
+    """A file that cannot be written while the disk is full. Records each attempt to write."""
 
     full: bool = False
     lines: list[dict[str, Any]] = attrs.field(factory=list)

@@ -1,4 +1,4 @@
-"""Which settings of a door are refused because anybody could come in; files that are read again."""
+"""Listener settings that are rejected because they permit access without authentication; files that are reloaded."""
 
 import os
 import ssl

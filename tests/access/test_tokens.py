@@ -1,4 +1,4 @@
-"""Files of tokens: what is in them, which are refused, and who has a token."""
+"""Token files: their content, the files that are rejected, and the user of each token."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Clusters of a few objects for the tests of actors and daemon, and ways to wait for what they come to."""
+"""Small clusters for the tests of actors and the daemon, and functions that wait for their states."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -65,7 +65,7 @@ def with_plugins(*classes: type[Any], version: KubernetesVersion = DEFAULT, **se
 
 
 async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> Any:
-    """Wait until this holds of the store; returns what it says then."""
+    """Wait until the condition holds for the store; return the condition's result."""
     watch = await cluster.store.watch()
     try:
         with trio.fail_after(90):
@@ -78,7 +78,7 @@ async def until(cluster: LiveCluster, true: Callable[[Store], Any]) -> Any:
 
 
 async def placed(cluster: LiveCluster, *names: str) -> dict[str, str]:
-    """Wait until these pods have a node; which ones."""
+    """Wait until these pods have nodes; return the nodes."""
 
     def nodes(store: Store) -> dict[str, str]:
         found = {name: store.find("Pod", "default", name) for name in names}
@@ -103,7 +103,7 @@ async def rejected(cluster: LiveCluster, name: str, saying: str = "") -> str:
 
 
 async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T) -> None:
-    """Wait until an owner answers this: it is asked again whenever the whole loop has come to rest.
+    """Wait until an owner gives this answer. The query is repeated whenever the event loop is idle.
 
     An owner publishes no changes of its state, and part of its work is done in threads and at deadlines, of which the
     loop cannot see that they are still to come; so a rest need not be the last one.
@@ -117,7 +117,7 @@ async def comes_to(asking: ActorRef[S], question: Callable[[S], T], expected: T)
 
 
 async def nothing_is_left_of(cluster: LiveCluster, *names: str) -> None:
-    """Delete these pods; then scheduler and queue know of none of them, and each node's room is what its pods take."""
+    """Delete these pods; check that scheduler and queue have none of them, and that each node's sums match its pods."""
     for name in names:
         await cluster.store.delete("Pod", "default", name, grace_period_s=0)
     keys = {f"default/{name}" for name in names}

@@ -354,7 +354,7 @@ class OddObjects:
         self.on_refused: Counter[str] = Counter()
 
     def step(self, store: Store) -> None:
-        """One object taken by the store, and now and then something done to one that is there."""
+        """Create one object in the store, and sometimes change or delete an existing one."""
         draw = self._draw
         kind = draw.choice(_OFTEN) if draw.random() < 0.6 else draw.choice(KINDS)
         raw, fields = self._plain(kind)

@@ -21,7 +21,7 @@ def wish(name: str) -> dict[str, Any]:
 
 
 class Wishes:
-    """Writes down what a pod wishes for and waits, before it is bound, until somebody has granted it."""
+    """A PreBind plugin that writes a pod's wish to an object, and waits until another client has granted it."""
 
     name: ClassVar = "Wishes"
 
@@ -71,7 +71,7 @@ async def test_a_binding_waits_for_what_it_wrote_while_others_go_on() -> None:
 
 
 class AlreadyGranted:
-    """Writes what is there already and waits for what is already so: nothing will happen that could wake anybody."""
+    """Writes an unchanged object and waits for a condition that holds already, so that no event follows."""
 
     name: ClassVar = "AlreadyGranted"
 

@@ -1,4 +1,4 @@
-"""Controllers as actors: what they write goes through the store, and they hear of it as of everything else."""
+"""Controllers as actors: their writes go through the store, and they receive them by watches like all other writes."""
 
 import threading
 from collections.abc import Generator, Sequence
@@ -141,11 +141,11 @@ async def test_a_daemon_set_is_counted_right_when_turns_were_taken_aside() -> No
 
 
 async def nothing() -> None:
-    """To be told after each move of the time."""
+    """Do nothing after each change of the time."""
 
 
 class Stopwatch:
-    """In place of the module `time`: stands still but for what is added to it."""
+    """A replacement for the module `time`: the time changes only when a duration is added."""
 
     time_s = 0.0
 

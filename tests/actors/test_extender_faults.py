@@ -1,4 +1,4 @@
-"""Every fault of an extender that we could think of, in each of its verbs, in a daemon.
+"""Known faults of an extender, in each of its verbs, in a daemon.
 
 A fault is contained if its pod says what is wrong (or, where the extender is only asked for scores, is placed), a pod
 that does not concern the extender is placed before and after, and nothing of the pod is left when it is deleted.

@@ -1,4 +1,4 @@
-"""A daemon with extenders over HTTP: they change decisions, and hold up nobody but the pod they are asked about."""
+"""A daemon with extenders over HTTP: they change decisions, and delay only the pod for which they are called."""
 
 import threading
 from typing import Any
@@ -17,7 +17,7 @@ CARD = "example.com/card"
 
 
 def with_extender(url: str, **settings: Any) -> Config:
-    """With an extender that manages pods that want a card."""
+    """Return a configuration with an extender that manages pods that request a card."""
     extender = {
         "urlPrefix": url,
         "nodeCacheCapable": True,

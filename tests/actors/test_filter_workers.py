@@ -11,7 +11,7 @@ from kschedd.framework.exclusion import SchedulerLock
 
 
 class Counted:
-    """Shards that know how many of them run at once. Each waits until `together` of them do."""
+    """Shards that count how many of them run at once. Each waits until `together` of them run."""
 
     def __init__(self, together: int) -> None:
         self._lock = threading.Lock()

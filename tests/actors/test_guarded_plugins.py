@@ -27,7 +27,7 @@ def _fresh() -> Any:
 
 
 class Bad:
-    """Misbehaves where the pod's name says so."""
+    """A plugin that fails in the method that the pod's name states."""
 
     name: ClassVar = "Bad"
 

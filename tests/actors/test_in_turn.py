@@ -1,4 +1,4 @@
-"""Several owners are asked in turn: each passes the question on to the next one, and the asker wakes at the end."""
+"""A query of several owners in turn: each passes it to the next one, and the caller is woken at the end."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

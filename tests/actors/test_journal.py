@@ -64,7 +64,7 @@ async def test_a_cluster_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
 
 @attrs.define(eq=False)
 class FakeLog:
-    """A log on a disk that fails, or stops, when it is told to: what it kept is what it was given whole."""
+    """A log on a disk that fails or stalls on command. It has only the batches that were written completely."""
 
     version: int = 0
     tail: int = 0

@@ -1,4 +1,4 @@
-"""Nothing that was accepted ends a cluster or keeps it from starting again: odd objects of every kind, in batches.
+"""No accepted object ends a cluster or prevents its restart: odd objects of every kind, in batches.
 
 Each batch is run through a live cluster with a journal and the embedded controllers; the next one starts from that
 journal, some time later. Nothing of it may even be a fault: each that was found this way had a cause.

@@ -1,4 +1,4 @@
-"""Pods that wait at Permit: allowed, rejected and given up, live."""
+"""Pods that wait at Permit, in a daemon: allowed, rejected and timed out."""
 
 from typing import Any, ClassVar
 
@@ -23,7 +23,7 @@ undone: list[str] = []
 
 
 class Hold:
-    """Keeps every pod waiting for as long as its label `hold` says, in seconds."""
+    """Delays every pod at Permit by the seconds of its label `hold`."""
 
     name: ClassVar = "Hold"
 

@@ -1,4 +1,4 @@
-"""Out-of-tree plugins that take their time: what goes on beside them. Everything waits for events, nothing for time."""
+"""Out-of-tree plugins with slow calls, and the work that continues meanwhile. The tests wait for events only."""
 
 import threading
 from collections.abc import Callable
@@ -27,7 +27,7 @@ PATIENCE_S = 30.0  # for what is going to happen
 
 
 class Gate:
-    """Gate at which plugin calls wait until they are let through; `pods` are those that have arrived."""
+    """A gate at which plugin calls wait until it opens; `pods` are the pods of the waiting calls."""
 
     def __init__(self) -> None:
         self.pods: list[str] = []
@@ -40,7 +40,7 @@ class Gate:
         self.open.wait(PATIENCE_S)
 
     async def arrival(self) -> None:
-        """Wait for the next call that comes to the gate."""
+        """Wait for the next call that arrives at the gate."""
         assert await trio.to_thread.run_sync(partial(self._arrivals.acquire, timeout=PATIENCE_S)), "no call came"
 
 

@@ -1,4 +1,4 @@
-"""Every fault we could think of, in every method of a plugin: the daemon lives, the pod says whose fault it was.
+"""Known faults in every method of a plugin: the daemon keeps running, and the pod's message names the plugin.
 
 Each fault runs in a cluster of its own, with a profile that has the plugin and one that has not. A fault is contained
 if the pod of the plugin's profile comes to what is expected (an error that names the plugin; or, where the method
@@ -268,7 +268,7 @@ BAD_PERMITS: dict[str, Callable[..., Any]] = {
 
 
 def tries_to_write(*args: Any) -> None:
-    """Write into everything that was given; whatever lets itself be written into is named in what is raised."""
+    """Write into every argument; the error that is raised names the arguments that could be written."""
     written = []
     for name, change in list(_changes(args)):
         try:
@@ -604,7 +604,7 @@ ANSWERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("nasty", NASTY)
 async def test_what_is_not_nice_fails_nothing(nasty: str) -> None:
-    """In each method that a pod comes through on its way to a node."""
+    """Check the methods that are called until a pod has a node."""
     requests: set[str] = set()
 
     class Bad:

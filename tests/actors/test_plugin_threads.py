@@ -25,7 +25,7 @@ Task = Callable[["Threaded"], object]
 
 
 class Threaded:
-    """Has every pod wait at Permit; its threads do what they are told, until they are told None."""
+    """Makes every pod wait at Permit; its threads execute the functions that they receive, until they receive None."""
 
     name: ClassVar = "Threaded"
     tasks: ClassVar[SimpleQueue[Task | None]]
@@ -136,7 +136,7 @@ async def test_what_a_thread_does_after_the_end_concerns_nobody(tasks: SimpleQue
 
 
 def test_a_call_that_was_given_up_takes_the_lock_itself() -> None:
-    """Its caller, who held the lock for it, does so no longer."""
+    """Its caller, which held the lock for it, has released it."""
     driver_is_used = SchedulerLock()
     held: list[bool] = []
 

@@ -1,4 +1,4 @@
-"""The whole assembly, from a created pod to a bound one and back."""
+"""All actors together, from the creation of a pod to its binding and deletion."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Halves of surrogate pairs, which no encoder takes, are U+FFFD wherever JSON comes from outside."""
+"""Unpaired surrogates, which no encoder accepts, are replaced by U+FFFD in all JSON that is received."""
 
 import json
 from pathlib import Path

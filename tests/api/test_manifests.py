@@ -1,4 +1,4 @@
-"""Manifests are read whole, and every fault says where it stands."""
+"""Manifests are read completely, and every fault names its position."""
 
 import bz2
 import gzip

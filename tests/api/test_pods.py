@@ -1,4 +1,4 @@
-"""Pods share the parts they have in common, and these parts say what the scheduler reads of a pod.
+"""Pods share equal parts, and these parts contain everything that the scheduler reads of a pod.
 
 Interned are specs (without nodeName) and signatures (spec, namespace and labels); both live as long as a pod has them.
 """

@@ -1,4 +1,4 @@
-"""Quantities say exactly what Kubernetes' do."""
+"""Quantities have exactly the values that Kubernetes computes."""
 
 import math
 from fractions import Fraction

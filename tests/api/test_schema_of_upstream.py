@@ -1,4 +1,4 @@
-"""Our schema against upstream's OpenAPI definitions, as the package kubernetes-validate carries them.
+"""kschedd's schema against upstream's OpenAPI definitions, which are read from the package kubernetes-validate.
 
 Both are brought to one form, a type a word ("string", "[int32]", "{quantity}"), and walked together from every kind
 that we know in every version that we know. Definitions that hold themselves are visited once for each pair of types.

@@ -1,4 +1,4 @@
-"""A node like another one: what is taken over, and what is not."""
+"""A node that is created like another one: the fields that are copied, and those that are not."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A face on a cluster in this process, asked without a socket: requests as values in, responses as values out."""
+"""The REST API of a cluster in this process, without a socket: requests and responses are values."""
 
 import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -47,7 +47,7 @@ class Answered:
 
 @attrs.define(eq=False)
 class Watching:
-    """A watch that is open: `events` come as they are sent, and `ended` when it is over."""
+    """An open watch: `events` are its events in the order of sending; `ended` is set at its end."""
 
     status: int
     ended: trio.Event

@@ -1,4 +1,4 @@
-"""Recorded conversations, asked again of a face in this process: what clients sent goes in, what comes out is compared.
+"""Recorded conversations, replayed to the REST API in this process: recorded requests are sent, and answers compared.
 
 The recordings have a `compare.py` of their own, which runs the clients themselves against any server. Here nothing but
 their requests is used, in virtual time and without a socket, so that thousands of them take seconds: uids, versions,
@@ -61,7 +61,7 @@ def read_scenario(file: Path) -> list[dict[str, Any]]:
 
 @attrs.define(eq=False)
 class _Exchange:
-    """One request and what came of it, in compare.py's form."""
+    """One request and its answer, in compare.py's form."""
 
     raw: dict[str, Any]
     save: Mapping[str, str] = attrs.field(factory=dict)
@@ -71,7 +71,7 @@ class _Exchange:
 
 @attrs.define(eq=False)
 class _Meanwhile:
-    """Calls that somebody else makes once the client waits: at an open watch, or before it asks the same again."""
+    """Calls of another client while this one waits: at an open watch, or before it repeats a request."""
 
     calls: list[Mapping[str, Any]]
     while_waiting: bool  # after a while, rather than with the first watch

@@ -1,6 +1,6 @@
-"""The face and its server against clients that send anything (`tests/http/hostile.py`), in virtual time.
+"""The REST API and its server with clients that send arbitrary bytes (`tests/http/hostile.py`), in virtual time.
 
-Whatever comes, a connection gets well-formed answers and ends; nothing is a bug of the handler's; nothing is kept.
+Whatever a client sends, its connection receives well-formed answers and ends; no handler fails; no state is left.
 """
 
 import random
@@ -43,7 +43,7 @@ class Tally:
 
 
 async def converse(client: ClientStream, what: Conversation, tally: Tally) -> None:
-    """Send everything, read what is answered, until one side has enough. Raises HttpFault for what is no answer."""
+    """Send everything and read the answers until one side closes. Raises HttpFault for bytes that are not an answer."""
     async with trio.open_nursery() as nursery:
         if what.reads:
             nursery.start_soon(_read, client, tally)

@@ -1,4 +1,4 @@
-"""Records of a real kube-apiserver, put to a face in this process: each step's answer against the recorded one.
+"""Records of a real kube-apiserver, replayed to the REST API in this process: each answer against the recorded one.
 
 The recordings have a `check.py` of their own, which asks any server over HTTP. Here the same requests go to a face with
 an empty cluster for each record, in virtual time; paths, placeholders and comparison are check.py's own.
@@ -68,7 +68,7 @@ class _UnpreparedError(Exception):
 
 
 class Play:
-    """One record put to a face: what its placeholders stand for, and what is answered."""
+    """The replay of one record: the values of its placeholders, and the answers."""
 
     def __init__(self, api: Asker, check: ModuleType) -> None:
         self._api = api

@@ -69,7 +69,7 @@ def test_a_client_certificate_names_user_and_groups() -> None:
     ],
 )
 def test_in_somebody_elses_name_nothing_is_done(verb: str, path: str, message: str) -> None:
-    """There are no roles, so nothing allows it; only as one of system:masters everything is."""
+    """There are no roles that could permit a request; with the group system:masters every request is permitted."""
     eve = Access().user_of(request(**{"impersonate-user": "eve"}), Peer(1, "127.0.0.1"))
     with pytest.raises(StatusError) as refused:
         check_allowed(eve, verb, path)

@@ -1,4 +1,4 @@
-"""In whose name a certificate is asked for."""
+"""The user of a certificate signing request."""
 
 from typing import Any
 

@@ -1,6 +1,6 @@
-"""Clients of Kubernetes as they are installed, on a face with a port of its own: what programs do with them works.
+"""Installed clients of Kubernetes on the REST API with its own port: the usual operations of programs work.
 
-Real time, since the clients wait in threads; nothing here asks how long anything took.
+The tests run in real time, since the clients wait in threads; no test depends on a duration.
 """
 
 import os

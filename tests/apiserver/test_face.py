@@ -1,4 +1,4 @@
-"""The face, verb by verb: what is answered to whom, in which form, and with which status."""
+"""The REST API, verb by verb: answers by user and format, with their status codes."""
 
 import gzip
 import json
@@ -725,7 +725,7 @@ async def test_a_page_in_a_browser_cannot_ask_for_its_user(api: Asker, headers: 
 
 
 async def test_two_schedulers_see_each_others_pods() -> None:
-    """One is ours, the other binds pods of its own name through the face."""
+    """One is kschedd's, the other binds the pods of its scheduler name through the REST API."""
     async with asking(scheduler=True, controllers=without_parts(embedded_controllers(), {"controllers"})) as api:
         await api.create("/api/v1/nodes", node("n1"))
         theirs = {**pod("theirs"), "spec": {**pod("theirs")["spec"], "schedulerName": "other"}}

@@ -1,4 +1,4 @@
-"""Kinds that came with 1.36 and 1.37, and that nothing here acts on: served by those releases, unknown before."""
+"""Kinds that 1.36 and 1.37 introduced, without controllers here: served by those releases, unknown to earlier ones."""
 
 from typing import Any
 

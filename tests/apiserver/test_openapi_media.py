@@ -1,4 +1,4 @@
-"""The second version of OpenAPI goes out under a media type that is one, however a client asks for it."""
+"""OpenAPI v2 is sent with a valid media type, whatever media type the client requests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Protobuf bodies: what they are read into is what JSON would have been."""
+"""Protobuf bodies are parsed into the same objects as JSON bodies."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -102,7 +102,7 @@ def aliases(size: int) -> str:
 
 
 async def cost(api: Asker, request: Request) -> int:
-    """Return the cost until the request is answered and nothing goes on any more."""
+    """Return the cost until the request is answered and all its work is done."""
     method, target, body, media = request
     with counting() as counted:
         answer = await api.ask(method, target, body, content_type=media)

@@ -1,4 +1,4 @@
-"""The scale of custom resources, at the paths that their definition gives; of workloads see the conversations."""
+"""The subresource scale of custom resources, at the paths in their definition; for workloads see the conversations."""
 
 import copy
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""A terminal client for Kubernetes (kop, on PyPI as kop-cli) on a face with its own port: it shows what runs there.
+"""A terminal client for Kubernetes (kop, on PyPI as kop-cli) on the REST API with its own port: it shows the pods.
 
 Where it is not installed the test is skipped; `KSCHEDD_KOP` may name it. Real time: the client is a process with a
 terminal, and a key is pressed again until the screen is the one it leads to.

@@ -1,4 +1,4 @@
-"""The face passes for the API server of the version that is run: what it calls itself, and the fields it knows."""
+"""The REST API presents itself as the API server of the selected version: its name, and the fields that it accepts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Watches of the same share each event's bytes, and each client still gets what it would have got alone."""
+"""Equal watches share each event's bytes, and each client receives the same as if it were alone."""
 
 import json
 import socket
@@ -20,7 +20,7 @@ async def names(watching: Watching, count: int) -> list[str]:
 
 
 async def joined(api: Asker, members: int) -> None:
-    """Wait until so many watches are in groups: each is there once nothing else goes on."""
+    """Wait until this number of watches are in groups."""
     await trio.testing.wait_all_tasks_blocked()
     groups = api.face.services.groups
     assert sum(groups.sizes()) == members

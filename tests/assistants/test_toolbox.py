@@ -28,7 +28,7 @@ BIG = pod("big", cpu="8")
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> ScenarioCluster:
-    """Two nodes, one cordoned; a pod that runs, and one that wants more than any node has."""
+    """Two nodes, one cordoned; a pod that runs, and one that requests more than any node has."""
     found = ScenarioCluster(tmp_path)
     cordoned = node("n2", "b", spec="unschedulable: true")
     answer = found.do("apply", both(node("n1"), cordoned, pod("small"), BIG))

@@ -1,4 +1,4 @@
-"""A cluster that never comes to rest: what comes and goes in the soak (`soak.py`), a round of it at a time.
+"""A cluster that never comes to rest: the objects that the soak (`soak.py`) creates and deletes in each round.
 
 Each round makes pods, nodes, workloads, volumes, namespaces, custom kinds, ever-new label values, label keys, topology
 keys, resources, images and taints, removes as many of earlier rounds, and asks about them: explanations, forks,

@@ -151,7 +151,7 @@ async def rude(path: str, number: int, seconds: float) -> None:
 
 
 async def clients(path: str, numbers: range, seconds: float) -> None:
-    """Every second one is polite. Ends with the polite ones; says what they saw."""
+    """Every second client is polite. Ends with the polite clients; returns their measurements."""
     took_s: dict[str, list[float]] = {}
     refused: list[str] = []
     async with trio.open_nursery() as everybody:

@@ -1,4 +1,4 @@
-"""The clusters and workloads that versions of Kubernetes are compared on (`tests.bench.comparisons`), as files.
+"""Files of the clusters and workloads on which Kubernetes versions are compared (`tests.bench.comparisons`).
 
 Each cluster is what `save` writes of one that ran in virtual time by the decisions of 1.34, with the seed 1:
 

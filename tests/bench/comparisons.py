@@ -27,7 +27,7 @@ _PROFILES: Final = inputs.EXAMPLES.parent / "profiles"
 
 @attrs.frozen
 class Comparison:
-    """`flags`: writes what is compared into a folder, and says where."""
+    """`flags`: writes the inputs of the comparison into a folder, and returns the flags with their paths."""
 
     what: str
     versions: str

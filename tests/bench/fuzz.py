@@ -1,4 +1,4 @@
-"""Anything at all, many times: `python -m tests.bench.fuzz frames|socket|manifests|objects COUNT [--seed N]`.
+"""Arbitrary input, many times: `python -m tests.bench.fuzz frames|socket|manifests|objects COUNT [--seed N]`.
 
     frames     MessagePack frames, right ones and damaged ones, through the protocol in this process: every frame is
                an event or ends the stream with a fault in words
@@ -123,7 +123,7 @@ def manifests(count: int, seed: int, flags: Sequence[str]) -> None:
 
 
 class Daemon:
-    """One in a process of its own, with what it is seen from outside."""
+    """A daemon in its own process, with its memory and state as measured from outside."""
 
     def __init__(self, *flags: str) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="fuzz"))
@@ -232,7 +232,7 @@ def _send(connection: socket.socket, chosen: list[bytes]) -> None:
 
 
 def _tidy(daemon: Daemon) -> None:
-    """So that there is never much of anything, and scheduling goes on."""
+    """Delete objects, so that their number stays small and scheduling continues."""
     with BlockingClient(daemon.path, timeout=300) as client:
         client.call("debug.attach", take=True, keep=False)
         client.call("debug.resume")

@@ -1,4 +1,4 @@
-"""A large dump: written, loaded, saved again; what that costs in CPU time and memory.
+"""A large dump is written, loaded and saved again: the cost in CPU time and memory.
 
     python -m tests.bench.large_dump write PATH.json [--nodes N] [--pods N] [--kubectl]
     python -m tests.bench.large_dump load PATH

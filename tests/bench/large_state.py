@@ -1,4 +1,4 @@
-"""A large cluster from its state directory: what a start costs in CPU time and memory.
+"""The CPU time and memory of a start with a large state directory.
 
     python -m tests.bench.large_state write DIR [--nodes N] [--pods N]
     python -m tests.bench.large_state load DIR
