@@ -1,4 +1,4 @@
-"""Cost of a piece of work: the functions called in this thread, ours and C's, and the units of `tests.metering`.
+"""Cost of a piece of work: the Python and C functions called in this thread, and the units of `tests.metering`.
 
 It depends on the input and on nothing else, so that tests can state how it grows.
 """

@@ -63,7 +63,7 @@ class Daemon:
             signal.pidfd_send_signal(self.process, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill it, and wait until it is gone, and with it its lock on the state directory."""
+        """Kill the daemon, and wait until it has ended and its lock on the state directory is released."""
         self.kill()
         select.select([self.process], [], [])
         os.close(self.process)
@@ -162,7 +162,7 @@ class KillingDatabase:
 
 
 def install(point: str, count: int, note: Path) -> None:
-    """In the daemon's process: end it the `count`-th time that it comes to the point, and note that."""
+    """In the daemon's process: end it when it reaches the point for the `count`-th time, and record that."""
     left = count
     connect, pwrite = RealDisk.connect, RealDisk.pwrite
 

@@ -1,4 +1,4 @@
-"""`kschedd compare --kube-version` without a daemon: of a dump, of a scenario; what comes out, and the exit status."""
+"""`kschedd compare --kube-version` without a daemon: with a dump and with a scenario: output and exit status."""
 
 import json
 import os

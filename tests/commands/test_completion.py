@@ -1,4 +1,4 @@
-"""Completion in shells: what `kschedd __complete` says, and the scripts that ask it."""
+"""Completion in shells: the output of `kschedd __complete`, and the scripts that call it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`kschedd plugin new|check`: what is written works, what is wrong is said."""
+"""`kschedd plugin new|check`: generated files work, faults are reported."""
 
 import subprocess
 import sys

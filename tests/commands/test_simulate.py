@@ -1,4 +1,4 @@
-"""`kschedd simulate`: what comes in, what is printed, and the exit status."""
+"""`kschedd simulate`: input, output and exit status."""
 
 import argparse
 import io

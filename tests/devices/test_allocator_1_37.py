@@ -1,4 +1,4 @@
-"""Devices that 1.37 allocates otherwise than 1.36: one test for each rule, with and without it."""
+"""Differences between the device allocation of 1.37 and 1.36: one test for each rule, with and without it."""
 
 from typing import Any
 

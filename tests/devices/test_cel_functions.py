@@ -1,4 +1,4 @@
-"""The functions a device selector may call: what each gives, and what each refuses.
+"""The functions that a device selector may call: the result of each, and the arguments that it rejects.
 
 Expected values are those of the CEL language definition, of cel-go's string extension (whose documentation has most of
 the tacocats and mellows) and of Kubernetes' libraries of lists, regular expressions, quantities and versions.

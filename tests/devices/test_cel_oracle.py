@@ -1,4 +1,4 @@
-"""Our CEL evaluator says what Google's C++ CEL says, of random expressions over a device's attributes.
+"""kschedd's CEL evaluator and Google's C++ CEL agree on random expressions over a device's attributes.
 
 The oracle knows neither Kubernetes' types (quantities, versions) nor its cost limits, so these are left to test_cel. A
 failure at run time has to be one there too; its words may differ.

@@ -19,7 +19,7 @@ def pools(inventory: Inventory, on: Node) -> tuple[Pool, ...]:
 
 
 def seen(*slices: Object, on: Any = None) -> list[tuple[str, list[str], bool, str]]:
-    """(pool, devices, incomplete, fault) of each pool that the node n1 in zone a sees."""
+    """(pool, devices, incomplete, fault) of each pool that is available to the node n1 in zone a."""
     found = pools(Inventory().updated(slices), on or node("n1", zone="a"))
     return [(str(p), [d.id.name for d in p.devices()], p.incomplete, p.invalid) for p in found]
 

@@ -1,4 +1,4 @@
-"""A search that goes by what earlier ones found out finds what it would find if it looked at every candidate."""
+"""A search that uses the results of earlier searches finds the same as a search of all candidates."""
 
 from collections.abc import Callable, Iterator, Sequence
 from random import Random

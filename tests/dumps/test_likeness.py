@@ -1,4 +1,4 @@
-"""Pods that are alike are taken as if each had been checked by itself."""
+"""Equal pods are accepted or rejected as if each had been validated separately."""
 
 import json
 from collections.abc import Callable

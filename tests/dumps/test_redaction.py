@@ -1,4 +1,4 @@
-"""Redaction, field by field: a marker in every text of every kind does not come through."""
+"""Redaction, field by field: a marker in every text of every kind is removed."""
 
 import json
 import re

@@ -80,7 +80,7 @@ def test_a_cluster_is_the_same_after_saving_and_taking_it(cluster: Simulation, f
 
 
 def _further() -> list[Raw]:
-    """Pods that come after the dump was taken."""
+    """Pods that are created after the dump was taken."""
     made = []
     for number in range(30):
         asks = {"cpu": f"{number * 40 + 100}m", "memory": "64Mi"}

@@ -1,4 +1,4 @@
-"""Which forms of dumps are read, and what is said of those that are damaged."""
+"""The forms of dumps that are accepted, and the messages for damaged ones."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""The extender of examples/extender in a process of its own, and a daemon that asks it: each verb changes something."""
+"""The extender of examples/extender in its own process, and a daemon that calls it: each verb has an effect."""
 
 import subprocess
 import sys

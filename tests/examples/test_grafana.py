@@ -1,4 +1,4 @@
-"""The Grafana dashboard: every metric that it shows is one that there is."""
+"""The Grafana dashboard: every metric that it shows exists."""
 
 import json
 import re

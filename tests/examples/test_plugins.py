@@ -1,4 +1,4 @@
-"""The plugins to learn from do what they say, in a cluster driven in virtual time."""
+"""The example plugins behave as documented, in a cluster in virtual time."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Extenders for tests: HTTP servers in threads of this process, which do as they are told."""
+"""Extenders for tests: HTTP servers in threads of this process, with scripted answers."""
 
 import json
 import socket
@@ -17,7 +17,7 @@ Answer = Callable[[Raw], Any]  # a body -> what is answered with 200: JSON, or b
 
 @attrs.define(eq=False)
 class FakeExtender:
-    """Answers each verb as its function says; `asked` are the verbs and bodies that have come, with `cookies`."""
+    """Answers each verb with the result of its function; `asked` are the received verbs and bodies, with `cookies`."""
 
     verbs: dict[str, Answer]
     url: str = ""
@@ -33,7 +33,7 @@ class FakeExtender:
 def serving(
     verbs: dict[str, Answer], tls: ssl.SSLContext | None = None, *, port: int = 0, keep: bool = True
 ) -> Iterator[FakeExtender]:
-    """Serve an extender on loopback. `port` 0: any free one. `keep`: note what is asked."""
+    """Serve an extender on loopback. `port` 0: any free port. `keep`: record the requests."""
     extender = FakeExtender(verbs)
 
     class Handler(BaseHTTPRequestHandler):

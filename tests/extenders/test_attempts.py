@@ -1,4 +1,4 @@
-"""Attempts with extenders whose answers are given by hand: what they are asked, and what their answers come to."""
+"""Attempts with extenders whose answers are scripted: the requests to them, and the effect of their answers."""
 
 import json
 from collections.abc import Callable
@@ -325,7 +325,7 @@ def test_an_extender_that_binds_is_asked_instead_of_the_plugins() -> None:
 
 
 class Informed:
-    """Notes whom it is told of."""
+    """Records the pods of its calls."""
 
     name: ClassVar = "Informed"
     reported: ClassVar[list[str]] = []

@@ -39,7 +39,7 @@ def configured(url: str, **settings: Any) -> Extender:
 
 
 def given_up(ask: Ask, url: str, words: str) -> str:
-    """Ask an extender that hangs, with ever longer timeouts until this is the last that is said of it.
+    """Call an extender that hangs, with growing timeouts, until this is the last message about it.
 
     On a slow machine a short timeout ends before the extender's first bytes have come.
     """

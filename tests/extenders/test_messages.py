@@ -1,4 +1,4 @@
-"""Bodies of extenders: read as json reads them, whatever their shape."""
+"""Bodies of extenders are parsed as by the module json, whatever their shape."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Clients that send anything: requests of all kinds, right and wrong, changed at random, cut anywhere, left half-way.
+"""Clients that send arbitrary bytes: valid and invalid requests of all kinds, changed at random, cut, or incomplete.
 
 Everything comes from a `random.Random`, so a seed names a conversation.
 """

@@ -1,4 +1,4 @@
-"""HTTP/1.1 messages: the same requests come out whichever way their bytes are cut, and nothing outgrows its limit.
+"""HTTP/1.1 messages: the parsed requests do not depend on how the bytes are split, and all sizes are limited.
 
 KSCHEDD_FUZZ names how many random messages are tried (2,000).
 """
@@ -165,7 +165,7 @@ def test_another_protocol_is_noticed_and_its_bytes_are_left() -> None:
 
 
 def test_random_bytes_and_random_changes_never_raise_anything_else() -> None:
-    """Every outcome is requests and perhaps one fault, and the reader holds no more than its limits."""
+    """The result is always requests and at most one fault, and the reader's buffer stays within its limits."""
     chance = random.Random(7)
     seeds = [GET, POST, CHUNKED, GET + POST, CHUNKED + CHUNKED]
     for _ in range(FUZZ):

@@ -268,7 +268,7 @@ async def test_who_goes_away_as_what_is_sent_ends_ends_only_that_connection() ->
 
 
 async def test_who_reads_nothing_is_dropped(autojump_clock: trio.testing.MockClock) -> None:
-    """A stream that blocks for as long as its limit says."""
+    """A stream that blocks longer than its time limit is closed."""
 
     async def stuck() -> None:
         await trio.sleep_forever()
@@ -529,7 +529,7 @@ async def test_half_bodies_of_unauthenticated_clients_hold_no_place_for_large_on
 
 
 def user_named(request: HttpRequest, peer: Peer) -> str | None:
-    """Whoever is named last: one user may have several tokens."""
+    """Return the last word of the Authorization header as the user: one user may have several tokens."""
     return request.headers.get("authorization", "").rpartition(" ")[2] or None
 
 

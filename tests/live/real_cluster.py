@@ -1,4 +1,4 @@
-"""A real cluster to be scheduled from elsewhere: one of ours, served over HTTP, whose scheduler no pod can name."""
+"""A cluster for an external scheduler: a cluster of kschedd, served over HTTP, whose own scheduler schedules no pod."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager

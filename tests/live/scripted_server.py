@@ -1,4 +1,4 @@
-"""An HTTP server that answers as a test says: a cluster with nothing in it, but for what is scripted."""
+"""An HTTP server with scripted answers: an empty cluster except for the scripted requests."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable

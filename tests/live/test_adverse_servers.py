@@ -1,4 +1,4 @@
-"""A mirror of a server that does what none should: what it says is never taken for more than it is."""
+"""A mirror of a server that misbehaves: its answers are never trusted beyond their content."""
 
 import base64
 import gc
@@ -144,7 +144,7 @@ async def test_what_can_no_longer_be_held_is_let_go(tmp_path: Path) -> None:
 
 
 async def test_what_it_may_not_see_ends_no_other_request(tmp_path: Path) -> None:
-    """Each refusal came while the others were being answered."""
+    """Each rejection arrives while the other requests are being answered."""
     listing, refused = trio.Event(), trio.Event()
 
     async def script(request: ServedRequest) -> None:
@@ -360,7 +360,7 @@ async def test_a_mirror_can_be_served_over_http(tmp_path: Path) -> None:
 async def test_a_list_that_is_refused_once_is_asked_for_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    """410: a page of it was asked for too late."""
+    """Status 410: a page of the list was requested too late."""
     monkeypatch.setattr("kschedd.live.mirror._FIRST_PAUSE_S", 0.0)
     refused: list[str] = []
 

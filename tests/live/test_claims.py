@@ -138,7 +138,7 @@ async def test_pods_that_share_a_claim_are_all_reserved_for(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("field", ["allocation", "reservedFor"])
 async def test_what_others_write_of_a_claim_meanwhile_is_not_lost(tmp_path: Path, field: str) -> None:
-    """A finalizer and a label of others come while this scheduler allocates."""
+    """Another client adds a finalizer and a label while this scheduler allocates."""
     async with real_cluster() as real, scheduler_of(tmp_path, real.port):
         for made in (device_class(), resource_slice(1), resource_claim("one")):
             await real.cluster.store.create(made)

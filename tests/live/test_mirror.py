@@ -1,4 +1,4 @@
-"""A mirror of a real cluster: here of one of ours, served over HTTP, whose answers recorded conversations vouch for."""
+"""A mirror of a cluster: here of kschedd's REST API, whose answers are verified by recorded conversations."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
@@ -376,7 +376,7 @@ async def test_an_event_may_come_in_pieces() -> None:
 
 
 class _Saying(ServerConnection):
-    """Answers with these bytes, whatever it is asked."""
+    """Answers every request with these bytes."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = pieces

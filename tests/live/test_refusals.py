@@ -30,7 +30,7 @@ Answer = Callable[["OnePod", ServedRequest], Awaitable[None]]
 
 @attrs.define(eq=False)
 class OnePod:
-    """A cluster of one node and one pod, which answers bindings as it is told, one after the other, and then does them.
+    """A cluster of one node and one pod, which answers the first bindings from a list, and executes later ones.
 
     A pod has one node: a binding of one that has is refused, as it is by any API server.
     """

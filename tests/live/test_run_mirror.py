@@ -1,4 +1,4 @@
-"""`kschedd run --mirror` and `--schedule`: with which flags they go."""
+"""`kschedd run --mirror` and `--schedule`: the flags that they can be combined with."""
 
 import pytest
 

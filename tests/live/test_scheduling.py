@@ -1,4 +1,4 @@
-"""A real cluster's pods are scheduled: here of one of ours, served over HTTP."""
+"""The pods of a real cluster are scheduled: here of a cluster of kschedd, served over HTTP."""
 
 from pathlib import Path
 from typing import Any

@@ -131,7 +131,7 @@ def test_a_version_that_is_held_here_is_replaced_by_the_servers() -> None:
 
 
 def test_an_update_sends_what_it_changes() -> None:
-    """So what the server knows of the object and this program does not stays there."""
+    """Fields that only the server knows are therefore kept."""
     volume = held("PersistentVolume", spec={"claimRef": None, "capacity": {"storage": "1Gi"}, "volumeMode": "Block"})
     spec = {"capacity": {"storage": "1Gi"}, "claimRef": {"name": "data", "uid": "c", "resourceVersion": "12"}}
     write = Update({**volume.raw, "spec": spec})

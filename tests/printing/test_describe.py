@@ -1,4 +1,4 @@
-"""describe: what is said of pods beyond their manifest."""
+"""The command describe: the lines about pods that are not in their manifest."""
 
 from kschedd.printing.describing.describe import DescribeContext, tree
 from kschedd.printing.describing.object import describe

@@ -1,4 +1,4 @@
-"""describe, line by line: what is said of a pod, a node and any other object when it has something to say."""
+"""The command describe, line by line: the lines about a pod, a node and other objects, and when they are printed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Go templates: what they print, and what is said of those that cannot be used."""
+"""Go templates: their output, and the messages for invalid ones."""
 
 from typing import Any
 

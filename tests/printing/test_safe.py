@@ -1,4 +1,4 @@
-"""Nothing that anybody put into an object is a command to a terminal."""
+"""No text in an object can send control sequences to a terminal."""
 
 import json
 

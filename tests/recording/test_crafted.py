@@ -1,4 +1,4 @@
-"""Recordings made by somebody who means no good: each is refused, or ends, in words, and takes no room."""
+"""Malicious recordings: each is rejected, or its replay ends, with a message and without much memory."""
 
 import random
 import tracemalloc
@@ -115,7 +115,7 @@ def test_no_value_is_deeper_than_the_stack() -> None:
 
 
 def changed(value: Any, chance: random.Random) -> Any:
-    """Something of it is something else."""
+    """Return the value with one part of it replaced."""
     others: list[Callable[[], Any]] = [lambda: None, lambda: -1, lambda: "x", lambda: [], lambda: 1 << 63, lambda: b""]
     if isinstance(value, list | tuple) and value and chance.random() < 0.9:
         at = chance.randrange(len(value))

@@ -1,4 +1,4 @@
-"""Objects of every kind are held to what an API server asks of them."""
+"""Objects of every kind are validated by the rules of an API server."""
 
 import copy
 from collections.abc import Iterator

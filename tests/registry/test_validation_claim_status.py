@@ -1,4 +1,4 @@
-"""The status of a ResourceClaim, rule by rule: what upstream's validation says of one wrong field."""
+"""The status of a ResourceClaim, rule by rule: upstream's message for one wrong field."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Devices, storage and workloads, rule by rule: what upstream's validation says of one wrong field."""
+"""Devices, storage and workloads, rule by rule: upstream's message for one wrong field."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rules of metadata that each concern few objects: of upstream's objectmeta.go, and of who calls it."""
+"""Rules of metadata that each concern few objects: those of upstream's objectmeta.go and of its callers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Faults that a recorded kube-apiserver found in new objects, compared with ours message by message.
+"""Faults that a recorded kube-apiserver found in new objects, compared with kschedd's message by message.
 
 The kinds are those with their own validation here (devices, storage, workloads): our error messages must be the
 server's.

@@ -1,4 +1,4 @@
-"""Rules of PersistentVolumes and claims that look at several fields, or at how an object was."""
+"""Rules of PersistentVolumes and claims that concern several fields or the previous object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Files of one volume that are in each other's place. The expected texts are those of kube-apiserver 1.34.9."""
+"""Files of one volume with conflicting paths. The expected texts are those of kube-apiserver 1.34.9."""
 
 from typing import Any
 

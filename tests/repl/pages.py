@@ -1,4 +1,4 @@
-"""A page of the documentation, typed into the REPL at a pseudo-terminal: what is on the screen is what the page shows.
+"""A page of the documentation, typed into the REPL at a pseudo-terminal: the screen must equal the page.
 
 Each command is typed into the prompt without `kschedd`, with its manifests pasted, once nothing is left to do in the
 cluster after the one before.

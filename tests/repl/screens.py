@@ -1,4 +1,4 @@
-"""The REPL as a process of its own at a pseudo-terminal, with a terminal emulator for a screen.
+"""The REPL as a separate process at a pseudo-terminal, with a terminal emulator as its screen.
 
 `Console.wait_for` returns as soon as the screen shows what is awaited: nothing here waits for time to pass. The process
 has the terminal as its controlling one, so that Ctrl-C is a signal where it is not read as a key.

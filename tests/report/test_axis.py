@@ -1,4 +1,4 @@
-"""Columns of time: what is merged adds up to what was put in, however late it comes."""
+"""Columns of time: merged columns have the same sums as their entries, however late entries arrive."""
 
 import random
 from itertools import pairwise

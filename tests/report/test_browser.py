@@ -1,4 +1,4 @@
-"""The page in a browser: its script does what it should, hostile names do nothing, and it fits a phone.
+"""The page in a browser: its script works, hostile names have no effect, and it fits the screen of a phone.
 
 Skipped where there is no Chromium; everything else about the page is in test_report.py, without one.
 """

@@ -1,4 +1,4 @@
-"""A report of what a daemon keeps: the same as one that was noted as it happened."""
+"""A report of the history in a daemon equals a report that was recorded during the run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Kinds of reasons: the same whatever the counts are."""
+"""Kinds of reasons do not depend on the counts in the messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Timelines: what is in them, that they nest, and that both forms say the same."""
+"""Timelines: their entries, their nesting, and that both formats have the same content."""
 
 import json
 import sys

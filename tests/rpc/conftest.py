@@ -1,4 +1,4 @@
-"""A live server on a real Unix socket, and a client that speaks in bytes written by hand."""
+"""A server on a real Unix socket, and a client that sends handwritten bytes."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -21,7 +21,7 @@ from kschedd.service.table import Method
 
 @attrs.define(eq=False)
 class Raw:
-    """A socket and an unpacker: no code of ours between the test and the server."""
+    """A socket and an unpacker, without kschedd's code between the test and the server."""
 
     stream: trio.SocketStream
     unpacker: msgpack.Unpacker = attrs.field(factory=lambda: msgpack.Unpacker(raw=False))

@@ -1,4 +1,4 @@
-"""The debugger over the socket: programs that stop a daemon, look, change, and go away; and its virtual time."""
+"""The debugger over the socket: programs that stop a daemon, change its state, and disconnect; virtual time."""
 
 import os
 from collections.abc import AsyncIterator

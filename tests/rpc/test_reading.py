@@ -1,4 +1,4 @@
-"""Which methods change something, so that read-only users are refused them. What a method does not say, is refused."""
+"""The methods that change state, which read-only users may not call. Undeclared methods are rejected too."""
 
 from typing import cast
 

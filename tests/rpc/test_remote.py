@@ -1,4 +1,4 @@
-"""The door on the network, on a real port of loopback: who comes in, who does not, and what the others notice of it."""
+"""The listener on TCP, on a real loopback port: accepted and rejected clients, and the effect on other clients."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -46,7 +46,7 @@ TOKENS = f"sesame,ali,1\nlooker,eve,2,{READ_ONLY}\n"
 
 @attrs.define(eq=False)
 class Knocks:
-    """The door's log, which counts those who came."""
+    """The listener's log, which counts connections."""
 
     count: int = 0
     _lot: trio.lowlevel.ParkingLot = attrs.field(factory=trio.lowlevel.ParkingLot, init=False)
@@ -313,5 +313,5 @@ async def test_on_the_unix_socket_one_is_who_the_system_says(tmp_path: Path) -> 
 
 
 def test_msgpack_is_what_the_documentation_says() -> None:
-    """The first message, byte by byte, for those who write a client."""
+    """The first message, byte by byte, for authors of clients."""
     assert msgpack.unpackb(_authenticate("t")) == [0, 1, "rpc.authenticate", [{"token": "t"}]]

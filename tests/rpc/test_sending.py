@@ -88,7 +88,7 @@ async def test_all_that_was_put_is_sent_after_it_is_closed(nursery: trio.Nursery
 
 @attrs.define(eq=False)
 class Narrow:
-    """A socket that takes so many bytes until somebody reads."""
+    """A socket that accepts a fixed number of bytes until they are read."""
 
     room: int
     taken: bytes = b""

@@ -1,4 +1,4 @@
-"""Bytes written by hand against a live server on a real Unix socket, in real time."""
+"""Handwritten bytes that are sent to a server on a real Unix socket, in real time."""
 
 import os
 import socket
@@ -38,7 +38,7 @@ class PodGoneError(KscheddError):
 
 
 class Waiter:
-    """A method that waits until it is let go, and notes what became of its calls."""
+    """A method that waits until it is released, and records the outcome of its calls."""
 
     def __init__(self) -> None:
         self.running = 0

@@ -1,4 +1,4 @@
-"""Scenario files hold what they say, and the way they are read, run and rewritten.
+"""Scenario files pass, and how they are read, run and rewritten.
 
 KSCHEDD_REWRITE_SCENARIOS=1 writes what comes out into the files, to be looked at as a diff.
 """

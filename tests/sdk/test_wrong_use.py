@@ -1,4 +1,4 @@
-"""Wrong arguments and hostile input: an error that names what is wrong, and a cluster that goes on."""
+"""Wrong arguments and hostile input: an error that names the fault, and a cluster that stays usable."""
 
 import math
 import pickle

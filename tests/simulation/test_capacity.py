@@ -1,4 +1,4 @@
-"""Tests that the predicted numbers of fitting pods and of required nodes come true."""
+"""Tests that the predicted numbers of fitting pods and of required nodes are correct."""
 
 from random import Random
 from typing import Any

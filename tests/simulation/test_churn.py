@@ -1,4 +1,4 @@
-"""Pods and nodes that come and go, each with names, labels, taints and images of its own, leave nothing behind.
+"""No state is left of deleted pods and nodes, each of which has its own names, labels, taints and images.
 
 What is kept on purpose has bounds, which are set so low here that they are reached at once. Then nothing of this
 program is there in greater number after the second half of the run than after the first.

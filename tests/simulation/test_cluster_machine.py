@@ -1,4 +1,4 @@
-"""Whatever happens to a cluster, in whatever order: what must hold always, holds.
+"""The invariants of a cluster hold after any operations in any order.
 
 Nodes, pods, labels, taints, resources and volumes come, change and go, time passes; after every step the cluster has
 come to rest, and then

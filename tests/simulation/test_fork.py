@@ -1,4 +1,4 @@
-"""A fork goes on as the cluster itself would, and what happens in it does not touch the cluster."""
+"""A fork continues as the cluster itself would, and changes of the fork do not affect the cluster."""
 
 import gc
 import json

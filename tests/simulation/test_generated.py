@@ -1,4 +1,4 @@
-"""A generated workload: which pods come when, how long they stay, and what cannot be made of a shape."""
+"""A generated workload: the arrival and run times of its pods, and invalid shapes."""
 
 from collections.abc import Callable
 from typing import Any

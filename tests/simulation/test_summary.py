@@ -1,4 +1,4 @@
-"""Utilisation over time: what changed is counted, and comes to the same as counting everything."""
+"""Utilisation over time: counting only changes gives the same result as counting everything."""
 
 from collections.abc import Callable
 

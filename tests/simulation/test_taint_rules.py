@@ -1,4 +1,4 @@
-"""A DeviceTaintRule keeps a pod from its device by 1.37, and its end lets the pod go on; 1.36 does not know it."""
+"""With 1.37 a DeviceTaintRule blocks a device for a pod until the rule is deleted; 1.36 has no such rules."""
 
 import pytest
 

@@ -15,7 +15,7 @@ from kschedd.startup.release import by_release, dumped, served_release
 
 @attrs.frozen
 class Server:
-    """An API server that answers, or fails, as it is told."""
+    """An API server with scripted answers and failures."""
 
     answer: Any
     url: str = "https://cluster.example.com"

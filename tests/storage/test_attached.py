@@ -81,7 +81,7 @@ CHANGES = st.lists(st.tuples(st.sampled_from(["put", "put", "put", "remove"]), O
 
 
 def reported(of: AttachedVolumes, cluster: SchedulerCache) -> list[object]:
-    """All that it says of the cluster's nodes."""
+    """Everything that it reports about the cluster's nodes."""
     table = cluster.table
     rows = np.array(sorted(table.row_of.values()), dtype=np.int64)
     found: list[object] = [of.room_for(wanted, rows).tolist() for wanted in WANTED]

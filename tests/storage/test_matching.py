@@ -1,4 +1,4 @@
-"""Which volume a claim gets: the prepared candidates say the same as the plain rule, volume by volume."""
+"""The volume that is bound to a claim: the prepared candidates and the plain rule agree for each volume."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""In-tree volumes as their CSI drivers see them."""
+"""The translation of in-tree volumes to volumes of their CSI drivers."""
 
 from typing import Any
 

@@ -44,7 +44,7 @@ def config_map(name: str, *, namespace: str = "default", **data: str) -> dict[st
 
 
 class Clock:
-    """Time that stands still until it is moved."""
+    """A clock that changes only when it is advanced."""
 
     def __init__(self, now: float = 1_700_000_000.0) -> None:
         self.now = now

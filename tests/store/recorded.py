@@ -162,7 +162,7 @@ def agreement(record: Mapping[str, Any], got: Answer) -> dict[str, bool]:
 
 
 def _same_message(want: str, got: str) -> bool:
-    """Equal, or equal but for the order of what stands in brackets."""
+    """Return whether two messages are equal, except for the order of the items in brackets."""
     got = got.split("\n@@ ")[0]
     (head, _, rest), (other, _, others) = want.partition("["), got.partition("[")
     parts = rest.rstrip("]").split(", "), others.rstrip("]").split(", ")

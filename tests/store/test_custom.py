@@ -1,4 +1,4 @@
-"""Custom resources: taken once they are defined, as they are defined, and gone with their definition."""
+"""Custom resources: accepted once they are defined, validated by their definition, and deleted with it."""
 
 from typing import Any
 

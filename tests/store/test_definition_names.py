@@ -1,4 +1,4 @@
-"""Names of CustomResourceDefinitions: accepted where nobody has them, and then their kinds are served."""
+"""Names of CustomResourceDefinitions: accepted if they are not in use; then their kinds are served."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ def indexes_of(objects: list[Object]) -> Indexes:
 
 
 def contents(indexes: Indexes) -> Any:
-    """All that is held, so that what is left over of an object that is gone is seen, too."""
+    """All entries of the indexes, so that entries left of a deleted object are found too."""
     return (
         {node: set(keys) for node, keys in indexes._on_node.items()},
         {uid: set(keys) for uid, keys in indexes._dependents.items()},

@@ -1,4 +1,4 @@
-"""Tests of the profiler: where it sees threads, and for how long it samples."""
+"""Tests of the profiler: the positions that it records for threads, and how long it samples."""
 
 import sys
 import threading

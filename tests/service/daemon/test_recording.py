@@ -1,4 +1,4 @@
-"""recording.start and recording.stop: who may, and what files."""
+"""The methods recording.start and recording.stop: their users and their files."""
 
 from pathlib import Path
 from types import SimpleNamespace

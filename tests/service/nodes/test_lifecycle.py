@@ -1,4 +1,4 @@
-"""A zone that is lost, in a live cluster whose clock jumps, and what the methods say of it."""
+"""A lost zone in a live cluster in virtual time, and the methods' answers about it."""
 
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Golden recordings: made once and kept, so that a later kschedd is seen to replay what an earlier one recorded.
+"""Golden recordings: stored files with which tests check that kschedd replays recordings of earlier versions.
 
     python -m tests.simulation.replay.golden     # makes them all anew, into tests/simulation/replay/recordings
 

@@ -1,4 +1,4 @@
-"""Runs of the daemon's own actors, recorded: clusters in which much happens, and plugins that nobody can foretell."""
+"""Recorded runs of the daemon's actors: clusters with many changes, and plugins with unpredictable results."""
 
 import random
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ SPEED = 20.0  # of the cluster's time: backoffs and waits at Permit pass soon
 
 
 class Moody:
-    """Rejects, scores, waits and fails as it likes, and no seed of ours says how."""
+    """Rejects, scores, waits and fails at random, without a seed."""
 
     name: ClassVar = "Moody"
 

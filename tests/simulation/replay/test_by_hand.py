@@ -1,4 +1,4 @@
-"""Attempts that were changed by hand while they were stopped, replayed: the same comes out, byte for byte."""
+"""Attempts that a user changed while they were stopped are replayed with the same result, byte for byte."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ from tests.simulation.replay.test_replay import replayed
 
 
 class Counting:
-    """Scores by how often it was asked, which a replay cannot know."""
+    """Scores by its number of calls, which a replay cannot know."""
 
     name: ClassVar = "Counting"
     requests: ClassVar[Iterator[int]] = itertools.count(3, 7)

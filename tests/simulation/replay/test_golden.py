@@ -1,4 +1,4 @@
-"""Recordings that an earlier kschedd made, of each version of Kubernetes: they come out as they were, byte for byte."""
+"""Recordings that an earlier kschedd made, of each version of Kubernetes: the replay has equal bytes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A recording to pass on: nobody's names in it, and the same decisions."""
+"""A redacted recording: it has no original names, and gives the same decisions."""
 
 import json
 from pathlib import Path
