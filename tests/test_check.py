@@ -1,4 +1,4 @@
-"""kschedd check, as a pull request sees it: what fits, what does not and what would do, what it displaces."""
+"""kschedd check for a pull request: pods that fit, pods that do not with their remedies, and displaced pods."""
 
 import json
 from pathlib import Path

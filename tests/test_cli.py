@@ -211,7 +211,7 @@ def test_color(when: str, environment: dict[str, str], colored: bool, monkeypatc
 
 
 class InterruptedImport:
-    """Ctrl-C comes while this module is looked for."""
+    """Raises KeyboardInterrupt while this module is being imported."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:
         if name == "kschedd.cli":

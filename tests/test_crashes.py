@@ -1,4 +1,4 @@
-"""The daemon is killed again and again while somebody writes, somebody reads and somebody watches.
+"""The daemon is killed repeatedly while clients write, read and watch.
 
 After each start: every write that was answered is there, nothing that was seen is gone, and no version means something
 else than it did. KSCHEDD_CRASHES=330 has it killed so often at any moment; `python -m tests.bench.crashes` does it
@@ -28,7 +28,7 @@ _PATIENCE_S = 90
 
 @attrs.define
 class EventListener:
-    """All that anybody was told, over all daemons."""
+    """All events that any client received, from all daemons."""
 
     events: dict[int, tuple[str, str, str]] = attrs.field(factory=dict)  # by version: type, name, number
     numbers: dict[str, int] = attrs.field(factory=dict)  # the highest that was seen or answered, by object
@@ -129,7 +129,7 @@ class Run:
         return self.daemons.socket
 
     async def round(self, chance: random.Random, point: str = "-", count: int = 0) -> None:
-        """One daemon: it is held against what was seen of those before, used, and killed."""
+        """Check one daemon against the observations of earlier ones, use it, and kill it."""
         if daemon := self.daemons.start(point, count):
             try:
                 await self.check()
@@ -172,7 +172,7 @@ class Run:
         self.listener.events.clear()
 
     async def use(self, daemon: Daemon, chance: random.Random, by_itself: bool) -> None:
-        """Everybody at work; the daemon is killed amidst of it, unless it ends itself."""
+        """Run all clients, and kill the daemon meanwhile, unless it ends itself."""
         path, listener = self.path, self.listener
         enough = listener.answers + chance.randrange(1, 25)
         start = 1 + max(listener.numbers.values(), default=0)

@@ -106,7 +106,7 @@ def test_they_are_freed_too_where_copies_are_made_again_and_again(monkeypatch: p
 
 @pytest.fixture
 def daemons(monkeypatch: pytest.MonkeyPatch) -> Iterator[FullCollections]:
-    """Run the collections of a daemon in portions of 200 objects, with a clock that stands still."""
+    """Run the collections of a daemon in portions of 200 objects, with a clock that does not advance."""
     monkeypatch.setattr(garbage_collection, "_YOUNG", 200)
     with FullCollections(cpu_s=lambda: 10.0) as collections:
         yield collections

@@ -1,4 +1,4 @@
-"""The daemon's bounds: set on the command line, kept to, and told with how far each is used."""
+"""The daemon's limits: set on the command line, enforced, and reported with their current use."""
 
 from pathlib import Path
 from typing import Any

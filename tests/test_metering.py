@@ -1,4 +1,4 @@
-"""The meter notices each way to go through a container once an item, and leaves the functions as they were."""
+"""The meter counts every kind of iteration over a container by item, and restores the functions."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""One word means one thing in the whole program: no two public classes share a name, and retired words stay away."""
+"""One word means one thing in the whole program: no two public classes share a name, and retired words do not occur."""
 
 import ast
 import re

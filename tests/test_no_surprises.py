@@ -1,4 +1,4 @@
-"""The code neither evaluates text, nor unpickles, nor starts shells: found by looking at what it calls.
+"""The code neither evaluates text, nor unpickles, nor starts shells, as its calls show.
 
 Two modules are left out, by what they are for: one runs the plugin files that the user names, and one pickles what goes
 between the daemon and worker processes of its own, over pipes that nobody else has.

@@ -9,7 +9,7 @@ WEB = ObjectRef("Deployment", "default", "web")
 
 
 class Work:
-    """Work that fails as long as it is told to."""
+    """Work that raises `fails` as long as it is set."""
 
     def __init__(self) -> None:
         self.fails: Exception | None = ValueError("odd")

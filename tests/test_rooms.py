@@ -1,4 +1,4 @@
-"""The pages that say where things live name all rooms, in the order in which they may import each other."""
+"""The pages about the rooms name all of them, in the order in which they may import each other."""
 
 import re
 import tomllib

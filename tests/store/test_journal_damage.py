@@ -72,7 +72,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Objects]:
 
 
 def harm(folder: Path, chance: random.Random) -> str:
-    """Damage one file; what was done, in words."""
+    """Damage one file; return a description of the damage."""
     file = chance.choice(sorted(folder.iterdir()))
     data = bytearray(file.read_bytes())
     what = chance.choice(("flip", "flip", "flip", "cut", "zero", "zero-page", "swap", "repeat", "remove", "grow"))
@@ -113,7 +113,7 @@ def try_open(file: Path, *, drop_damaged: bool) -> Opened | JournalError:
 
 
 def check(folder: Path, objects: Objects, what: str) -> str:
-    """Open the damaged journal, without and with --drop-damaged; how that came out."""
+    """Open the damaged journal, without and with --drop-damaged; return the outcome."""
     file = folder / "journal.db"
     opened = try_open(file, drop_damaged=False)
     if isinstance(opened, Opened):
@@ -210,7 +210,7 @@ class LastWrites:
         return 512 * ((records - before_last) % 2)
 
     def opened(self, *, drop_damaged: bool = False) -> tuple[list[str], str]:
-        """Names of ConfigMaps, and what is said to be lost. Raises JournalDamaged."""
+        """Return the names of ConfigMaps, and the reported losses. Raises JournalDamaged."""
         file = self.folder / "journal.db"
         opened = open_journal(file, now=Clock(), seed=3, admission=None, drop_damaged=drop_damaged)
         opened.journal.close()

@@ -1,4 +1,4 @@
-"""The journal on a disk that is full, fails, takes half of what it is given, or is taken away.
+"""The journal on a disk that is full, fails, writes only a part, or is removed.
 
 The fake disk is held against real ones: a limit on the size of files, and a file system that is full.
 """

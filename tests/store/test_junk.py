@@ -1,4 +1,4 @@
-"""Whatever stands where in a manifest: it is stored or refused with words, never a bug."""
+"""A manifest with any value in any place is stored or rejected with a message; none causes an internal error."""
 
 from collections.abc import Iterator
 from typing import Any

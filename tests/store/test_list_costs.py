@@ -91,7 +91,7 @@ def walk() -> Iterator[Any]:
 
 
 def put(raw: Any, path: Path, value: Any) -> None:
-    """Set the value at a path, and make what is missing on the way."""
+    """Set the value at a path, and create missing fields on the way."""
     for step, after in pairwise(path):
         sort = list if isinstance(after, int) else dict
         there = raw.get(step) if isinstance(raw, dict) else raw[step] if raw else None

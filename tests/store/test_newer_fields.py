@@ -1,4 +1,4 @@
-"""Fields of pods and nodes that 1.36 has and 1.34 has not, or drops: what the scheduler's rules of 1.36 look at."""
+"""Fields of pods and nodes that 1.34 lacks or drops, and that the scheduler's rules of 1.36 read."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Nodes that one request creates are copied from each other; it comes to the same as creating one after the other."""
+"""Nodes of one request are copied from each other, with the same result as creating them one by one."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""NodeRestriction: what a kubelet may do, and what it is told where it may not."""
+"""NodeRestriction: the writes that a kubelet may do, and the messages for all others."""
 
 from collections.abc import Callable
 from typing import Any

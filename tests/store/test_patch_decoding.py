@@ -1,4 +1,4 @@
-"""Patched objects that cannot be decoded, and what is told of them."""
+"""Patched objects that cannot be decoded, and the messages about them."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pods that one request creates are copied from each other; it comes to the same as creating one after the other."""
+"""Pods of one request are copied from each other, with the same result as creating them one by one."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -46,7 +46,7 @@ _START = 1_700_000_000.0
 
 
 class Twins:
-    """Two stores that differ in nothing, one of which is given all at once, the other one after the other."""
+    """Two equal stores: one receives all objects in one request, the other one by one."""
 
     def __init__(self, new_store: Callable[..., Store] = Store) -> None:
         self.one, self.other = new_store(now=lambda: _START), new_store(now=lambda: _START)
@@ -166,7 +166,7 @@ def test_a_batch_comes_to_the_same_as_one_after_the_other(seed: int) -> None:
 
 
 def test_most_of_a_batch_of_one_template_is_copied() -> None:
-    """Else the tests here would say nothing."""
+    """Otherwise the tests of this module would check nothing."""
     store = Store(now=lambda: 0.0)
     like = pod()
     first, *copies = store.create_many([{**like, "metadata": {**like["metadata"], "name": f"p{n}"}} for n in range(5)])

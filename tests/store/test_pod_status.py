@@ -1,4 +1,4 @@
-"""A pod's status in both forms: with conditions that were seen before it comes to what it comes to alone."""
+"""A pod's status in both forms: conditions that were parsed before do not change the result."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pods are admitted part by part and from memory; it comes to the same as judging each of them whole."""
+"""Pods are admitted part by part and with cached results, with the same outcome as admitting each pod as a whole."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Whatever a client sends of whatever kind, by whatever verb: it is stored or refused in words, and never a bug.
+"""Random documents of every kind, by every verb, are stored or rejected with a message, without internal errors.
 
 .venv/bin/python -m tests.store.test_random_documents 0 100     # seeds; prints the first bug of each
 """
@@ -98,7 +98,7 @@ def whole_objects() -> list[Raw]:
 
 
 class Client:
-    """Asks for random changes; counts what came of them."""
+    """Requests random changes, and counts their outcomes."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)

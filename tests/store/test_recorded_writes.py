@@ -1,4 +1,4 @@
-"""Patches and updates against what a real kube-apiserver answered: whether it takes them, and what they come to.
+"""Patches and updates, compared with the answers of a real kube-apiserver: acceptance and resulting objects.
 
 What a server fills in that nobody stated, and what its plugins and controllers add to an object of these kinds, is left
 aside, each by the path it stands at: the rules of patching and of what may change are what is compared.

@@ -1,4 +1,4 @@
-"""Server-side apply: ownership, conflicts and force, what goes with its last owner, and what costs a note only."""
+"""Server-side apply: ownership, conflicts and force, the removal of fields with their last owner, and cheap cases."""
 
 from typing import Any
 

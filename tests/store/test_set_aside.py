@@ -1,4 +1,4 @@
-"""A start sets aside what it cannot take in, or is told to leave out, says so, and goes on."""
+"""A start sets aside objects that it cannot load or is told to omit, reports them, and continues."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""Whatever is written in whatever order: versions grow by one, watches tell the whole story, conflicts are found."""
+"""After any writes in any order, versions grow by one, watches are complete, and conflicts are detected."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""StoredObjects: the short cuts for pods come to what `commit` comes to, and what is taken back was never there."""
+"""StoredObjects: the short cuts for pods have the same result as `commit`, and undone writes leave no trace."""
 
 from typing import Any
 

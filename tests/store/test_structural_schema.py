@@ -203,7 +203,7 @@ def test_a_definition_whose_schema_is_not_structural_is_refused() -> None:
 
 
 class Unread(dict[str, Any]):
-    """A schema that nobody has to look at."""
+    """A schema that must not be read."""
 
     def get(self, key: str, default: Any = None) -> Any:
         raise AssertionError(f"{key} was looked at")

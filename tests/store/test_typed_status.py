@@ -1,4 +1,4 @@
-"""A status whose lists were seen before comes to what it would come to if none had been."""
+"""A status whose lists were parsed before gives the same result as without cached lists."""
 
 import json
 from random import Random

@@ -1,4 +1,4 @@
-"""The specification of a sweep: its faults say where, what and what is allowed; parameters set what they name."""
+"""The specification of a sweep: messages state position, fault and permitted values; parameters set their fields."""
 
 import re
 from pathlib import Path

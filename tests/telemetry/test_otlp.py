@@ -1,4 +1,4 @@
-"""Spans and metrics as a receiver of OTLP over HTTP gets them, one that listens here."""
+"""Spans and metrics as received over OTLP by an HTTP server of the tests."""
 
 import gzip
 import sys
@@ -25,7 +25,7 @@ TRACE = AttemptTrace("default/p", "default-scheduler", 2, "error", "", 10_000_00
 
 @contextmanager
 def receiver(status: int = 200) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
-    """(address, what has come): answers every request with that status."""
+    """Yield the address and the received requests of a server that answers each with that status."""
     came: list[tuple[str, bytes]] = []
 
     class Receiving(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""kschedd.evaluate: a plugin's score by a suite, whatever the program does."""
+"""The function kschedd.evaluate: the score of a plugin on a suite, also of broken programs."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Every plugin of ours keeps the rules of the plugin interface; and a plugin that breaks one is found out."""
+"""Every in-tree plugin follows the rules of the plugin interface, and a plugin that breaks one is detected."""
 
 import os
 from pathlib import Path

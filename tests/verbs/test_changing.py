@@ -1,4 +1,4 @@
-"""Verbs that change something: each says what, and what is wrong is said before anything is touched."""
+"""Verbs that change objects: each reports its changes, and faults are reported before the first change."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""create, run and expose from words: what they make, without a daemon where --dry-run=client says so."""
+"""The verbs create, run and expose: the objects that they create, also without a daemon by --dry-run=client."""
 
 import base64
 

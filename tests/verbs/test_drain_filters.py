@@ -1,4 +1,4 @@
-"""Which pods `drain` takes: facts of kubectl's pkg/drain/filters_test.go and cmd/drain/drain_test.go."""
+"""The pods that `drain` evicts: facts of kubectl's pkg/drain/filters_test.go and cmd/drain/drain_test.go."""
 
 from typing import Any
 

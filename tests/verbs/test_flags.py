@@ -1,4 +1,4 @@
-"""One flag has one meaning in all commands of ours; in kubectl's verbs it has kubectl's."""
+"""Each flag has one meaning in all of kschedd's commands; in kubectl's verbs it has kubectl's meaning."""
 
 import argparse
 import importlib

@@ -1,4 +1,4 @@
-"""Every verb against a daemon at work, over its socket: what the canned one of the other tests cannot tell.
+"""Every verb with a running daemon, over its socket: behaviour that the fake daemon of other tests does not have.
 
 Each call that a verb makes is noted, and each answer held against what METHODS.md says of it.
 """
@@ -82,7 +82,7 @@ def edit_labels(file: Path) -> int:
 
 @attrs.define(eq=False)
 class Noting:
-    """A client that notes what it was asked, and holds each answer against the method table."""
+    """A client that records its calls, and checks each answer against the method table."""
 
     client: BlockingClient
     table: dict[str, Method]
