@@ -181,7 +181,7 @@ def _plain(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _shape(kind: Any) -> str:
-    """Return the shape of values of a type; "" for texts, numbers and values of any type."""
+    """Return the shape of the values of this type; "" for strings, numbers and `Any`."""
     kind, _ = _unwrapped(kind)
     if _is_class(kind):
         hints = _hints(kind)

@@ -1,6 +1,6 @@
 """The definition of a tool, and the division of its result into pages that a model can read.
 
-A result is a text. Some lines are shown on every page; each call shows one page of the other lines. A page ends with
+A result is a string. Some lines are shown on every page; each call shows one page of the other lines. A page ends with
 the `cursor` of the next page. `data` contains the values that a program needs for its next step: commands, positions,
 numbers.
 """

@@ -100,10 +100,11 @@ def diagnosis(
     most: int = MOST_FOUND,
     check: Callable[[], None] = lambda: None,
 ) -> DiagnosisAnswer:
-    """Diagnose the workload that this object is, or to which it belongs. The engine's cluster does not change.
+    """Diagnose this object if it is a workload, otherwise the workload that owns it.
 
-    `preempted` holds the known preempted pods of its namespace. `program` is the name of the program in the answer's
-    commands. Remedies are searched for only if `trying` is given; the search ends after `most` remedies.
+    The engine's cluster does not change. `preempted` holds the known preempted pods of its namespace. `program` is
+    the name of the program in the answer's commands. Remedies are searched for only if `trying` is given; the search
+    ends after `most` remedies.
     """
     workload = workload_of(engine.store, obj)
     examined = _examined(engine, workload, obj)

@@ -150,7 +150,9 @@ class ForkMethods(Methods):
                 at_rest = engine.run_to_rest(limit_s, check)
             else:
                 if engine.now + seconds > LAST_S:
-                    raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(engine.now)}")
+                    raise RpcError(
+                        "invalid", f"cannot advance beyond {stamp(LAST_S)} (current time: {stamp(engine.now)})"
+                    )
                 engine.advance(engine.now + seconds, check)
             return AdvanceAnswer(engine.elapsed, engine.now, at_rest)
 

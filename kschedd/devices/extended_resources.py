@@ -244,7 +244,7 @@ class _OfResource:
         yield from (request for request in lasting if request is not None)
 
     def _request(self, place: int, reusable: Sequence[_Request | None]) -> _Request | None:
-        """Return the request for the devices that this container needs in addition to the devices of other requests."""
+        """Return the request for the container's devices that no `reusable` request of another container covers."""
         container = self.containers[place]
         requests: Mapping[str, Any] = (container.get("resources") or {}).get("requests") or {}
         missing = value(requests.get(self.resource, 0))

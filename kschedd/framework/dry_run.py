@@ -3,8 +3,8 @@
 Each row of a what-if copy represents a separate cluster, in which pods were removed from (or added to) only that node.
 A plugin whose PreFilter state follows pods (AddPod, RemovePod) would need a copy of the state for each row. With
 `dry_run_columns`, the plugin returns the differences between these clusters instead, as one column for each number that
-its filter reads. With `affected_by` the plugin declares which pods its filter never reads, so that the filter is not
-called again when one of these pods is put back. With `known_to_pass`, a filter that evaluates one node at a time can
+its filter reads. `affected_by` returns whether a pod can change the filter's result. If preemption's dry run restores a
+pod that cannot, it does not call the filter again. With `known_to_pass`, a filter that evaluates one node at a time can
 skip nodes that need no check.
 
 The scheduler calls these methods only on in-tree plugins, and they never change a result.

@@ -51,7 +51,7 @@ def items(value: object) -> Sequence[Any]:
 
 
 def text_of(value: object) -> str:
-    """Return the value if it is a text, otherwise ""."""
+    """Return the value if it is a string, otherwise ""."""
     return value if isinstance(value, str) else ""
 
 

@@ -470,7 +470,7 @@ class SchedulingQueue:
             self._regroup(now)
 
     def _regroup(self, now: int) -> None:
-        """From now on, queue the pods of each PodGroup as one entry, or one by one."""
+        """Queue the pods of each PodGroup as one entry if `groups_queued` is set, otherwise each as its own entry."""
         label = "Reconfigured"
         for entry in self.groups.dissolve():
             self.to_active(entry, label, now, _NO_HINT)

@@ -283,7 +283,7 @@ class ScenarioCluster:
         how_long = _exactly(words, "advance 10s")
         engine = self.cluster.engine
         if (end := engine.now + duration(how_long)) > LAST_S:
-            raise CommandError(f"advance {how_long}: time goes no further than {stamp(LAST_S)}")
+            raise CommandError(f"advance {how_long}: cannot advance beyond {stamp(LAST_S)}")
         engine.advance(end)
         return ""
 

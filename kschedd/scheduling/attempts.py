@@ -205,7 +205,9 @@ class Attempts:
     # -- runs of attempts -------------------------------------------------------------------------------------
 
     def begin_run(self, now: float) -> AttemptRun:
-        """Attempt the next popped pods together, and assume them on their nodes. `CompleteRun` must follow immediately.
+        """Try to schedule the next popped pods together, and assume them on the selected nodes.
+
+        `CompleteRun` must follow immediately.
 
         The pods of a run belong to classes that were attempted before. Return an empty run if the next pod must be
         attempted alone; an empty run is always a valid result.

@@ -284,7 +284,7 @@ class _SpecReader:
                 fill.wrong("requires a list of pods, not a generator or a SimKube trace")
         rate, given = fields.number("arrival_rate", 10.0), fields.get("arrival_rate")
         if given is not None and not 1e-9 <= rate <= 1e6:
-            given.wrong("out of range", "1e-9 to 1000000 pods in a second")
+            given.wrong("out of range", "1e-9 to 1,000,000 pods per second")
         shapes = tuple(text for item, text in fields.texts("shapes") if _shaped(item, text))
         pods = self._tables(fields.get("pods"))
         made = WorkloadSpec(

@@ -243,7 +243,7 @@ async def test_time_that_passes_by_itself_is_not_moved(debugged: Debugged) -> No
         with pytest.raises(RpcError, match="time does not go back"):
             await debugged.last(client, "time.advance", until_s=START - 1)
         for beyond in ({"seconds": 1e12}, {"until_s": 1e308}, {"until_s": 253_402_300_800}):
-            with pytest.raises(RpcError, match="time goes no further than 9999-12-31T23:59:59Z"):
+            with pytest.raises(RpcError, match="cannot advance beyond 9999-12-31T23:59:59Z"):
                 await debugged.last(client, "time.advance", **beyond)
 
 

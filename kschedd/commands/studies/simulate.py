@@ -336,10 +336,10 @@ def _generated(options: argparse.Namespace) -> GeneratedWorkload | None:
         raise SimulateUsageError(f"--generate, --generate-nodes: must be 0 to {_MOST_GENERATED:,}")
     rate = 10.0 if options.arrival_rate is None else options.arrival_rate
     lifetime_s = parse_duration(options.lifetime or "10m")
-    if not _FEWEST_A_SECOND <= rate <= 1e6 or not 0 < lifetime_s:
-        raise SimulateUsageError(
-            f"--arrival-rate, --lifetime: must be more than 0, from {_FEWEST_A_SECOND:g} to 1,000,000 pods in a second"
-        )
+    if not _FEWEST_A_SECOND <= rate <= 1e6:
+        raise SimulateUsageError(f"--arrival-rate {rate:g}: must be {_FEWEST_A_SECOND:g} to 1,000,000 pods per second")
+    if lifetime_s <= 0:
+        raise SimulateUsageError(f"--lifetime {options.lifetime}: must be more than 0")
     shapes = [
         GeneratedPods.parse("--pod-shape", text, number)
         for number, text in enumerate(options.pod_shape or POD_SHAPES, start=1)

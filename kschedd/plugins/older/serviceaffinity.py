@@ -1,9 +1,9 @@
 """ServiceAffinity: places a Service's pods on nodes with equal values of some labels, spread over values of others.
 
-Filter, if a Service selects the pod: for each label in `affinityLabels` that the pod's nodeSelector does not contain,
-the node's value must equal the value on the node of the first similar pod. Similar pods are the pods in the pod's
-namespace that have all of its labels. Score, for each label in `antiAffinityLabelsPreference`: the score is higher if
-fewer of the Service's pods are on nodes with the same value. The plugin belongs to older releases; now InterPodAffinity
+The filter applies only to pods that a Service selects. A node must have the same values of `affinityLabels` as the node
+of the first pod in the namespace that has all labels of the pod to schedule. Labels in the pod's nodeSelector are not
+compared. For each label in `antiAffinityLabelsPreference`, a node's score is higher if fewer of the Service's pods are
+on nodes with the same value. The plugin belongs to older releases; now InterPodAffinity
 replaces it.
 
 Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go. Differences: "first" refers to the order in which

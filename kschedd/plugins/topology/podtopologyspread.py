@@ -9,7 +9,7 @@ are read from the cache's counters. The cost of an attempt is therefore a few ve
 
 Rules: nominated_pods_wake, in the hint for a change of a pod.
 Source: Kubernetes v1.34 and v1.36, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
-Shapes: counts have an int64 for each value id of the key's column, and a last element for rows without the key.
+Shapes: counts are int64, with an element for each value of the topology key and a last one for nodes without the key.
 Errors: none.
 """
 

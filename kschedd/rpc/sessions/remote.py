@@ -1,10 +1,11 @@
 """Admission over the network: TCP clients authenticate with a token or a client certificate before a session begins.
 
 If there is a certificate, TLS is negotiated first. Then the client sends one message, `rpc.authenticate` with a token,
-and receives an answer. The whole admission is limited to a few seconds and a few kilobytes. Connections that are not
-admitted yet have a limit of their own, as in HTTP. They use no client slots, and their requests are not executed.
+and receives an answer. The whole admission is limited to a few seconds and a few kilobytes. Connections that
+are not authenticated yet have a separate limit, as in the HTTP server. They use no client slots, and their requests are
+not executed.
 
-Owns: the connections that are not admitted yet. Ends: never by itself.
+Owns: the connections that are not authenticated yet. Ends: never by itself.
 Fails: a fault of a peer ends the connection of this peer.
 """
 
@@ -33,7 +34,7 @@ _LAST_WORDS_S: Final = 1.0
 
 @attrs.frozen
 class AdmissionLimits:
-    """The limits on connections that are not admitted yet: their number, their time, and the bytes of the message."""
+    """The limits on connections that are not authenticated yet: number, time, and bytes of the message."""
 
     pending: int = 64
     seconds: float = 10.0
@@ -74,7 +75,7 @@ class RemoteDoor:
         return f"{SCHEME}{Address(self.credentials.settings.address.host, port)}"
 
     def used(self) -> tuple[int, int]:
-        """Return the current and the highest number of connections that are not admitted yet."""
+        """Return the current and the highest number of connections that are not authenticated yet."""
         return len(self._pending), self._pending.most_so_far
 
     async def admit(self, stream: trio.SocketStream) -> Admitted | None:

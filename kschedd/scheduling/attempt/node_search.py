@@ -5,9 +5,9 @@ The search stops when it has found as many feasible nodes as percentageOfNodesTo
 of rows at a time, so its cost follows the number of nodes visited, not the size of the cluster. The result is the same
 as visiting one node after the other.
 
-The filters with `depends_on` are read from the cached evaluation of the pod's class. All other filters are called on
-the rows that pass the cached ones. A search with a stepper calls every filter in turn on all nodes, and evaluates the
-results afterwards.
+The results of filters that declare `depends_on` come from the cached evaluation of the pod's class. All other filters
+are called on the rows that pass these filters. A search with a stepper calls every filter in turn on all nodes, and
+evaluates the results afterwards.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (findNodesThatPassFilters, numFeasibleNodesToFind).
 """

@@ -64,7 +64,7 @@ class ConfigMethods(Methods):
             "Returns every value in effect with its origin: a line of a file, a flag, a change at run time, or the "
             "default of a release."
         ),
-        returns="paths have profiles and plugins by name",
+        returns="a path identifies profiles and plugins by name",
         answer=Sequence[ConfiguredValue],
     )
     async def values(self, call: Call) -> Any:

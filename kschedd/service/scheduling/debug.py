@@ -433,7 +433,7 @@ def _goals(call: Call) -> bool:
 
 
 async def _nothing() -> None:
-    """Do nothing after an advance of time."""
+    """No-op, for callers that need no callback when time advances."""
 
 
 def _leave(client: str, driver: SchedulingDriver) -> Any:

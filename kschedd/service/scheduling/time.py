@@ -66,7 +66,7 @@ class TimeMethods(Methods):
         if end < clock.now():
             raise RpcError("invalid", f"time does not go back: it is {stamp(clock.now())}")
         if end > LAST_S:
-            raise RpcError("invalid", f"time goes no further than {stamp(LAST_S)}: it is {stamp(clock.now())}")
+            raise RpcError("invalid", f"cannot advance beyond {stamp(LAST_S)} (current time: {stamp(clock.now())})")
 
         async def feed(stream: Stream) -> None:
             async def on_moved() -> None:
