@@ -163,7 +163,8 @@ def _finding(
     level = min(now.level, later.level, key=LEVELS.index)
     if level == "fine":
         level = "note"  # the upgrade changes the behavior
-    return LintFinding(rule, hit.object or each, hit.path, level, sentence(rule, hit, release, target))
+    message = sentence(rule, hit, release, target)
+    return LintFinding(rule, hit.object or each, hit.path, level, message, hit.fix or rule.fix)
 
 
 def _ignored_by_comment(finding: LintFinding, known: KnownObjects) -> frozenset[str]:

@@ -41,10 +41,10 @@ def _count(number: int, what: str) -> str:
 
 
 def _groups(result: LintResult) -> Iterator[tuple[LintFinding, Sequence[LintFinding]]]:
-    """Yield the findings in groups with the same code and message, the most serious first."""
-    groups: dict[tuple[str, str], list[LintFinding]] = {}
+    """Yield the findings in groups with the same code, message and advice, the most serious first."""
+    groups: dict[tuple[str, str, str], list[LintFinding]] = {}
     for finding in result.findings:
-        groups.setdefault((finding.rule.code, finding.message), []).append(finding)
+        groups.setdefault((finding.rule.code, finding.message, finding.fix), []).append(finding)
     for found in sorted(groups.values(), key=lambda group: (LEVELS.index(group[0].level), -len(group))):
         yield found[0], found
 
@@ -56,7 +56,7 @@ def as_text(result: LintResult) -> str:
         lines += [f"    {_place(finding)}" for finding in found[:_SHOWN]]
         if len(found) > _SHOWN:
             lines.append(f"    and {len(found) - _SHOWN:,} more places (-o json lists them)")
-        lines.append(f"  {first.rule.fix}")
+        lines.append(f"  {first.fix}")
     return "\n".join(lines) + "\n"
 
 
@@ -74,7 +74,7 @@ def as_markdown(result: LintResult) -> str:
         places = "<br>".join(f"`{cell(_place(finding))}`" for finding in found[:_SHOWN])
         more = f"<br>and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
         code = f"[{first.rule.code}]({PAGE}#{first.rule.code})"
-        lines.append(f"| {first.level} | {code} | {cell(first.message)} | {places}{more} | {cell(first.rule.fix)} |")
+        lines.append(f"| {first.level} | {code} | {cell(first.message)} | {places}{more} | {cell(first.fix)} |")
     return "\n".join(lines) + "\n"
 
 
@@ -99,7 +99,7 @@ def as_json(result: LintResult) -> str:
                 "file": finding.object.source,
                 "line": finding.line,
                 "message": finding.message,
-                "fix": finding.rule.fix,
+                "fix": finding.fix,
                 "source": finding.rule.source,
                 "page": f"{PAGE}#{finding.rule.code}",
             }
@@ -123,7 +123,7 @@ def as_sarif(result: LintResult) -> str:
             "ruleId": finding.rule.code,
             "ruleIndex": places[finding.rule.code],
             "level": _SARIF_LEVELS[finding.level],
-            "message": {"text": f"{finding.object.shown}: {finding.message}. {finding.rule.fix}"},
+            "message": {"text": f"{finding.object.shown}: {finding.message}. {finding.fix}"},
             "locations": [_sarif_location(finding)],
         }
         for finding in result.findings

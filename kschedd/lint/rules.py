@@ -45,6 +45,7 @@ class Hit:
     path: Steps
     what: str = ""
     object: LintedObject | None = None  # the object of the finding if it is not the checked object
+    fix: str = ""  # advice for this place, in place of the rule's
 
 
 Check = Callable[[Any, KnownObjects], Iterable[Hit]]
@@ -132,6 +133,7 @@ class LintFinding:
     path: Steps
     level: Level
     message: str
+    fix: str
 
     @property
     def field(self) -> str:

@@ -20,8 +20,8 @@ def upgrade_warnings(text: str, source: str, upgrade_to: str, kube_version: str 
             found.line,
             found.field,
             found.message,
-            found.rule.fix,
-            f"{source}:{found.line}: {found.field}: {found.message}. {found.rule.fix}",
+            found.fix,
+            f"{source}:{found.line}: {found.field}: {found.message}. {found.fix}",
         )
         for found in lint(objects, release, target=target).findings
     ]

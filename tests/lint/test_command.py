@@ -141,8 +141,8 @@ def test_a_pod_is_judged_by_the_template_that_made_it(tmp_path: Path, capsys: An
     ("kind", "version", "said"),
     [
         ("PodSecurityPolicy", "policy/v1beta1", "are not served since 1.25"),
-        ("PodDisruptionBudget", "policy/v1beta1", "is not served since 1.25; use policy/v1"),
-        ("DaemonSet", "extensions/v1beta1", "is not served since 1.16; use apps/v1"),
+        ("PodDisruptionBudget", "policy/v1beta1", "is not served since 1.25. Write apiVersion: policy/v1."),
+        ("DaemonSet", "extensions/v1beta1", "is not served since 1.16. Write apiVersion: apps/v1."),
         ("KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/v1beta2", "is not read since 1.28"),
         ("KubeSchedulerConfiguration", "kubescheduler.config.k8s.io/v1beta1", "is not read since 1.23"),
     ],
@@ -152,7 +152,8 @@ def test_a_version_that_is_gone_has_its_release_and_what_replaces_it(
 ) -> None:
     file = tmp_path / "old.yaml"
     file.write_text(f"{{kind: {kind}, apiVersion: {version}, metadata: {{name: x}}}}")
-    assert any(said in finding["message"] for finding in answer(capsys, "-f", str(file))["findings"])
+    found = answer(capsys, "-f", str(file))["findings"]
+    assert any(said in f"{finding['message']}. {finding['fix']}" for finding in found)
 
 
 TAINT_RULE = """\
@@ -297,15 +298,53 @@ def test_lists_in_tests_are_no_queries(tmp_path: Path, capsys: Any) -> None:
 @pytest.mark.parametrize(
     ("spec", "required"),
     [
-        ("backend: {serviceName: s, servicePort: 80}", "spec.defaultBackend in place of spec.backend"),
-        ("rules: [{host: h}]", "spec.rules[].http.paths[].pathType and backend.service"),
+        (
+            "backend: {serviceName: s, servicePort: 80}",
+            "Write `defaultBackend: {service: {name: NAME, port: {number: PORT}}}` in place of spec.backend.",
+        ),
+        (
+            "rules: [{host: h}]",
+            "Set pathType in spec.rules[].http.paths[], and write `backend: {service: {name: NAME, port: {number: "
+            "PORT}}}`.",
+        ),
     ],
 )
 def test_an_old_ingress_names_the_fields_that_it_has(tmp_path: Path, capsys: Any, spec: str, required: str) -> None:
     file = tmp_path / "i.yaml"
     file.write_text(f"{{kind: Ingress, apiVersion: extensions/v1beta1, metadata: {{name: i}}, spec: {{{spec}}}}}")
     [finding] = answer(capsys, "-f", str(file))["findings"]
-    assert finding["message"].endswith(f"use networking.k8s.io/v1, which requires {required}")
+    assert finding["fix"] == f"Write apiVersion: networking.k8s.io/v1. {required}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes"),
+    [
+        (
+            "{version: v1, group: a.b}",
+            [
+                "Write `versions: [{name, served: true, storage: true, schema}]` in place of spec.version",
+                "Write a schema",
+            ],
+        ),
+        (
+            "{version: v1, validation: {openAPIV3Schema: {type: object}}, subresources: {status: {}}}",
+            ["Write `versions:", "Move spec.validation, spec.subresources into each version"],
+        ),
+        ("{versions: [{name: v1, schema: {openAPIV3Schema: {type: object}}}]}", []),
+        ("{versions: [{name: v1}, {name: v2, schema: {openAPIV3Schema: {type: object}}}]}", ["Write a schema"]),
+    ],
+)
+def test_an_old_definition_names_the_changes_that_it_needs(
+    tmp_path: Path, capsys: Any, spec: str, changes: list[str]
+) -> None:
+    file = tmp_path / "d.yaml"
+    head = "kind: CustomResourceDefinition, apiVersion: apiextensions.k8s.io/v1beta1"
+    file.write_text(f"{{{head}, metadata: {{name: d}}, spec: {spec}}}")
+    [finding] = answer(capsys, "-f", str(file))["findings"]
+    first, *others = finding["fix"].removesuffix(".").split(". ")
+    assert first == "Write apiVersion: apiextensions.k8s.io/v1"
+    assert len(others) == len(changes)
+    assert all(other.startswith(change) for other, change in zip(others, changes, strict=True))
 
 
 @pytest.mark.parametrize(("spec", "is_critical"), [("{}", False), ("{priorityClassName: c}", True)])
@@ -361,8 +400,8 @@ def test_a_version_that_is_gone_names_the_fields_that_the_object_lacks(tmp_path:
         "spec: {metrics: [{}]}}\n"
     )
     first, second = answer(capsys, "-f", str(file))["findings"]
-    assert "which requires spec.metrics[].resource.target" in first["message"]
-    assert "which requires" not in second["message"]
+    assert "Write spec.metrics[].resource.target" in first["fix"]
+    assert second["fix"] == "Write apiVersion: autoscaling/v2."
 
 
 def test_gates_and_flags_of_other_programs_are_their_own(tmp_path: Path, capsys: Any) -> None:

@@ -28,7 +28,7 @@ def _profiles(found: LintedObject) -> Iterator[tuple[Steps, Raw]]:
 def _plugins(found: LintedObject) -> Iterator[tuple[Steps, str]]:
     """Yield the names of plugins that profiles enable or configure, each with its path.
 
-    kube-scheduler does not check names that are only disabled.
+    kube-scheduler does not check plugin names that appear only under `disabled`.
     """
     for path, profile in _profiles(found):
         for point, listed in as_map(profile.get("plugins")).items():
@@ -118,13 +118,16 @@ def old_plugins(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     "config-v1beta3",
     (CONFIGURATION, "Policy"),
     ("", "error", "{}: the scheduler does not start"),
-    fix="Use kubescheduler.config.k8s.io/v1: `kschedd config convert -f FILE` writes it.",
+    fix="Write kubescheduler.config.k8s.io/v1. `kschedd config convert -f FILE` does so without out-of-tree plugins.",
     source="notes of 1.29",
 )
 def config_v1beta3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     group, _, version = found.api_version.partition("/")
     if group == "kubescheduler.config.k8s.io" and version != "v1":
-        yield Hit(("apiVersion",), f"{found.api_version} is not read since {_GONE_FORMATS.get(version, '1.23')}")
+        same = version in ("v1beta2", "v1beta3")  # formats with the fields of v1
+        fix = "Write apiVersion: kubescheduler.config.k8s.io/v1. The other fields keep their names." if same else ""
+        since = _GONE_FORMATS.get(version, "1.23")
+        yield Hit(("apiVersion",), f"{found.api_version} is not read since {since}", fix=fix)
     elif found.kind == "Policy" and (
         found.raw.get("predicates") is not None or found.raw.get("priorities") is not None
     ):

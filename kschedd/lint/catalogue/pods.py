@@ -52,7 +52,8 @@ def _label_keys(pod: PodPart) -> Iterator[tuple[Steps, str]]:
 def _old_keys(pod: PodPart, *labels: str) -> Iterator[Hit]:
     for path, key in _label_keys(pod):
         if key in labels:
-            yield Hit(path, f"{key} ({RENAMED_LABELS[key]})")
+            renamed = RENAMED_LABELS[key]
+            yield Hit(path, f"the label {key}", fix=f"Write {renamed} in place of it. The value stays the same.")
 
 
 @RULES.add(
@@ -60,7 +61,7 @@ def _old_keys(pod: PodPart, *labels: str) -> Iterator[Hit]:
     PODS,
     ("", "warning", "{} is deprecated since 1.17, and nodes have it only if a cloud controller sets it"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Use the label in parentheses.",
+    fix="Write the later label in place of it. The value stays the same.",
     source="core/v1 well_known_labels.go",
 )
 def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -72,7 +73,7 @@ def beta_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "note", "{} is deprecated since 1.14"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Use the label in parentheses. Nodes have this label since 1.14.",
+    fix="Write the later label, which nodes have since 1.14. The value stays the same.",
     source="core/v1 well_known_labels.go",
 )
 def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -84,7 +85,7 @@ def beta_os_arch(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     PODS,
     ("", "note", "{} is deprecated since 1.17"),
     fields=("nodeSelector", "affinity", "topologySpreadConstraints"),
-    fix="Use the label in parentheses.",
+    fix="Write the later label in place of it. The value stays the same.",
     source="core/v1 well_known_labels.go",
 )
 def beta_instance_type(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
@@ -255,7 +256,8 @@ def scheduling_group(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     (
         "1.37",
         "warning",
-        "no claim is made for a pod in a PodGroup unless the feature gate DRAWorkloadResourceClaims is on",
+        "a claim that the pod's PodGroup lists too is not shared by its pods, or not made, unless the feature gate "
+        "DRAWorkloadResourceClaims is on",
     ),
     fields="schedulingGroup",
     fix="Enable the feature gate, or use resourceClaimName.",
@@ -439,7 +441,8 @@ def topology_labels(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
     "critical-pod",
     PODS,
     ("", "warning", "the annotation scheduler.alpha.kubernetes.io/critical-pod is ignored since 1.16{}"),
-    fix="Remove the annotation. Pods of the system need `priorityClassName: system-cluster-critical`.",
+    fix="Remove the annotation. Pods of the system need `priorityClassName: system-cluster-critical`. DaemonSets "
+    "without which a node does not work need `system-node-critical`.",
     source="notes of 1.16",
 )
 def critical_pod(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:

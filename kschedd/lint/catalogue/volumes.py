@@ -159,7 +159,7 @@ _volume_rule(
     since="1.36",
     level="note",
     says="the volume needs the CSI driver pxd.portworx.com and counts against its limit on every node",
-    fix="Install the driver, and use its volumes directly.",
+    fix="Install the driver. In new manifests, use a PersistentVolumeClaim, or a PersistentVolume with `csi:`.",
     source="kubernetes#135322",
 )
 
@@ -169,14 +169,15 @@ _volume_rule(
     _WITH_VOLUMES,
     ("", "note", "{}"),
     fields="volumes",
-    fix="Install the driver, and use its volumes directly.",
+    fix="Install the driver. In new manifests, use a PersistentVolumeClaim, or a PersistentVolume with `csi:`.",
     source="core/v1 types",
 )
 def migrated_volumes(found: LintedObject | PodPart, known: KnownObjects) -> Iterator[Hit]:
     for hit in _typed(found, known, *_MIGRATED):
         served = _MIGRATED[hit.what]
         counts = ", and counts against its limit on every node" if served.migrated else ""
-        yield Hit(hit.path, f"{hit.what} needs the CSI driver {served.driver}{counts}")
+        mounted = f"Kubernetes does not mount {hit.what} volumes itself: they need the CSI driver {served.driver}"
+        yield Hit(hit.path, f"{mounted}{counts}")
 
 
 @RULES.add(

@@ -222,7 +222,7 @@ _versions(
         ("1.35", "note", "scheduling.k8s.io/v1alpha1 is served in this release only"),
         ("1.36", "error", "scheduling.k8s.io/v1alpha1 does not serve it"),
     ),
-    "Use v1alpha2 in 1.36, and v1alpha3 or v1beta1 from 1.37 on.",
+    "Write v1alpha2 in 1.36, and v1beta1 from 1.37 on; enable this version in the API server.",
     "kubernetes#136976",
 )
 _versions(
@@ -233,7 +233,8 @@ _versions(
         ("1.36", "note", "scheduling.k8s.io/v1alpha2 is served in this release only"),
         ("1.37", "error", "scheduling.k8s.io/v1alpha2 is not served"),
     ),
-    "Write v1alpha3 or v1beta1; delete stored objects before the upgrade, and create them again.",
+    "Write v1beta1, and enable this version in the API server. `disruptionMode: PodGroup` becomes "
+    "`disruptionMode: {all: {}}`. Delete stored objects before the upgrade, and create them again.",
     "kubernetes#138572, kubernetes#140184",
 )
 
@@ -339,53 +340,69 @@ _GONE_VERSIONS: Final = {
     (version, kind): (since, instead) for since, instead, version, kinds in _ENDED for kind in kinds.split()
 }
 _GONE_KINDS: Final = frozenset(kind for _, kind in _GONE_VERSIONS)
-# Fields that the later version requires, or has in another form; by version ("": all versions) and kind.
-_CHANGED_FIELDS: Final = {
-    ("", "CustomResourceDefinition"): "spec.versions[].schema.openAPIV3Schema",
-    ("", "CertificateSigningRequest"): "spec.signerName and spec.usages",
-    ("", "MutatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
-    ("", "ValidatingWebhookConfiguration"): "webhooks[].sideEffects and admissionReviewVersions",
+# Changes that the later version requires besides the apiVersion; by version ("": all versions) and kind.
+_OF_WEBHOOKS: Final = "set sideEffects and admissionReviewVersions in each of webhooks[]"
+_CHANGES: Final = {
+    ("", "CertificateSigningRequest"): "set spec.signerName and spec.usages",
+    ("", "MutatingWebhookConfiguration"): _OF_WEBHOOKS,
+    ("", "ValidatingWebhookConfiguration"): _OF_WEBHOOKS,
     ("autoscaling/v2beta1", "HorizontalPodAutoscaler"): (
-        "spec.metrics[].resource.target in place of targetAverageUtilization and targetAverageValue"
+        "write spec.metrics[].resource.target in place of targetAverageUtilization and targetAverageValue"
     ),
-    ("discovery.k8s.io/v1beta1", "EndpointSlice"): "endpoints[].zone and nodeName in place of topology",
+    ("discovery.k8s.io/v1beta1", "EndpointSlice"): "write endpoints[].zone and nodeName in place of topology",
 }
-_RULES_OF_INGRESS: Final = "spec.rules[].http.paths[].pathType and backend.service"
+_DEFAULT_BACKEND: Final = (
+    "write `defaultBackend: {service: {name: NAME, port: {number: PORT}}}` in place of spec.backend"
+)
+_PATHS: Final = (
+    "set pathType in spec.rules[].http.paths[], and write `backend: {service: {name: NAME, port: {number: PORT}}}`"
+)
 _WITH_SELECTOR: Final = ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")
 
 
-def _changed_fields(found: LintedObject) -> str:
-    """Return the fields that the later version of the object's kind requires and that the object lacks."""
+def _changes(found: LintedObject) -> list[str]:
+    """Return the changes that the later version of the object's kind requires."""
     if found.kind in _WITH_SELECTOR:
-        return "" if found.spec.get("selector") else "spec.selector"
+        return [] if found.spec.get("selector") else ["set spec.selector to the labels of the template"]
     if found.kind == "HorizontalPodAutoscaler" and not found.spec.get("metrics"):
-        return ""
+        return []
     if found.kind == "Ingress":
-        fields = {"backend": "spec.defaultBackend in place of spec.backend", "rules": _RULES_OF_INGRESS}
-        return ", and ".join(text for field, text in fields.items() if found.spec.get(field))
+        fields = {"backend": _DEFAULT_BACKEND, "rules": _PATHS}
+        return [text for field, text in fields.items() if found.spec.get(field)]
     if found.kind == "CustomResourceDefinition":
-        versions = [version for _, version in entries(found.spec, "versions")]
-        if versions and all(at(version, "schema", "openAPIV3Schema") for version in versions):
-            return ""
-    of_version = _CHANGED_FIELDS.get((found.api_version, found.kind), "")
-    return of_version or _CHANGED_FIELDS.get(("", found.kind), "")
+        return list(_changes_of_definition(found))
+    change = _CHANGES.get((found.api_version, found.kind)) or _CHANGES.get(("", found.kind))
+    return [] if change is None else [change]
+
+
+def _changes_of_definition(found: LintedObject) -> Iterator[str]:
+    versions = [version for _, version in entries(found.spec, "versions")]
+    if not versions:
+        yield "write `versions: [{name, served: true, storage: true, schema}]` in place of spec.version"
+    moved = [field for field in ("validation", "subresources", "additionalPrinterColumns") if found.spec.get(field)]
+    if moved:
+        yield f"move spec.{', spec.'.join(moved)} into each version (validation becomes schema)"
+    schemas = [at(version, "schema", "openAPIV3Schema") for version in versions]
+    if not found.spec.get("validation") and not (schemas and all(schemas)):
+        yield (
+            "write a schema (openAPIV3Schema) for each version: `type: object` alone drops all fields, unless "
+            "`x-kubernetes-preserve-unknown-fields: true` is set"
+        )
 
 
 @RULES.add(
     "version-gone",
     sorted(_GONE_KINDS),
     ("", "error", "{}"),
-    fix="Change the object to the version in the message.",
+    fix="Write the later version, and change the fields that differ.",
     source="deprecated API migration guide",
 )
 def version_gone(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:
     gone = _GONE_VERSIONS.get((found.api_version, found.kind))
     if gone is not None:
         since, instead = gone
-        message = f"{found.api_version} of {found.kind} is not served since {since}; use {instead}"
-        if changed := _changed_fields(found):
-            message += f", which requires {changed}"
-        yield Hit(("apiVersion",), message)
+        fix = ". ".join(text[0].upper() + text[1:] for text in (f"write apiVersion: {instead}", *_changes(found)))
+        yield Hit(("apiVersion",), f"{found.api_version} of {found.kind} is not served since {since}", fix=f"{fix}.")
 
 
 @RULES.add(
