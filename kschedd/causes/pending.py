@@ -45,7 +45,7 @@ def pending_groups(
 ) -> list[PendingGroup]:
     """Return the groups of pending pods in this namespace (None: all), with the pods that controllers cannot create.
 
-    The largest group is first. `remedy_of` searches a remedy for a workload. `remedy_of` is called for the smallest
+    The largest group is first. `remedy_of` searches for a remedy of a workload. It is called for the smallest
     workload of each of the first `most` groups, but not if this workload has more than MOST_PODS pods, whose rollout
     takes long even on a fork.
     """

@@ -40,7 +40,7 @@ _POD_FIELDS: Final = ("containers", "initContainers", "resources", "activeDeadli
 
 @attrs.frozen
 class _LastCount:
-    """The state at the last count of a quota."""
+    """The quota and the counted objects when the quota's usage was last calculated."""
 
     uid: str
     spec: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Explanation why a pod has its node, or has none. Remedies are in `kschedd.causes`.
+"""Explanations of why a pod is on its node, or why it has no node. Remedies are in `kschedd.causes`.
 
 `explain` evaluates every node with every plugin of the pod's profile in the present state, and returns an
 `Explanation`. A pod that has a node is evaluated as if it were not on that node. Other changes since the pod's attempt

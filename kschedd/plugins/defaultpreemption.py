@@ -13,7 +13,7 @@ Rules: terminating_victims_deleted, victims_preempted_in_memory, placement_in_me
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go, scheduler/framework/preemption/preemption.go;
 v1.36, scheduler/framework/preemption/executor.go.
-The plugin raises no errors itself. If a filter fails on every candidate, the result is an Error.
+The plugin raises no errors itself. If a filter returns an error for every candidate, the result is an Error.
 """
 
 from collections.abc import Callable, Sequence

@@ -139,7 +139,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, client: str) -> AsyncIterator[None]:
-        """Run the body of the context in one slice of this client.
+        """Run the body of the `with` statement as one turn of this client.
 
         The event loop runs one iteration between two slices.
         """

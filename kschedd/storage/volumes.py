@@ -47,7 +47,7 @@ class Volume:
     deleting: bool
     claim_ref: ClaimRef | None
     affinity: NodeSelector | None  # None: every node can use the volume
-    demand: Requirement | None  # a label requirement that every node which can use the volume meets
+    demand: Requirement | None  # a label requirement met by every node that can use the volume
 
     @classmethod
     def of(cls, obj: Object) -> Self:

@@ -195,7 +195,7 @@ class Shell:
         )
         with trio.move_on_after(_PATIENCE_S):
             await self._named.wait()  # the first Tab then has candidates, unless the daemon is very busy
-        freeze_present()  # without this, a full garbage collection would delay a key
+        freeze_present()  # without this, a full garbage collection could delay the response to a key press
         with patch_stdout(raw=True):
             if self._rc:
                 await self._run_rc(rc_file(os.environ))

@@ -75,7 +75,7 @@ class CommandRunner:
             self._sink.write(text)
 
     def measure(self) -> TerminalStyle:
-        """Return the style of the current output destination."""
+        """Return the width and the colors of the current output destination."""
         return self._terminal_style() if self._sink is None or isinstance(self._sink, PagedSink) else TerminalStyle()
 
     def interrupt(self, *, announced: bool = True) -> None:

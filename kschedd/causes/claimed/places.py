@@ -237,7 +237,7 @@ def _nowhere(case: Case, place: _Place) -> FoundCause:
 
 
 def _nodes_there(case: Case, place: _Place) -> list[RemedyOption]:
-    """Return the option to add a node at the volume's place, a copy of one that the pod selects."""
+    """Return the option to add a node in the volume's topology: a copy of a node that the pod selects."""
     if not place.key or word(place.key) == "node" or not case.selected:
         return []
     like = case.nodes[max(case.selected, key=lambda name: (case.holds(case.nodes[name]), name))]

@@ -382,7 +382,7 @@ def _written(labels: Mapping[str, str]) -> str:
 def _near_labels(
     wanted: Mapping[str, str], everyone: SignedPods, among: Sequence[PodSignature]
 ) -> tuple[dict[str, str], list[Pod]] | None:
-    """Return the labels that resemble these, and the pods with these signatures that have the labels."""
+    """Return labels of `among` that resemble the `wanted` labels, and the pods that have them."""
     changed = _near(wanted, [each.labels for each in among])
     if changed is None or changed == dict(wanted):
         return None

@@ -246,7 +246,7 @@ def _scenarios(options: argparse.Namespace) -> int:
         given.append("-o")
     if given:
         raise SimulateUsageError(
-            f"{', '.join(given)}: excluded by --scenario, whose files set up the cluster by commands"
+            f"{', '.join(given)} cannot be combined with --scenario: a scenario has commands that set up the cluster"
         )
     from kschedd.scenarios.runner import run_files
 

@@ -5,7 +5,8 @@ claims cannot be allocated with this candidate as the first device. The results 
 the candidate's pool do not change (`forget`). Nothing is known about a candidate that no search has examined; examining
 it may raise an exception.
 
-Shapes: one byte, 0 or 1, per candidate, so that `bytearray.find` finds the next candidate with a property.
+Shapes: each property is a bytearray with one byte, 0 or 1, per candidate. `bytearray.find` finds the next candidate
+with the property.
 """
 
 from bisect import bisect_left

@@ -11,7 +11,7 @@ from kschedd.framework.faults import PluginError
 from kschedd.framework.status import Status
 from kschedd.scheduling.debug.breakpoints import StopPoint
 
-# Independent pieces of work; the caller of the search runs them, possibly in parallel.
+# Independent pieces of the search for a node. The caller of the search runs them, possibly in parallel.
 Answers = Sequence[Status | int | None]  # for each row of a shard, a filter's verdict or a score
 Shards = list[Callable[[], Answers]]
 T = TypeVar("T")

@@ -229,7 +229,7 @@ class _Search:
 
 
 def pending(engine: Engine, wanted: set[str]) -> list[tuple[str, str]]:
-    """Return the pending pods of these workloads or names, with the reasons."""
+    """Return the pending pods with one of these uids or with an owner that has one, each with the reason."""
     found = []
     for pod in engine.driver.pending.pods.values():
         owners = {owner.get("uid") for owner in pod.metadata.get("ownerReferences") or ()}

@@ -94,6 +94,6 @@ def _class(name: str, methods: Sequence[str]) -> type[Any]:
     """Return a class with these methods, from which the configuration derives the plugin's extension points."""
 
     def refuse(self: Any, *args: Any) -> Any:
-        raise PluginError(name, "", "a recorded plugin answers in the replay only")
+        raise PluginError(name, "", "a recorded plugin can be called only during the replay")
 
     return type(name, (), {"name": name, **dict.fromkeys(methods, refuse)})

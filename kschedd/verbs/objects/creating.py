@@ -153,7 +153,7 @@ def _made(session: VerbSession, options: argparse.Namespace) -> Raw:
     if kind == "Job" and options.origin:
         (origin,) = targets_of(session, [options.origin])
         if origin.kind.name != "CronJob" or options.image or options.command_words:
-            raise UsageError("--from takes cronjob/NAME, and neither --image nor a command beside it")
+            raise UsageError("--from takes cronjob/NAME and excludes --image and a command")
         return generating.job_of_cron_job(
             name, get_object(session, origin.kind, origin.name, _namespace(session, options))
         )

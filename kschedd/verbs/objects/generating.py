@@ -121,7 +121,7 @@ def job_of_cron_job(name: str, cron_job: Raw) -> Raw:
 def cron_job(name: str, options: argparse.Namespace, folder: Path) -> Raw:
     (image,) = _images(options, most=1)
     if not options.schedule:
-        raise UsageError('required flag(s) "schedule" not set: --schedule "*/5 * * * *"')
+        raise UsageError('required flag(s) "schedule" not set; for example: --schedule "*/5 * * * *"')
     pod = {"containers": [container_of(name, image, options)], "restartPolicy": options.restart or "OnFailure"}
     of_job = {"metadata": {"name": name}, "spec": {"template": {"spec": pod}}}
     return _manifest("batch/v1", "CronJob", name, spec={"schedule": options.schedule, "jobTemplate": of_job})
