@@ -15,6 +15,7 @@ from kschedd.config.changing.changes import (
     with_profile_added,
     with_profile_removed,
     with_unschedulable_flush,
+    with_version,
     with_weight,
 )
 from kschedd.config.in_tree import IN_TREE
@@ -22,6 +23,7 @@ from kschedd.config.loading.load import config_from_raw, default_config
 from kschedd.config.model import EXTENSION_POINTS, Config
 from kschedd.config.parsing.faults import ConfigErrors
 from kschedd.config.plugin_info import PluginInfo
+from kschedd.config.versions.kube_versions import kube_version
 from kschedd.plugins.topology.interpodaffinity import InterPodAffinityArgs
 
 NAME = "default-scheduler"
@@ -147,3 +149,14 @@ def test_a_profile_comes_and_goes() -> None:
     assert [profile.scheduler_name for profile in after.profiles] == ["a", "b", "c"]
     assert after.profiles[2].at("score") == ()
     assert with_profile_removed(after, "c") == before
+
+
+@pytest.mark.parametrize("version", ["1.34.1", "1.34", "1.35", "1.36"])
+def test_a_changed_weight_is_kept_by_a_version_whose_plugins_have_fewer_points(version: str) -> None:
+    latest = default_config(version=kube_version("1.37"))
+    changed = with_weight(latest, "default-scheduler", "NodeResourcesFit", 5)
+    older = with_version(changed, kube_version(version)).profiles[0]
+    usual = default_config(version=kube_version(version)).profiles[0]
+    assert older.weight("NodeResourcesFit") == 5
+    assert [ref.name for ref in older.at("score")] == [ref.name for ref in usual.at("score")]
+    assert with_version(latest, kube_version(version)).profiles[0].plugins == usual.plugins

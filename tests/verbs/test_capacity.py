@@ -182,4 +182,4 @@ def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: 
     (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
     answer = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
     assert answer == "a.yaml -> a.yaml: 5 pods, all alike; pending 3 -> 3\n"
-    assert "two configurations are required" in scenario.do("compare --config a.yaml", "")
+    assert "two configurations (--config A --config B) are required" in scenario.do("compare --config a.yaml", "")

@@ -16,7 +16,7 @@ from kschedd.config.changing.files import written_as_v1
 from kschedd.config.changing.values import changed_origins
 from kschedd.config.in_tree import IN_TREE, Catalogue, default_plugins
 from kschedd.config.loading.expansion import unknown_plugin
-from kschedd.config.loading.load import API_VERSION, KIND, config_from_raw, load_config
+from kschedd.config.loading.load import API_VERSION, KIND, config_from_raw, default_config, load_config
 from kschedd.config.loading.plugin_sets import FIELD_OF_POINT
 from kschedd.config.model import EXTENSION_POINTS, SCORING, Config, PluginRef, Profile
 from kschedd.config.parsing.faults import ConfigError, ConfigErrors
@@ -263,9 +263,35 @@ def with_version(
         if state != before[name].default and name in version.gates and not version.gates[name].locked
     }
     gates.update(feature_gates or {})
-    text = written_as_v1(config, catalogue)
+    text = written_as_v1(_without_later_points(config, version, catalogue), catalogue)
     new = load_config(text, version.release, catalogue=catalogue, version=version, feature_gates=gates)
     return attrs.evolve(new, unschedulable_flush_s=config.unschedulable_flush_s)
+
+
+def _without_later_points(config: Config, version: KubernetesVersion, catalogue: Catalogue) -> Config:
+    """Return the configuration without plugins at points that they do not have in the other version.
+
+    A changed weight lists all plugins of the point, also those that this version enables by default and the other
+    version lacks there. Points with the default plugins stay, because the other version has its own defaults.
+    """
+    rules = config.rules
+    defaults = default_config(catalogue=catalogue, version=config.version, feature_gates=config.feature_gates)
+    usual = defaults.profiles[0].plugins
+    changed = config
+    for profile in config.profiles:
+        points = {}
+        for point, refs in profile.plugins.items():
+            known = [(ref, catalogue.get(ref.name)) for ref in refs]
+            kept = tuple(
+                ref
+                for ref, info in known
+                if info is None or point not in info.points_under(rules) or point in info.points_under(version.rules)
+            )
+            if kept != refs and refs != usual[point]:
+                points[point] = kept
+        if points:
+            changed = _with_points(changed, profile, points)
+    return changed
 
 
 def with_flags(config: Config, gates: Mapping[str, bool], unschedulable_flush_s: int | None) -> Config:

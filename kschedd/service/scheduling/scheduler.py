@@ -142,7 +142,7 @@ class SchedulerMethods(Methods):
             key = f"{namespace if slash else 'default'}/{name}"
             pod = await self._cluster.store.do(lambda store: store.find("Pod", *key.split("/", 1)))
             if pod is None or number is not None:
-                return await self._explain_attempt(call, key, number)
+                return await self._explain_attempt(call, key, number, exists=pod is not None)
         else:
             pod = await self._cluster.store.do(lambda store: _admitted(wanted, store))
         assert isinstance(pod, Pod)
@@ -174,13 +174,13 @@ class SchedulerMethods(Methods):
             raise RpcError("not_found", f'podgroups.scheduling.k8s.io "{name}" not found, and no pod names it')
         return await call.services.workers.run(call.client, lambda given_up: explain_group(fork))
 
-    async def _explain_attempt(self, call: Call, key: str, number: int | None) -> Any:
-        """Explain a past attempt; without a number, the last attempt."""
+    async def _explain_attempt(self, call: Call, key: str, number: int | None, *, exists: bool) -> Any:
+        """Explain a past attempt; without a number, the last attempt. `exists`: the pod exists now."""
         kept = await self._cluster.log.query(Log.attempts)
         mine = [place for place, r in enumerate(kept) if r.pod == key and r.attempted is not None and not r.of_binding]
         found_places = [place for place in mine if number in (None, kept[place].attempt)]
         if not found_places:
-            raise RpcError("not_found", _no_attempt(key, number, [kept[place] for place in mine], kept))
+            raise RpcError("not_found", _no_attempt(key, number, [kept[place] for place in mine], kept, exists))
         record, before = kept[found_places[-1]], kept[: found_places[-1]]
         pod, decision = record.attempted, _decision(record)
         assert pod is not None, "chosen for having it"
@@ -198,10 +198,14 @@ class SchedulerMethods(Methods):
         )
 
 
-def _no_attempt(key: str, number: int | None, mine: Sequence[AttemptRecord], kept: Sequence[AttemptRecord]) -> str:
+def _no_attempt(
+    key: str, number: int | None, mine: Sequence[AttemptRecord], kept: Sequence[AttemptRecord], exists: bool
+) -> str:
     name = key.partition("/")[2]
     if not mine:
         since = f"; the record of attempts has the latest {len(kept)}" if kept else ""
+        if exists:
+            return f"no attempt of pod {key} is recorded, because the record begins with the daemon{since}"
         return f'pods "{name}" not found, and no attempt of it is known{since}'
     known = ", ".join(str(record.attempt) for record in mine)
     return f"attempt {number} of pod {key} is not known; known are {known}"

@@ -160,7 +160,7 @@ def _write_zones(session: VerbSession, answer: Mapping[str, Any]) -> None:
 
 def _write_leaving(session: VerbSession, answer: Mapping[str, Any]) -> None:
     if not answer["pods"]:
-        session.write_error("No pod will leave its node.\n")
+        session.write_error("No pod is being evicted. Pods of a stopped node are listed once it is NotReady.\n")
         return
     rows: list[tuple[str, ...]] = []
     for pod in answer["pods"]:

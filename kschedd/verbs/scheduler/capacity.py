@@ -297,7 +297,7 @@ def _compared_versions(options: argparse.Namespace) -> list[str]:
         if options.scenario is not None:
             raise UsageError("--scenario requires --kube-version", "compare")
         if len(options.config) != 2:
-            why = "either --kube-version A,B or two configurations are required: --config A --config B"
+            why = "--kube-version A,B or two configurations (--config A --config B) are required"
             raise UsageError(why, "compare")
         return []
     versions = [text.strip() for text in options.kube_version.split(",")]

@@ -110,6 +110,8 @@ def explain(session: VerbSession, options: argparse.Namespace) -> int:
     names = options.pod[1:] if len(options.pod) > 1 and lookup(options.pod[0]).name == "Pod" else options.pod
     namespace = namespace_of(session, options)
     if options.pending:
+        if names or options.filename:
+            raise UsageError("--pending explains all pending pods: it excludes names and -f FILE")
         return _explain_pending(session, options, form)
     group = _group_named(options.pod)
     if group and not options.filename:
