@@ -331,6 +331,7 @@ def test_an_old_ingress_names_the_fields_that_it_has(tmp_path: Path, capsys: Any
             ["Write `versions:", "Move spec.validation, spec.subresources into each version"],
         ),
         ("{versions: [{name: v1, schema: {openAPIV3Schema: {type: object}}}]}", []),
+        ("{version: v1, versions: [{name: v1, schema: {openAPIV3Schema: {type: object}}}]}", ["Remove spec.version"]),
         ("{versions: [{name: v1}, {name: v2, schema: {openAPIV3Schema: {type: object}}}]}", ["Write a schema"]),
     ],
 )
@@ -400,7 +401,7 @@ def test_a_version_that_is_gone_names_the_fields_that_the_object_lacks(tmp_path:
         "spec: {metrics: [{}]}}\n"
     )
     first, second = answer(capsys, "-f", str(file))["findings"]
-    assert "Write spec.metrics[].resource.target" in first["fix"]
+    assert "Write `target: {type: Utilization, averageUtilization: N}`" in first["fix"]
     assert second["fix"] == "Write apiVersion: autoscaling/v2."
 
 

@@ -305,7 +305,7 @@ _RESOURCE_KINDS: Final = (*CLAIMS, "DeviceClass", "ResourceSlice")
     "resource-v1beta1",
     _RESOURCE_KINDS,
     ("", "fine", "{} is served"),
-    ("1.35", "note", "{} is deprecated"),
+    ("1.35", "note", "{} is deprecated, and by default the API server does not serve it"),
     ("1.38", "error", "{} is not served"),
     fix="Use resource.k8s.io/v1. There the fields of a request are under `exactly`: `exactly: {deviceClassName: C}`.",
     source="kubernetes#129970",
@@ -347,7 +347,8 @@ def resource_v1alpha3(found: LintedObject, known: KnownObjects) -> Iterator[Hit]
     ("PodSchedulingContext", "ResourceClass", "ResourceClaimParameters", "ResourceClassParameters", *_RESOURCE_KINDS),
     ("", "note", "classic dynamic resource allocation is an alpha feature"),
     ("1.32", "error", "classic dynamic resource allocation is gone: this object is not served"),
-    fix="Remove such objects before the upgrade; use ResourceClaims of resource.k8s.io/v1.",
+    fix="Use resource.k8s.io/v1. Remove such stored objects before the upgrade to 1.32. resourceClassName becomes "
+    "`devices.requests[].exactly.deviceClassName`, and parameters become selectors or `devices.config[].opaque`.",
     source="notes of 1.32",
 )
 def classic_dra(found: LintedObject, known: KnownObjects) -> Iterator[Hit]:

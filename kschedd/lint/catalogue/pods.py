@@ -241,7 +241,8 @@ def toleration_without_key(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:
         "default), and the pods are scheduled one by one",
     ),
     fields="schedulingGroup",
-    fix="Enable the feature gate in the API server and in the scheduler.",
+    fix="Enable the feature gate in the API server, the controller manager and the scheduler, and serve "
+    "scheduling.k8s.io/v1beta1 (--runtime-config). Claims of a PodGroup also need the gate DRAWorkloadResourceClaims.",
     source="core/v1 types, kube_features.go",
 )
 def scheduling_group(pod: PodPart, known: KnownObjects) -> Iterator[Hit]:

@@ -233,8 +233,8 @@ _versions(
         ("1.36", "note", "scheduling.k8s.io/v1alpha2 is served in this release only"),
         ("1.37", "error", "scheduling.k8s.io/v1alpha2 is not served"),
     ),
-    "Write v1beta1, and enable this version in the API server. `disruptionMode: PodGroup` becomes "
-    "`disruptionMode: {all: {}}`. Delete stored objects before the upgrade, and create them again.",
+    "Write v1beta1, which the API server serves with --runtime-config and the gate GenericWorkload. `disruptionMode: "
+    "PodGroup` becomes `{all: {}}`, and `Pod` becomes `{single: {}}`. Delete stored objects before the upgrade, and create them again.",
     "kubernetes#138572, kubernetes#140184",
 )
 
@@ -347,7 +347,7 @@ _CHANGES: Final = {
     ("", "MutatingWebhookConfiguration"): _OF_WEBHOOKS,
     ("", "ValidatingWebhookConfiguration"): _OF_WEBHOOKS,
     ("autoscaling/v2beta1", "HorizontalPodAutoscaler"): (
-        "write spec.metrics[].resource.target in place of targetAverageUtilization and targetAverageValue"
+        "write `target: {type: Utilization, averageUtilization: N}` in spec.metrics[].resource"
     ),
     ("discovery.k8s.io/v1beta1", "EndpointSlice"): "write endpoints[].zone and nodeName in place of topology",
 }
@@ -379,6 +379,8 @@ def _changes_of_definition(found: LintedObject) -> Iterator[str]:
     versions = [version for _, version in entries(found.spec, "versions")]
     if not versions:
         yield "write `versions: [{name, served: true, storage: true, schema}]` in place of spec.version"
+    elif found.spec.get("version"):
+        yield "remove spec.version"
     moved = [field for field in ("validation", "subresources", "additionalPrinterColumns") if found.spec.get(field)]
     if moved:
         yield f"move spec.{', spec.'.join(moved)} into each version (validation becomes schema)"
