@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_said_with_what_would_do(cluster: Path, capsys: pyt
     out = capsys.readouterr().out
     assert out.startswith("### ❌ Does not fit: 1 pod without a place\n")
     assert "| 3 cpu requested, the most that is free on one of 2 nodes that the pod may use is 2 (on n2) |" in out
-    assert "| add 1 node like n2<br>`kschedd create -f - " in out
+    assert "| add 1 node like n2<br>`kubectl create -f - " in out
     assert "| cpu | 50.0% | 50.0% | 50.0% |" in out
 
 

@@ -81,11 +81,15 @@ def main(options: argparse.Namespace) -> int:
     manifests = readings[0]
     for reading in readings[1:]:
         manifests += reading
+    if not options.origin and not any(each.raw.get("kind") == "Node" for each in manifests.manifests):
+        print("error: no nodes: pass a dump with --from, or Node manifests with -f", file=sys.stderr)
+        return BAD_INPUT
     progress = ProgressLine(sys.stderr)
     progress.show("Running the cluster until no work is left ...")
     cluster.engine.run_to_rest(options.within)
     client = ObservedFork(cluster, observed.begin, daemon_methods, cluster_methods)
-    report = check(client.call, manifests, options.within, progress.show)
+    program = "kubectl" if options.origin else "kschedd"  # a dump is of a cluster that kubectl reaches
+    report = check(client.call, manifests, options.within, progress.show, program)
     progress.clear()
     # A dump may be partly unreadable, but the manifests to check must be valid.
     for text in dumped.errors:

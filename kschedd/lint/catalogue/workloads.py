@@ -233,8 +233,9 @@ _versions(
         ("1.36", "note", "scheduling.k8s.io/v1alpha2 is served in this release only"),
         ("1.37", "error", "scheduling.k8s.io/v1alpha2 is not served"),
     ),
-    "Write v1beta1, which the API server serves with --runtime-config and the gate GenericWorkload. `disruptionMode: "
-    "PodGroup` becomes `{all: {}}`, and `Pod` becomes `{single: {}}`. Delete stored objects before the upgrade, and create them again.",
+    "Write v1beta1, which the API server serves with --runtime-config and the gate GenericWorkload. "
+    "`disruptionMode: PodGroup` becomes `{all: {}}`, and `Pod` becomes `{single: {}}`. Delete stored objects before "
+    "the upgrade, and create them again.",
     "kubernetes#138572, kubernetes#140184",
 )
 

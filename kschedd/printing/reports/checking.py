@@ -140,7 +140,7 @@ def as_markdown(report: CheckReport) -> str:
         lines += ["", "| pods | cause | remedy |", "|---|---|---|"]
         for group in report.causes:
             pod = group.first
-            commands = "".join(f"<br>{_code(' '.join(text.splitlines()[:1]))}" for text in pod.commands)
+            commands = "".join(f"<br>{_first_line(text)}" for text in pod.commands)
             helps = f"{cell(pod.remedy) or 'none found'}{commands}"
             lines.append(f"| {_code(group.named)} | {cell(pod.cause or pod.why)} | {helps} |")
     lines += ["", *(f"- {cell(text)}" for text in report.forbidden)] if report.forbidden else []
@@ -247,6 +247,12 @@ def _moved(pod: Raw) -> str:
     where = f" to {pod['to']}" if pod.get("to") else ""
     cause = f" ({pod['cause']})" if pod.get("cause") else ""
     return f"{pod['namespace']}/{pod['name']}: {pod['change']} from {pod['node']}{where}{cause}"
+
+
+def _first_line(command: str) -> str:
+    """Return the first line of a command as code, and a note if the command has more lines."""
+    first, *others = command.splitlines() or [""]
+    return f"{_code(first)} (and {len(others)} lines of input: see `-o text`)" if others else _code(first)
 
 
 def _code(text: str) -> str:

@@ -30,23 +30,26 @@ def check(
     manifests: ManifestReading,
     limit_s: float,
     progress: Callable[[str], None] = lambda _: None,
+    program: str = "kschedd",
 ) -> CheckReport:
     """Return the report. `call` calls a method of the daemon, or of a cluster in virtual time.
 
     `limit_s`: the limit in seconds of virtual time. `progress` is called with a text before each part of the work.
+    `program`: the program of the remedies' commands.
     """
     report = CheckReport(errors=[str(error) for error in manifests.errors])
     report.pending_before = sum(call("queue.list", limit=0)["counts"].values())
     fork = call("fork.create")["name"]
     in_fork = partial(_in_fork, call, fork)
+    explain = partial(in_fork, "causes.explain", program=program)
     try:
         before = _shortages(in_fork)
         progress(f"Applying {len(manifests.manifests):,} objects ...")
         _try(in_fork, report, manifests)
         progress("Scheduling on a copy of the cluster ...")
         report.at_rest = call("fork.advance", fork=fork, seconds=None, limit_s=limit_s)["at_rest"]
-        _look(in_fork, report, call("fork.diff", fork=fork), progress)
-        report.refused += _new_shortages(in_fork, before, progress)
+        _look(explain, report, call("fork.diff", fork=fork), progress)
+        report.refused += _new_shortages(in_fork, explain, before, progress)
     finally:
         call("fork.discard", fork=fork)
     return report
@@ -73,7 +76,7 @@ def _try(in_fork: Callable[..., Any], report: CheckReport, manifests: ManifestRe
         report.applied += len(answer["results"])
 
 
-def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw, progress: Callable[[str], None]) -> None:
+def _look(explain: Callable[..., Any], report: CheckReport, diff: Raw, progress: Callable[[str], None]) -> None:
     """Add the placements in the fork to the report."""
     report.pods, report.usage, report.summary = diff["pods"], diff["usage"], diff["summary"]
     known: list[Raw] = []  # diagnoses, one per workload; at most _MOST_EXPLAINED
@@ -83,7 +86,7 @@ def _look(in_fork: Callable[..., Any], report: CheckReport, diff: Raw, progress:
             diagnosis = next((each for each in known if _is_of(name, namespace, each)), None)
             if diagnosis is None and len(known) < _MOST_EXPLAINED:
                 progress(f"Looking for the cause and a remedy: pod {namespace}/{name} ...")
-                diagnosis = in_fork("causes.explain", kind="Pod", name=name, namespace=namespace)
+                diagnosis = explain(kind="Pod", name=name, namespace=namespace)
                 known.append(diagnosis)
             report.unplaced.append(_unplaced(f"{namespace}/{name}", not pod["node"], pod, diagnosis))
 
@@ -131,7 +134,10 @@ def _shortages(in_fork: Callable[..., Any]) -> dict[Key, _Shortage]:
 
 
 def _new_shortages(
-    in_fork: Callable[..., Any], before: Mapping[Key, _Shortage], progress: Callable[[str], None]
+    in_fork: Callable[..., Any],
+    explain: Callable[..., Any],
+    before: Mapping[Key, _Shortage],
+    progress: Callable[[str], None],
 ) -> list[UnplacedPod]:
     """Return the workloads that lack more pods than before. A ReplicaSet of a Deployment is omitted."""
     now = _shortages(in_fork)
@@ -146,7 +152,7 @@ def _new_shortages(
                 found.append(UnplacedPod(label, True, why))
                 continue
             progress(f"Looking for the cause and a remedy: {label} ...")
-            diagnosis = in_fork("causes.explain", kind=kind, name=name, namespace=namespace)
+            diagnosis = explain(kind=kind, name=name, namespace=namespace)
             found.append(_with_cause(label, True, why, diagnosis))
     return found
 
