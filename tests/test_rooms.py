@@ -39,6 +39,18 @@ def test_the_architecture_names_files_that_exist() -> None:
     assert sorted(name for name in named if not any((ROOT / root / name).is_file() for root in ("kschedd", ""))) == []
 
 
+def test_the_architecture_names_functions_that_exist() -> None:
+    paragraph = (
+        section("ARCHITECTURE.md", "A pod's way, in ten steps").partition("In functions,")[2].partition("\n\n")[0]
+    )
+    named = NAME.findall(paragraph)
+    assert len(named) > 15
+    code = "\n".join(file.read_text(encoding="utf-8") for file in (ROOT / "kschedd").rglob("*.py"))
+    methods = {name.partition(".")[::2] for name in named if "." in name}
+    assert sorted(cls for cls, _ in methods if f"class {cls}" not in code) == []
+    assert sorted(name for name in named if f"def {name.rpartition('.')[2]}(" not in code) == []
+
+
 def test_the_channels_of_the_architecture_are_those_of_the_wiring() -> None:
     wired = re.findall(r"open_memory_channel\[(.*)\]\((\w+)\)", (ROOT / "kschedd/daemon.py").read_text("utf-8"))
     rows = re.findall(r"^\| [\w ,]+ \| `(.*)` \| `?(\w+)`? \|", section("ARCHITECTURE.md", "Actors and channels"), re.M)

@@ -118,7 +118,7 @@ class SchedulingDriver:
         self.machine = machine
         self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
-        self.observed = 0  # the version up to which every write has been observed; set by the observer
+        self.observed = 0  # the version up to which every write has been observed; set by the owner of the watch
         self.listener: InputListener | None = None
         self._to_activate: list[Pod] = []
         self._effects = Effects()

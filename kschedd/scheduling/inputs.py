@@ -1,6 +1,6 @@
 """Inputs of the scheduling driver: all its events in sequence, as values.
 
-`SchedulingDriver.step(input, now)` is the only entry point. A recording is a list of inputs, a replay steps through it,
+`SchedulingDriver.step(input, now)` processes an input. A recording is a list of inputs, a replay steps through it,
 and a debugger stops between two inputs. Each class documents the result of `step` for the input. The actions that
 follow from an input are the driver's effects (`take_effects`).
 

@@ -67,10 +67,6 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 
 T = TypeVar("T")
 
-# Extension points at which no plugin has work for a pod that is bound directly.
-_BEFORE_BINDING = ("Reserve", "Permit")
-PREEMPTION = "DefaultPreemption"  # plugin that is recorded as rejecting a waiting victim if no other plugin is given
-
 
 @attrs.frozen(eq=False)
 class Choices:

@@ -1,4 +1,4 @@
-"""Implementation of `objects.apply`: it creates or changes objects from manifests, and reports all errors.
+"""The work of `objects.apply` (handler: `writing.py`): create or change objects from manifests, and report all errors.
 
 Manifests are text or maps. An invalid document does not affect the others, unless `atomic`. An error has a line number
 if the manifest was text. Atomic and dry runs use a fork of the store, so that their objects may depend on each other.

@@ -1,6 +1,6 @@
 """The binding subresource, which sets a pod's node and the annotations of the Binding.
 
-Source: Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST).
+Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST).
 Raises: ApiError.
 """
 

@@ -1,6 +1,6 @@
 """The operations that delete an object, and that evict a pod if its disruption budgets allow it.
 
-Source: Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (delete.go),
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (delete.go),
 pkg/registry/core/pod/storage/eviction.go.
 Raises: ApiError.
 """

@@ -2,7 +2,7 @@
 
 An earlier version is computed from the current objects and the log of writes, which contains each object before its
 change. Lists are sorted and selected in slices.
-Source: Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher.
+Source: Kubernetes v1.34, apiserver/pkg/registry/generic/registry/store.go, apiserver/pkg/storage/cacher.
 Raises: ApiError, FieldLabelError.
 """
 

@@ -1,6 +1,6 @@
 """The scale subresource: the desired and current number of pods of a workload or a custom resource.
 
-Source: Source: Kubernetes v1.34, pkg/registry/apps/*/storage;
+Source: Kubernetes v1.34, pkg/registry/apps/*/storage;
 apiextensions-apiserver/pkg/registry/customresource/etcd.go.
 Raises: ApiError.
 """

@@ -3,7 +3,7 @@
 An Event belongs to the core group or to events.k8s.io. An autoscaler has the version v1 or v2. Objects are stored in
 the version in which they were written, and converted for requests in another version.
 
-Source: Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
+Source: Kubernetes v1.34, pkg/apis/core/v1, pkg/apis/events/v1 and pkg/apis/autoscaling/v1 (conversion.go).
 """
 
 from typing import Any, Final

@@ -1,6 +1,6 @@
 """The operations that write an object: create, update, patch and server-side apply.
 
-Source: Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go).
+Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers (create.go, update.go, patch.go).
 Raises: ApiError.
 """
 

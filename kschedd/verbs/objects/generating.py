@@ -3,7 +3,7 @@
 Each function of `GENERATORS` receives the arguments of the verb and returns a manifest without a namespace.
 Raises UsageError.
 
-Source: Source: Kubernetes v1.34, kubectl pkg/cmd/create and pkg/cmd/run.
+Source: Kubernetes v1.34, kubectl pkg/cmd/create and pkg/cmd/run.
 """
 
 import argparse
