@@ -106,7 +106,7 @@ def page(about: dict[str, str], runs: Sequence[Measured], latencies: Sequence[di
         "`python -m tests.bench.figures` measures kschedd and the schedulers of two Kubernetes releases in turns, on",
         f"one machine, with {NODES:,} nodes and the same pods. CPU per pod is the user and system time of the whole",
         "process while the pods are scheduled, in microseconds. It is the best figure for a comparison, because it",
-        f"depends least on other load. All figures are medians; the most frequent workloads have {rounds} runs.",
+        f"depends least on other load. {_runs(rounds)}",
         "",
         "Mode `algo` measures the decision alone. Mode `e2e` measures the time from the creation of a pod to its",
         "binding. Kube-scheduler runs without an API server and without serialization here. kschedd's figures include",
@@ -151,6 +151,10 @@ def page(about: dict[str, str], runs: Sequence[Measured], latencies: Sequence[di
         journal = "yes" if row["journal"] else "no"
         lines.append(f"| {row['offered_rate']:,.0f} | {journal} | " + " | ".join(f"{ms:.2f}" for ms in figures) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _runs(rounds: int) -> str:
+    return "Each figure is of one run." if rounds == 1 else f"Each figure is the median of up to {rounds} runs."
 
 
 def _medians(runs: Sequence[Measured]) -> tuple[float, float]:
