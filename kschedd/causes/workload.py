@@ -165,7 +165,7 @@ def workload_of(store: ClusterReader, obj: Object) -> ExaminedWorkload:
     elif obj.kind == POD_GROUP:
         pods = [pod for pod in store.list("Pod", obj.namespace) if isinstance(pod, Pod) and _names(pod, obj)]
     else:
-        pods = list(_pods_below(store, obj)) or _selected(store, obj)
+        pods = list(pods_below(store, obj)) or _selected(store, obj)
     jobs = [each for each in store.owned_by(obj.uid) if each.kind == "Job"] if obj.kind == "CronJob" else []
     unfinished = sorted((pod for pod in pods if pod.phase not in FINISHED), key=lambda pod: pod.name)
     return ExaminedWorkload(obj, unfinished, jobs)
@@ -194,9 +194,10 @@ def _selected(store: ClusterReader, owner: Object) -> list[Pod]:
     return [pod for pod in found if isinstance(pod, Pod) and pod.owner is None]
 
 
-def _pods_below(store: ClusterReader, owner: Object) -> Iterator[Pod]:
+def pods_below(store: ClusterReader, owner: Object) -> Iterator[Pod]:
+    """Yield the pods of the owner, and the pods of the workloads that it owns."""
     for owned in store.owned_by(owner.uid):
         if isinstance(owned, Pod):
             yield owned
         elif owned.kind in POD_TEMPLATES:
-            yield from _pods_below(store, owned)
+            yield from pods_below(store, owned)

@@ -14,7 +14,7 @@ A plugin uses one of two styles, or different styles for different points: **one
 State computed by `pre_filter` or `pre_score` is stored in `state.data[name]`. The stored state may be any object, and
 needs a `clone` method if add_pod or remove_pod changes it.
 
-Source: Kubernetes v1.34, kube-scheduler/framework/interface.go. Units: times are seconds, scores int64. Shapes: Shapes:
+Source: Kubernetes v1.34, kube-scheduler/framework/interface.go. Units: times are seconds, scores int64. Shapes:
 `rows` are rows of the table (int64), and results are parallel to them.
 """
 

@@ -271,17 +271,23 @@ def placed_without_driver(store: ClusterReader, workload: ExaminedWorkload) -> F
 
     The scheduler does not check this unless the CSIDriver requires it, and the simulated kubelets start such a pod.
     """
+    attached: set[tuple[str, str]] | None = None  # volumes and nodes; None: not read yet
+    with_driver: dict[str, list[str]] = {}
     for pod in workload.scheduled:
         for name in sorted(claims_named(pod)):
             claim = store.find("PersistentVolumeClaim", pod.namespace, name)
             volume = None if claim is None else store.find("PersistentVolume", "", volume_of(claim))
             driver = "" if volume is None else str((volume.spec.get("csi") or {}).get("driver") or "")
             csi_node = store.find("CSINode", "", pod.node_name)
-            if not driver or csi_node is None or _has_driver(store, pod.node_name, driver):
+            if volume is None or not driver or csi_node is None or _has_driver(store, pod.node_name, driver):
                 continue
-            having = sorted(each.name for each in store.list("CSINode") if _has_driver(store, each.name, driver))
-            known = store.find("CSIDriver", "", driver)
-            if (known is None and not having) or _attached(store, volume, pod.node_name):
+            if driver not in with_driver:
+                names = (each.name for each in store.list("CSINode"))
+                with_driver[driver] = sorted(each for each in names if _has_driver(store, each, driver))
+            having, known = with_driver[driver], store.find("CSIDriver", "", driver)
+            if attached is None:
+                attached = _attached(store)
+            if (known is None and not having) or (volume.name, pod.node_name) in attached:
                 continue
             return FoundCause(
                 "DriverMissingOnNodes",
@@ -297,15 +303,13 @@ def placed_without_driver(store: ClusterReader, workload: ExaminedWorkload) -> F
     return None
 
 
-def _attached(store: ClusterReader, volume: Object | None, node: str) -> bool:
-    """Return whether a VolumeAttachment says that the volume is attached to the node."""
-    return any(
-        each.spec.get("nodeName") == node
-        and volume is not None
-        and (each.spec.get("source") or {}).get("persistentVolumeName") == volume.name
-        and (each.raw.get("status") or {}).get("attached")
+def _attached(store: ClusterReader) -> set[tuple[str, str]]:
+    """Return the volumes that a VolumeAttachment reports as attached, each with its node."""
+    return {
+        (str((each.spec.get("source") or {}).get("persistentVolumeName")), str(each.spec.get("nodeName")))
         for each in store.list("VolumeAttachment")
-    )
+        if (each.raw.get("status") or {}).get("attached")
+    }
 
 
 def _has_driver(store: ClusterReader, name: str, driver: str) -> bool:

@@ -1,15 +1,11 @@
 """Causes at the node: the kubelet rejects the pods that a node's name in the template brings to it."""
 
-from collections.abc import Iterator
-
-from kschedd.api.objects import Object
 from kschedd.api.pods import Pod
-from kschedd.api.schemas.kinds import POD_TEMPLATES
 from kschedd.causes.answers import ObjectNamed
 from kschedd.causes.demands.selecting import node_named
 from kschedd.causes.findings import FoundCause, named
 from kschedd.causes.words import counted
-from kschedd.causes.workload import ExaminedWorkload
+from kschedd.causes.workload import ExaminedWorkload, pods_below
 from kschedd.store.cluster_api import ClusterReader
 
 
@@ -18,9 +14,10 @@ def rejected_by_kubelet(store: ClusterReader, workload: ExaminedWorkload) -> Fou
     wanted = str(workload.pod_spec.get("nodeName") or "")
     if not wanted or workload.wanted <= len(workload.scheduled):
         return None
+    own = workload.obj
     failed = [
         pod
-        for pod in _pods_of(store, workload.obj)
+        for pod in ([own] if isinstance(own, Pod) else pods_below(store, own))
         if pod.phase == "Failed" and pod.node_name == wanted and not pod.status.get("containerStatuses")
     ]
     if not failed:
@@ -35,14 +32,3 @@ def rejected_by_kubelet(store: ClusterReader, workload: ExaminedWorkload) -> Fou
         [why, f"rejected so far: {counted(len(failed), 'pod')}, such as {last.key}"],
         node_named(None),
     )
-
-
-def _pods_of(store: ClusterReader, obj: Object) -> Iterator[Pod]:
-    if isinstance(obj, Pod):
-        yield obj
-        return
-    for owned in store.owned_by(obj.uid):
-        if isinstance(owned, Pod):
-            yield owned
-        elif owned.kind in POD_TEMPLATES:
-            yield from _pods_of(store, owned)

@@ -8,7 +8,7 @@ A placement of a PodGroup is scored by MostAllocated over the sums of its nodes,
 Rules: extended_resources, fields_of_1_37 (score_placements).
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/noderesources/fit.go (fitsRequest, ScorePlacement),
 resource_allocation.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go. Units: int64; CPU in
-millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: Shapes: N rows; one
+millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: N rows; one
 contiguous column for each resource. Columns are only read, never written. Codes: bit 0, a request exceeds the node's
 allocatable; bit 1, too many pods; bit 2 + i, the i-th requested resource is insufficient. For a pod with more than 32
 requested resources, the bits from 2 on are a number instead, which identifies the set of insufficient resources.

@@ -39,13 +39,14 @@ class TopologyPlacementGenerator:
         required = self._domain(group, key, table)
         if isinstance(required, Status):
             return required
-        rows: dict[str, list[int]] = {}
-        for row in table.order.tolist():
-            node = table.nodes[row]
-            domain = None if node is None else node.labels.get(key)
-            if domain is not None and required in (None, domain):
-                rows.setdefault(domain, []).append(row)
-        return [Placement(domain, np.array(there, dtype=np.int64)) for domain, there in rows.items()]
+        column = table.label(key)
+        ids = column.ids[table.order]
+        if required is None:
+            domains, first = np.unique(ids, return_index=True)
+            there = domains[first.argsort()].tolist()  # in visiting order
+        else:
+            there = [column.numbers.get(required, -1)]
+        return [Placement(column.values[domain], table.order[ids == domain]) for domain in there if domain >= 0]
 
     def _domain(self, group: Object, key: str, table: NodeTable) -> str | Status | None:
         """Return the domain of the pods that are already placed; None if there are none."""

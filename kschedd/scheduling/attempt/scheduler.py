@@ -436,7 +436,7 @@ class Scheduler:
         if narrowed is not None:
             rows = sorted(table.row_of[name] for name in narrowed.node_names if name in table.row_of)
             if placement is not None:
-                rows = [row for row in rows if row in placement]
+                rows = np.intersect1d(rows, placement).tolist()
             among, nodes = known.place[rows] if rows else known.place[:0], len(rows)
         elif placement is not None:
             among, nodes = known.place[placement], len(placement)
