@@ -1,7 +1,7 @@
-"""AddedPods: the amounts that pods which are not on the nodes would add to a node table, summed by row.
+"""AddedPods: the amounts that nominated pods would add to a node table, summed by row.
 
-The owner of these pods (nominated pods) updates the sums. A few array operations then add the pods of any number of
-rows to a what-if copy, or remove them again.
+The caller updates the sums when nominations change. A few array operations then add the pods of any number of rows to a
+what-if copy, or subtract them.
 
 Shapes: those of the table's columns with the same names. Sums wrap around as int64, like the table's sums.
 """

@@ -1,8 +1,8 @@
 """Counts of pods by node and by topology domain, updated as pods are added and removed.
 
-PodTopologySpread and InterPodAffinity both need the number of pods in a domain that match some selector. To count from
-scratch, all pods must be visited. Here every selector has a counter from its first request on. Adding or removing a pod
-updates only the counters that match the pod. There are two kinds:
+PodTopologySpread and InterPodAffinity both need the number of pods in a domain that match some selector. Without
+counters, each such number would require a visit to all pods. Each selector gets a counter at its first use. Adding or
+removing a pod updates only the counters that match the pod. There are two kinds:
 
 * `PodMatcher`: counts pods that match all of some terms (namespaces and selector), as an incoming pod's own terms
   require.
@@ -14,8 +14,7 @@ pod. A new counter is filled from the groups that share a label with the selecto
 matchers and existing terms are indexed by namespace and label (`term_index`), so that many applications do not slow
 each other down.
 
-Invariant: after any sequence of changes, every counter equals a new count of all pods.
-The cache owns the counts, and plugins read them.
+Invariant: every counter equals a new count of all pods.
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go, plugins/interpodaffinity/filtering.go and scoring.go.
 """
 
@@ -41,7 +40,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 GroupKey = tuple[tuple[str, frozenset[tuple[str, str]]], bool]  # PodSignature.group_key, terminating
 
-# Beyond this number, the least recently used counters are dropped, so that unused signatures cost nothing.
+# Above this number, the least recently used entries are dropped.
 _TERMS_MATCHING_LIMIT = 1024
 
 
@@ -96,7 +95,7 @@ class Group:
     counters: list[DomainCounter] = attrs.field(factory=list)
 
     def join(self, counter: DomainCounter) -> None:
-        """Update this counter from now on, too; remove dropped counters from the group's list."""
+        """Add this counter to the group's list, and remove dropped counters from it."""
         self.counters = [known for known in self.counters if not known.dropped]
         self.counters.append(counter)
 
@@ -117,7 +116,7 @@ _TermsMatching = dict[TermKind, list[ExistingTerm]]
 
 @attrs.define(eq=False)
 class PodCounts:
-    """All counters of one table. The owner must report every pod that is added to a row or removed from one."""
+    """All counters of one table. The cache must report every pod that is added to a row or removed from a row."""
 
     table: NodeTable
     namespaces: dict[str, Labels] = attrs.field(factory=dict)
@@ -125,12 +124,12 @@ class PodCounts:
     _carried_at: dict[TermKey, dict[tuple[TermKind, PodAffinityTerm], ExistingTerm]] = attrs.field(factory=dict)
     _groups: dict[GroupKey, Group] = attrs.field(factory=dict)
     _groups_in: dict[str, dict[GroupKey, Group]] = attrs.field(factory=dict)  # by namespace
-    # By a label key by which matchers are indexed, then by namespace and value.
+    # by label key, then by namespace and value; only for label keys that a matcher uses
     _groups_at: dict[str, dict[tuple[str, str], dict[GroupKey, Group]]] = attrs.field(factory=dict)
     _matching: OrderedDict[PodMatcher, DomainCounter] = attrs.field(factory=OrderedDict)
     _matching_at: dict[TermKey, dict[PodMatcher, DomainCounter]] = attrs.field(factory=dict)
     _indexed_for: Counter[str] = attrs.field(factory=Counter)  # by label key: number of matchers indexed by it
-    # By namespace and labels (`PodSignature.group_key`): version stamp and terms.
+    # by namespace and labels (`PodSignature.group_key`): version stamp and terms
     _terms_matching: dict[tuple[str, frozenset[tuple[str, str]]], tuple[int, _TermsMatching]] = attrs.field(
         factory=dict
     )
@@ -176,7 +175,7 @@ class PodCounts:
             self._found(key, pod.signature)
 
     def add_each(self, rows: Sequence[int], pod: Pod) -> None:
-        """Count a pod like this one, which has no affinity terms, on each of these rows."""
+        """Count a pod like this one, which must have no affinity terms, on each of these rows."""
         signature = pod.signature
         assert not signature.spec.has_pod_affinity, "pods with terms are counted one by one"
         key = (signature.group_key, bool(pod.deletion_timestamp))
@@ -211,7 +210,7 @@ class PodCounts:
         return counter
 
     def existing_terms_matching(self, kind: TermKind, signature: PodSignature) -> list[ExistingTerm]:
-        """Return the terms of existing pods, of this kind, that match a pod of this signature."""
+        """Return the existing pods' terms of this kind that match a pod of this signature."""
         known = self._terms_matching.get(signature.group_key)
         versions = self.table.versions
         if known is None or versions.at[TERMS] > known[0]:
@@ -239,7 +238,7 @@ class PodCounts:
             self._drop(kind)
 
     def row_set(self, included: Bools) -> RowSet:
-        """Return the set of these rows; the object is the same for equal masks. The mask must not change.
+        """Return the set of these rows; the object is the same for equal masks. The caller must not modify the mask.
 
         The result is an argument of `DomainCounter.by_domain`.
         """
@@ -312,7 +311,7 @@ class PodCounts:
 
     @property
     def indexed_labels(self) -> frozenset[str]:
-        """The label keys by which groups can be found."""
+        """The label keys by which groups are indexed."""
         return frozenset(self._groups_at)
 
     # -- terms of existing pods ---------------------------------------------------------------------------------

@@ -3,9 +3,9 @@
 A `DomainCounter` receives every change (`add`) and returns columns: by row, or by the values of a label key. A column
 is updated in place from its first request until labels change; then it is rebuilt on the next request.
 
-A counter is owned by `PodCounts`, or by the code that created it. Returned columns are read-only, and valid only within
-the scheduling cycle. Shapes: by row, an int64 for each row of the table; by domain, one for each value id of the label
-column and a last one that stays 0. A row without the key has id -1, which indexes the last entry.
+Returned columns are read-only, and valid only within the scheduling cycle. Shapes: a column by row has an int64 for
+each row of the table. A column by domain has an int64 for each value id of the label column, and a last element that
+stays 0. A row without the label has id -1, which indexes the last element.
 """
 
 import attrs
@@ -21,7 +21,10 @@ _DENSE = 16  # one row in this many
 
 @attrs.frozen(eq=False)
 class RowSet:
-    """A set of rows. Equal sets created while the rows are unchanged have the same id, and different sets never do."""
+    """A set of rows.
+
+    Two sets have the same id if and only if they are equal and the rows have not changed between their creation.
+    """
 
     number: int
     mask: Bools
@@ -31,8 +34,8 @@ class RowSet:
 class TopologyPairCounts:
     """Sums by the values of one topology key over some rows.
 
-    The minimum is updated as sums change. The minimum is searched again only when the count of the last domain with the
-    minimum grows.
+    The minimum is updated as sums change. A new search for the minimum is needed only if the last domain with the
+    minimum gets more pods.
     """
 
     column: LabelColumn
@@ -43,7 +46,7 @@ class TopologyPairCounts:
     _having_least: int = 0
 
     def add(self, row: int, amount: int) -> None:
-        # Usually the first condition is true, and the row is skipped.
+        # Usually the row is not in `included` and is skipped.
         if (self.included is not None and not self.included.item(row)) or (number := self.column.ids.item(row)) < 0:
             return
         before = self.counts.item(number)
@@ -53,7 +56,7 @@ class TopologyPairCounts:
         self.total += amount
 
     def least(self, values: Ints | None) -> int:
-        """Return the minimum sum among these values (None: the whole column), which must be all values of the rows."""
+        """Return the minimum sum among these values (None: all); `values` must be all values of the rows."""
         if self._least is None:
             sums = self.counts[:-1] if values is None else self.counts[values]
             self._least = int(sums.min())
@@ -75,7 +78,7 @@ class TopologyPairCounts:
 class DomainCounter:
     table: NodeTable
     by_row: dict[int, int] = attrs.field(factory=dict)
-    dropped: bool = False  # true if the owner has stopped updating this counter
+    dropped: bool = False  # true if this counter is no longer updated
     _stamp: int = 0  # version stamp at which `_domains` was computed
     _domains: dict[tuple[str, int], TopologyPairCounts] = attrs.field(factory=dict)
     _column: Ints | None = None
@@ -139,7 +142,7 @@ class DomainCounter:
         """Return the rows with a nonzero amount, with their amounts."""
         if len(self.by_row) * _DENSE < self.table.capacity:
             return self._listed()
-        # A column then takes no more memory than the sparse form, and is several times faster to read.
+        # A column now takes no more memory than the sparse form, and is several times faster to read.
         column = self.rows()
         there = column.nonzero()[0]
         return there, column[there]

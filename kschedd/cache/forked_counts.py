@@ -1,11 +1,10 @@
-"""The counts of a fork, computed from the fork's pods on request.
+"""Pod counts of a fork, computed on demand from the fork's pods.
 
-A fork gets few queries and is then discarded. Groups of pods as in `PodCounts` make many queries cheap, but for a few
-queries they would cost more than they save. The first query visits all pods and stores the signature of each in a
-column (`SignedPods`). Each query evaluates each signature once. `recount` collects the terms of the pods only once.
+A fork gets few queries and is then discarded. The groups of `PodCounts` make many queries fast, but for a few queries
+they cost more than they save. The first query visits all pods and stores the signature of each in a column
+(`SignedPods`). Each query evaluates each signature once. `recount` collects the affinity terms of the pods once.
 
 Invariant: every answer equals the answer of `PodCounts` for the same pods.
-The fork's cluster owns the counts; plugins read them.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,9 +54,9 @@ class SignedPods:
 
 @attrs.define(eq=False)
 class ForkedCounts(PodCounts):
-    """The counts of a fork, computed on request. Empty until `recount`."""
+    """Pod counts of a fork, computed on demand. Empty until `recount`."""
 
-    any_terms: bool = True  # true if any pod has terms, counted when the fork was created
+    any_terms: bool = True  # true if any pod had affinity terms when the fork was created
     _signed: SignedPods | None = None
 
     @property
@@ -65,7 +64,7 @@ class ForkedCounts(PodCounts):
         return self.any_terms or bool(self.existing_terms)
 
     def recount(self) -> None:
-        """Collect the terms of the table's pods."""
+        """Collect the affinity terms of the table's pods."""
         for row in self.table if self.any_terms else ():
             for pod in self.table.pods[row]:
                 if pod.signature.spec.has_pod_affinity:

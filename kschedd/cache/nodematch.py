@@ -1,13 +1,12 @@
 """Node selectors over columns: the rows that a pod's nodeSelector and required node affinity allow.
 
 A requirement is evaluated on the value ids of its label column, never on a node's own labels: In and NotIn look up the
-few ids that they name; Gt and Lt parse the column's values once and cache them as integers. A term that could not be
+ids of their values; Gt and Lt parse the column's values once and cache them as integers. A term that could not be
 parsed matches no row; `NodeSelector.problems` contains its errors.
 
-NodeAffinity and PodTopologySpread use this module, on the whole table or a what-if copy. The module owns only the
-parsed integers of label columns, which are dropped with the columns. Shapes: results are bool, one for each of `rows`
-(None: one for each row of the table, with or without a node). Source: Kubernetes v1.34,
-component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
+NodeAffinity and PodTopologySpread use this module, on the whole table or a what-if copy. The parsed integers of a label
+column are dropped with the column. Shapes: results are bool, one for each of `rows` (None: for each row of the table,
+with or without a node). Source: Kubernetes v1.34, component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
 """
 
 from collections.abc import Mapping
@@ -36,7 +35,7 @@ _integers: WeakKeyDictionary[LabelColumn, tuple[int, Ints, Bools]] = WeakKeyDict
 def matching_rows(
     table: NodeTable, node_selector: Mapping[str, str], required: NodeSelector | None, rows: Rows | None
 ) -> Bools:
-    """Return whether each row meets the pod's nodeSelector and its required node affinity, if it has them."""
+    """Return whether each row meets the pod's nodeSelector and required node affinity."""
     met: Bools | None = None
     for key, value in node_selector.items():
         holds = _equal(table.label(key), value, rows)
@@ -57,7 +56,7 @@ def selected_rows(table: NodeTable, selector: NodeSelector, rows: Rows | None) -
 
 
 def term_rows(table: NodeTable, term: NodeSelectorTerm, rows: Rows | None) -> Bools:
-    """Return whether each row meets the whole term. No row meets an empty term, or one with problems."""
+    """Return whether each row meets the whole term. An empty term, or a term with problems, matches no row."""
     if term.problems or term.empty:
         return _constant(table, rows, False)
     met: Bools | None = None
@@ -105,7 +104,7 @@ def _looked_up(accepted: Bools, column: LabelColumn, rows: Rows | None) -> Bools
 
 
 def _equal(column: LabelColumn, value: str, rows: Rows | None) -> Bools:
-    number = column.numbers.get(value, -2)  # -2 matches no row: no node has this value
+    number = column.numbers.get(value, -2)  # id -2 matches no row, because no node has this value
     equal: Bools = _ids(column, rows) == number
     return equal
 

@@ -2,8 +2,8 @@
 
 Pods of one kind have the same signature and requests, so their amounts are computed once.
 
-Shapes: `requested` has R resources by kinds; `nonzero` has 2 resources by kinds. Amounts beyond int64 wrap around, and
-the copy is marked with `wraps`.
+Shapes: `requested` has one row for each of R resources, `nonzero` has 2 rows; both have one column for each kind.
+Amounts beyond int64 wrap around, and the copy is marked with `wraps`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -48,15 +48,15 @@ class PodKinds:
 class PodBatch(PodKinds):
     _requested: Ints
     _nonzero: Ints
-    _resources: list[int]  # indices of the resources that any pod requests
-    _ports: frozenset[int]  # kinds of pods with host ports
+    _resources: list[int]  # indices of all requested resources
+    _ports: frozenset[int]  # indices of the kinds of pods with host ports
 
     @classmethod
     def made(cls, pods: Sequence[Pod], table: TableCopy, kinds_of: Iterable[object] | None = None) -> Self:
         """Create a batch. `kinds_of` contains the `kind_of_pod` of each pod, if already computed."""
         among = PodKinds.among(pods, kinds_of)
         of = among.of
-        amounts: dict[int, int] = {}  # by the `id()` of the requests, which pods with equal specs share
+        amounts: dict[int, int] = {}  # by `id()` of the requests, which pods with equal specs share
         distinct: list[tuple[Resources, tuple[int, int]]] = []
         amounts_of = []
         for pod in map(table.counted, of):
@@ -85,7 +85,7 @@ class PodBatch(PodKinds):
         )
 
     def count(self, table: TableCopy, rows: Rows, places: Ints, sign: int) -> None:
-        """Add (`sign` 1) or remove (-1) one pod, given by its index in the batch, on each of these distinct rows."""
+        """Add (`sign` 1) or remove (-1) the pod with this index in the batch, on each of these distinct rows."""
         kinds = self.kinds[places]
         for resource in self._resources:
             table.requested[resource][rows] += sign * self._requested[resource][kinds]

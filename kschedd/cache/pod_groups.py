@@ -4,7 +4,7 @@ A pod belongs to its group from its creation until it is deleted or has finished
 node, or running. The state of a pod is not stored here; it is looked up in the scheduler cache (`scheduled`,
 `waiting_for_node`). A group may have pods before its PodGroup object exists, and an object may exist without pods.
 
-The scheduling machine owns the groups and updates them from the watch; plugins read them (`Handle.shared`). Source:
+The scheduling machine updates the groups from the watch; plugins read them (`Handle.shared`). Source:
 Kubernetes v1.36, scheduler/backend/cache/podgroupstate.go.
 """
 
@@ -37,7 +37,7 @@ def priority_of(group: Object) -> int:
 
 
 def disrupted_as_a_whole(group: Object) -> bool:
-    """Return whether all pods of the group are evicted if one of them is evicted."""
+    """Return whether the eviction of one pod of the group requires the eviction of all its pods."""
     return (group.spec.get("disruptionMode") or {}).get("all") is not None
 
 

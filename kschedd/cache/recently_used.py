@@ -1,6 +1,6 @@
 """RecentlyUsed: a bounded cache that drops the least recently used value.
 
-RecentlyUsed is an OrderedDict with the latest use at the end: a caller that reads a value calls `move_to_end`.
+RecentlyUsed is an OrderedDict; a caller that reads a value must call `move_to_end`.
 """
 
 from collections import OrderedDict
@@ -15,7 +15,7 @@ class RecentlyUsed(OrderedDict[K, V]):
     def keep(self, key: K, value: V, most: int) -> V:
         """Store the value as the most recently used one, and keep at most `most` (at least 1) values. Return the value.
 
-        `most` may be lower than at earlier calls, and the value may replace an earlier value.
+        `most` may be lower than in earlier calls, and the value may replace an earlier value.
         """
         self[key] = value
         self.move_to_end(key)

@@ -1,11 +1,10 @@
 """The scheduler cache: nodes and pods as columns, and every other object by kind and name.
 
 Watch events are applied between two cycles. The scheduler's own decisions are applied immediately (`assume`), before
-the API server has confirmed them. An assumed pod counts like any other pod. The watch event with the pod's node
+the API server has confirmed them. An assumed pod is counted like any other pod. The watch event with the pod's node
 confirms the pod, and `forget` removes it. Pods on a node that the cache does not contain are stored under the node's
-name, and count once the node is added.
+name, and are counted after the node is added.
 
-The scheduling actor owns the cache; plugins read it.
 Source: Kubernetes v1.34, scheduler/backend/cache/cache.go.
 """
 
@@ -33,7 +32,7 @@ class _Known:
 
 
 def counted_as(signature: PodSignature) -> Hashable:
-    """Return a key for the pod's effect on its node; pods with equal keys may be assumed together."""
+    """Return a key for the pod's effect on its node; pods with equal keys have the same effect."""
     spec = signature.spec
     more_than_requests = bool(spec.has_pod_affinity or spec.host_ports or spec.volumes)
     return signature.group_key, spec.resource_requests, more_than_requests
@@ -59,10 +58,10 @@ class SchedulerCache:
     # -- forks ------------------------------------------------------------------------------------------------
 
     def fork(self) -> "SchedulerCache":
-        """Return a separate cluster that is equal to this one except for its counts, which need a `recount`.
+        """Return a separate cache equal to this one except for its pod counts, which need a `recount`.
 
-        The owner of this cluster creates the fork, which takes a few milliseconds for 5,000 nodes. All further work on
-        the fork may run in any thread while the original continues.
+        A fork takes a few milliseconds for 5,000 nodes. All further work on the fork may run in another thread while
+        the original changes.
         """
         forked = SchedulerCache(
             self.table.fork(),
@@ -75,7 +74,7 @@ class SchedulerCache:
         return forked
 
     def recount(self) -> None:
-        """Count all pods again, so that the counts equal those of a cache that received each pod as an event."""
+        """Count all pods again; the counts then equal those of a cache that received each pod as an event."""
         self.counts = PodCounts(self.table, self.counts.namespaces)
         for row in self.table:
             for pod in self.table.pods[row]:
@@ -84,16 +83,16 @@ class SchedulerCache:
     # -- objects ----------------------------------------------------------------------------------------------
 
     def of_kind(self, kind: str) -> Mapping[str, Object]:
-        """Return all objects of a kind by key (`namespace/name`, or the name of a cluster-scoped one)."""
+        """Return all objects of a kind by key (`namespace/name`; for cluster-scoped objects, the name)."""
         return self.objects.get(kind, _EMPTY)
 
     def get(self, kind: str, key: str) -> Object | None:
         return self.objects.get(kind, _EMPTY).get(key)
 
     def put(self, obj: Object) -> None:
-        """Add or update an object of any kind; a pod must have a node.
+        """Add or update an object of any kind; if the object is a pod, it must have a node.
 
-        If the object is unreadable, no part of it is stored, and the exception is raised.
+        If the object is unreadable, raise an exception and store nothing.
         """
         try:
             if isinstance(obj, Pod):
@@ -177,7 +176,7 @@ class SchedulerCache:
             self._take_off_node(known.pod)
 
     def assume(self, pod: Pod, node_name: str) -> Pod:
-        """Count the pod on the node from now on. Return the pod with its node set."""
+        """Count the pod on the node; return the pod with its node set."""
         assert pod.uid not in self._pods, f"pod {pod.key} is expected not to be on a node yet"
         placed = pod.on_node(node_name)
         self._pods[pod.uid] = _Known(placed, assumed=True)
@@ -185,15 +184,15 @@ class SchedulerCache:
         return placed
 
     def assume_each(self, pods: Sequence[Pod], node_names: Sequence[str]) -> list[Pod] | None:
-        """Assume each of these pods on one of these distinct nodes; the pods' effects must be equal (`counted_as`).
+        """Assume each of these pods on one of these distinct nodes; the pods must have equal effects (`counted_as`).
 
-        Returns None and changes nothing if the pods must be assumed one by one.
+        Return None, and change nothing, if the pods must be assumed one by one.
         """
         rows = [self.table.row_of[name] for name in node_names]
         placed = [pod.on_node(name) for pod, name in zip(pods, node_names, strict=True)]
         if placed[0].signature.spec.has_pod_affinity:
             return None
-        self.counts.prepare(placed[0])  # raises the exception of an invalid pod before anything has changed
+        self.counts.prepare(placed[0])  # raises an exception for an invalid pod before any change
         if not self.table.add_each(rows, placed):
             return None
         known = self._pods
@@ -231,7 +230,7 @@ class SchedulerCache:
     def mark_deleted(self, pod: Pod) -> None:
         """Mark an assumed pod as deleted.
 
-        The pod counts until it is forgotten: in 1.34, after its binding has failed.
+        The pod is counted until it is forgotten (in 1.34, after its binding has failed).
         """
         assert self.is_assumed(pod), f"pod {pod.key} is expected to be assumed"
         self._marked_deleted.add(pod.uid)

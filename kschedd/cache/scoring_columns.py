@@ -1,4 +1,4 @@
-"""Each node's utilization by resource, including the pod to schedule: the input of both resource scores.
+"""Utilization of each node by resource, including the pod to schedule: the input of both resource scores.
 
 Source: Kubernetes v1.34, plugins/noderesources/resource_allocation.go.
 Units: CPU in millicores, other resources in whole units. Shapes: one int64 for each row and resource.
@@ -15,19 +15,19 @@ from kschedd.api.selecting.resource_names import is_scalar
 from kschedd.cache.table import CPU, MEMORY, Ints, NodeTable, Rows
 from kschedd.values import fast_frozen
 
-_ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # resources included even if the pod does not request them
+_ALWAYS: Final = ("cpu", "memory", "ephemeral-storage")  # resources that are included even if the pod requests none
 _CPU_AND_MEMORY: Final = [CPU, MEMORY]
 
 
 @fast_frozen(eq=False)
 class Fractions:
-    """The requested amount, including the pod's, and the allocatable amount of each counted resource.
+    """The requested amount, with the pod's request added, and the allocatable amount of each resource.
 
-    `wraps` is true if amounts may be negative or results may overflow int64. Overflows must then wrap around as
+    `wraps` is true if amounts may be negative or results may overflow int64. Overflowing amounts must wrap around as
     upstream.
     """
 
-    places: tuple[int, ...]  # indices of these resources in the configured list
+    places: tuple[int, ...]  # indices of these resources in the profile's list
     used: Ints  # resources by rows
     capacity: Ints  # the same shape
     wraps: bool
@@ -53,7 +53,7 @@ def scoring_resources(
 ) -> Fractions:
     """Return the utilization of these rows by resource, with the pod's `requests` added.
 
-    With `nonzero`, existing pods without a cpu or memory request count with upstream's default request. Extended
+    With `nonzero`, existing pods without a cpu or memory request are counted with upstream's default request. Extended
     resources that the pod does not request, and resources without a column, are omitted.
     """
     places, numbers, amounts = [], [], []
@@ -65,7 +65,7 @@ def scoring_resources(
             places.append(place)
             numbers.append(table.resource(name))
             amounts.append(requested)
-    if numbers == _CPU_AND_MEMORY:  # these are the default resources of a profile
+    if numbers == _CPU_AND_MEMORY:  # the default resources of a profile
         used = (table.nonzero if nonzero else table.requested[:2]).take(rows, axis=1)
         capacity = table.cpu_and_memory(rows)
     else:
@@ -78,9 +78,9 @@ def scoring_resources(
 
 
 def amounts_of(table: NodeTable, rows: Rows, name: str) -> tuple[int, int]:
-    """Return the requested and the allocatable amount of these rows together, without rows that lack the resource.
+    """Return the requested and the allocatable amounts of these rows, without rows that lack the resource.
 
-    Pods without a cpu or memory request count with upstream's default request.
+    Pods without a cpu or memory request are counted with upstream's default request.
     """
     number = table.resource(name)
     sums = table.nonzero if number in _CPU_AND_MEMORY else table.requested

@@ -1,18 +1,18 @@
 """Nodes as numpy columns with stable row numbers, and the pods of each node.
 
-A row belongs to one node from the node's addition to its removal, and may then be used for another node. All columns
-have the same length (`capacity`); rows without a node are not `alive`. Any code may read the columns. Only the owner of
-the table changes the columns, between two scheduling cycles or in a separate copy (`copy_rows`), never within a cycle.
+A row belongs to one node from the node's addition to its removal, and may then be reused for another node. All columns
+have the same length (`capacity`); rows without a node are not `alive`. Any code may read the columns. Columns change
+only between two scheduling cycles, or in a separate copy (`copy_rows`).
 
 `versions` records the changes, so that cached evaluations recompute only the changed rows. The id of a label value or a
-taint set is reused once no node has the value or set. `trim` drops columns of label keys and resources if there are too
-many, so that changing nodes do not increase their number without bound.
+taint set is reused once no node has the value or set. `trim` drops columns if there are too many label keys or
+resources.
 
-Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream; `wraps` is set
-once an amount occurs that may cause arithmetic to overflow. Shapes: `allocatable` and `requested` have R resources by
-`capacity` rows (a resource is one contiguous column); `nonzero` has 2 (cpu, memory) by rows; all other columns have one
-value per row. Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo), backend/cache/node_tree.go (order of
-nodes).
+Units: int64 throughout; CPU in millicores, other resources in whole units. Sums overflow as upstream; `wraps` is true
+if an amount that may cause an overflow has occurred. Shapes: `allocatable` and `requested` have R resources by
+`capacity` rows (each resource is a contiguous column), and `nonzero` has 2 (cpu, memory) by `capacity` rows. All other
+columns have one value per row. Source: Kubernetes v1.34, scheduler/framework/types.go (NodeInfo),
+backend/cache/node_tree.go (order of nodes).
 """
 
 import copy
@@ -37,9 +37,9 @@ Bools = npt.NDArray[np.bool_]
 
 CPU, MEMORY, STORAGE = 0, 1, 2
 _KNOWN = ("cpu", "memory", "ephemeral-storage")
-_PLAIN_OF_POD = 1 << 46  # smaller requests than this cannot overflow in sums, however many pods a node runs
+_PLAIN_OF_POD = 1 << 46  # smaller requests cannot overflow in sums, however many pods a node runs
 _FEWEST_IN_A_SLICE = 256  # rows
-_LONG = 256  # number of pods in a row from which their indices are recorded
+_LONG = 256  # minimum number of pods in a row for which their indices are recorded
 _JUST_COME = 16  # number of pods at the end of a list that are searched first
 _FEWEST_IN_A_SPAN = 1024  # rows
 _SPARSEST = 4  # one row in this many
@@ -51,7 +51,7 @@ _EXPECTED = (HOSTNAME_LABEL, ZONE_LABEL)  # keys whose column exists from the st
 class LabelColumn:
     """One label key for all rows: `ids[row]` is the id of the row's value, or -1 if the node lacks the key.
 
-    An id belongs to its value as long as some row has the value, and may then be used for another value. While the id
+    An id belongs to its value as long as any row has the value, and may then be reused for another value. While the id
     is unused, its entry in `values` is "", and no row has this id. `renumbered` is incremented whenever an id is reused
     for another value.
     """
@@ -83,7 +83,7 @@ class LabelColumn:
                 self._free.append(old)
 
     def _taken(self, value: str) -> int:
-        """Return the value's id after incrementing the number of rows with this value."""
+        """Count one more row with this value, and return the value's id."""
         number = self.numbers.get(value)
         if number is None:
             if self._free:
@@ -134,9 +134,9 @@ def _with_column(columns: Ints) -> Ints:
 
 
 def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
-    """Return the node's images that count for ImageLocality: images of known size, even if it is 0.
+    """Return the node's images that ImageLocality scores: images of known size, even if it is 0.
 
-    The simulated kubelets list images of unknown size; the kubelets of a real cluster always report the size.
+    The simulated kubelets list images of unknown size; kubelets of a real cluster always report the size.
     """
     return tuple([(name, size) for name, size in node.images if size is not None])
 
@@ -144,8 +144,8 @@ def _attracting(node: Node) -> tuple[tuple[str, int], ...]:
 class NodeTable:
     """The nodes of a cluster as columns, with their pods. Methods for several rows take them as int64 index arrays."""
 
-    # Limits for derived data that can be computed again: evaluations of nodes by class of pods, dry runs of preemption
-    # (both per profile), and counters of pods by node.
+    # Limits for derived data, which can be computed again: node evaluations by class of pods (per profile), preemption
+    # dry runs (per profile), and pod counters by node.
     most_evaluation_bytes: int = 192 << 20
     most_preemption_bytes: int = 128 << 20
     most_counters: int = 1024
@@ -155,8 +155,9 @@ class NodeTable:
         self.names: list[str] = [""] * capacity
         self.nodes: list[Node | None] = [None] * capacity
         self.pods: list[list[Pod]] = [[] for _ in range(capacity)]
-        self._shared = bytearray(capacity)  # rows whose pod list is shared with a fork, and copied before a change
-        # For long lists: the probable index of a pod in its row's list, by uid, as a hint for `_place`.
+        # rows whose pod list is shared with a fork and must be copied before a change
+        self._shared = bytearray(capacity)
+        # for long lists: probable index of a pod in its row's list, by uid
         self._places: dict[str, int] = {}
         self.row_of: dict[str, int] = {}
         self._free: list[int] = list(range(capacity - 1, -1, -1))
@@ -164,7 +165,7 @@ class NodeTable:
         self.resources: dict[str, int] = {name: number for number, name in enumerate(_KNOWN)}
         self.numbering = 0  # incremented whenever indices of resource columns change
         self.most_labels, self.most_resources = _MOST_LABELS, _MOST_RESOURCES
-        self._full_at = 0  # number of resource columns when all were in use at the last check
+        self._full_at = 0  # number of resource columns at the last check at which all were in use
         self.alive: Bools = np.zeros(capacity, dtype=np.bool_)
         self.allocatable: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
         self.requested: Ints = np.zeros((len(_KNOWN), capacity), dtype=np.int64)
@@ -175,7 +176,8 @@ class NodeTable:
         self.taints: Ints = np.zeros(capacity, dtype=np.int64)
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_numbers: dict[tuple[Taint, ...], int] = {(): 0}
-        self._taint_users: list[int] = [1]  # by id: number of rows with the set; id 0, the empty set, is kept
+        # by id: number of rows with the taint set; id 0, the empty set, is never reused
+        self._taint_users: list[int] = [1]
         self._free_taint_numbers: list[int] = []
         self._labels = {key: LabelColumn.of(key, [None] * capacity) for key in _EXPECTED}
         self.ports: dict[int, set[tuple[str, str, int]]] = {}
@@ -183,7 +185,7 @@ class NodeTable:
         self.claims: dict[str, dict[int, int]] = {}  # claim key -> row -> number of pods using it there
         self.versions = Versions(np.zeros(capacity, dtype=np.int64))
         self.resize_rules = ResizeRules(pod_level=False)
-        self.wraps = False  # true if some amount is negative, or so large that sums or products may overflow int64
+        self.wraps = False  # true if an amount is negative, or so large that sums or products may overflow int64
         self._zones: dict[str, dict[int, None]] = {}
         self._order: Rows | None = None
         self._ascends = True
@@ -216,7 +218,7 @@ class NodeTable:
         through a slice must be copied before they are changed.
         """
         count, order = len(rows), self._order
-        # Check only within `order`: rows from elsewhere, for example from an extender, may be in any order.
+        # Rows from other sources, for example from an extender, may be in any order.
         if count >= _FEWEST_IN_A_SLICE and order is not None and rows.base is order and self._ascends:
             first = rows.item(0)
             if rows.item(-1) - first == count - 1:
@@ -224,10 +226,10 @@ class NodeTable:
         return rows
 
     def span(self, rows: Rows) -> tuple[Rows | slice, Rows | None]:
-        """Return an index for reading columns of these rows, and the rows' places in the result (None: all of it).
+        """Return an index for reading these rows of columns, and the rows' positions in the result (None: all of them).
 
-        For thousands of rows that are close together, in any order, the index is a slice, which includes other rows.
-        A slice takes half the time to read, which pays if little is computed for each row.
+        For thousands of rows that are close together, the index is a slice, which may include other rows.
+        Reading a slice takes half the time, which matters if little is computed for each row.
         """
         count = len(rows)
         if count < _FEWEST_IN_A_SLICE:
@@ -296,7 +298,7 @@ class NodeTable:
         used: Bools = (self.requested != 0).any(axis=1)
         used[: len(_KNOWN)] = True
         kept = np.flatnonzero(used)
-        # Check again when the number of columns has doubled, so that many used columns cost little.
+        # The next check is due when the number of columns has doubled.
         self._full_at = len(kept)
         if len(kept) == len(self.resources):
             return
@@ -307,11 +309,11 @@ class NodeTable:
 
     @property
     def layout(self) -> tuple[list[str], list[int]]:
-        """The name of the node in each row ("" for a free row), and the free rows, of which the last is used next."""
+        """The name of the node in each row ("" for a free row), and the free rows; the last free row is used next."""
         return self.names.copy(), self._free.copy()
 
     def lay_out(self, names: Sequence[str], free: Sequence[int]) -> None:
-        """Give a new table the row layout of another table (its `layout`). The nodes are then added one by one."""
+        """Give a new table the row layout of another table (its `layout`). The nodes must then be added one by one."""
         assert not self.row_of, "a new table is expected"
         while self.capacity < len(names):
             self._grow()
@@ -320,9 +322,9 @@ class NodeTable:
 
     @property
     def nodes_by_zone(self) -> list[Node]:
-        """The nodes zone by zone; zones and nodes are in order of addition.
+        """The nodes by zone; zones and nodes are in order of addition.
 
-        Adding the nodes to a table in this order keeps the visiting order.
+        Nodes added to a table in this order are visited in this order.
         """
         rows = [row for queue in self._zones.values() for row in queue]
         return [node for row in rows if (node := self.nodes[row]) is not None]
@@ -498,7 +500,7 @@ class NodeTable:
     def add_each(self, rows: Sequence[int], pods: Sequence[Pod]) -> bool:
         """Add each of these pods to its row. The rows must be distinct, and the pods must have equal amounts.
 
-        Return False and change nothing if the pods affect more than the requested amounts, or if sums may overflow.
+        Return False, and change nothing, if the pods affect more than requested amounts, or if sums may overflow.
         """
         spec = pods[0].signature.spec
         if spec.host_ports or spec.volumes or any([pod.reports_resources for pod in pods]):
@@ -576,7 +578,7 @@ class NodeTable:
     def _place(self, row: int, pod: Pod) -> int:
         """Return the index of a pod in its row's list.
 
-        Most lookups are for pods that were added recently and are now confirmed. A node may have 100,000 pods.
+        Most lookups are for recently added pods, near the end of the list. A node may have 100,000 pods.
         """
         pods, uid = self.pods[row], pod.uid
         for back, candidate in enumerate(islice(reversed(pods), _JUST_COME), 1):
@@ -659,7 +661,7 @@ class NodeTable:
         return TableCopy(self, chosen)
 
     def fork(self) -> "NodeTable":
-        """Return a separate table, equal to this one, with new change logs.
+        """Return a separate, equal table with new change logs.
 
         Nodes and pods are shared, because they are immutable values. The rows' lists of pods are shared until one of
         the two tables changes them.
@@ -685,8 +687,9 @@ class NodeTable:
 class TableCopy(NodeTable):
     """Some rows of another table. Label columns are copied on demand; images are taken from the whole table.
 
-    `joined` contains the rows to which pods were added that are not there in the whole table, even if these pods were
-    removed again. Code that changes `pods` directly must not add pods that are not on the row in the whole table.
+    `joined` contains the rows to which pods were added that are not on these rows in the whole table, even if these
+    pods were removed again. Code that changes `pods` directly must not add pods that are on another row in the whole
+    table.
     """
 
     def __init__(self, whole: NodeTable, rows: Rows) -> None:
@@ -747,7 +750,7 @@ class TableCopy(NodeTable):
         return self.resources[name]
 
     def plain(self, amount: int) -> int:
-        """Return the amount of one pod; if sums with this amount may overflow, the amount wrapped to int64."""
+        """Return the amount of one pod, wrapped to int64 if sums with this amount may overflow."""
         return amount if -_PLAIN_OF_POD <= amount <= _PLAIN_OF_POD else self._wrapped(amount)
 
 

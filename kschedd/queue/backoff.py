@@ -7,8 +7,8 @@ ordered as in activeQ. A pod whose backoff expires in the current second still b
 
 A PodGroup's limit grows with the square root of the number of its pods.
 
-Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/backoff_queue.go. Owns its two heaps. Called by
-SchedulingQueue.
+Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/backoff_queue.go. Owns its two heaps. Only SchedulingQueue
+calls this class.
 """
 
 import math
@@ -42,7 +42,7 @@ class BackoffQueue:
         failures = entry.consecutive_errors or entry.unschedulable_count
         if failures == 0:
             return 0
-        # After 64 doublings every backoff is `maximum`; capping the exponent keeps the shift small.
+        # The exponent is limited, because after 64 doublings every backoff is `maximum`.
         maximum = self.maximum
         if isinstance(entry, QueuedGroup):
             maximum = int(maximum * math.sqrt(len(entry.members)))
@@ -78,11 +78,11 @@ class BackoffQueue:
         return expiration >= self._align(now)
 
     def first_early(self) -> tuple[Any, QueuedPod] | None:
-        """Return the pod that `pop_early` would return, with its sort order, which begins with the expiration."""
+        """Return the pod that `pop_early` would return, and its sort key, which begins with the expiration."""
         return self.rejected.peek() if self.aligned else None
 
     def pop_early(self) -> QueuedPod | None:
-        """Remove and return the first rejected pod although it is still backing off.
+        """Remove and return the first rejected pod, although its backoff has not expired.
 
         Return None if disabled or empty.
         """

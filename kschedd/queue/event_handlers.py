@@ -1,13 +1,12 @@
 """Event handlers: translate object changes into cluster events and queue operations.
 
 The handlers cover assigned pods, pending pods of this scheduler, nodes, and every other kind for which a plugin may
-have registered. The caller updates the caches first and then calls `changed`, once per change, in watch order. The
-owner of the caches passes two facts as pod uids: which changed pods are assumed, and which were rejected at Permit
-because of the change. Terminated pods are treated as deleted. An exception raised for a change does not propagate: it
-is recorded in `faults` under the changed object.
+have registered. The caller updates the caches first and then calls `changed`, once per change, in watch order.
+`assumed` contains the uids of changed pods that are assumed; `rejected` contains the uids of pods that were rejected at
+Permit because of the change. Terminated pods are treated as deleted. An exception raised for a change does not
+propagate: it is recorded in `faults` under the changed object.
 
-The handlers own only the queue passed to them. Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer
-in scheduler/scheduler.go.
+Source: Kubernetes v1.34, scheduler/eventhandlers.go and newPodInformer in scheduler/scheduler.go.
 """
 
 from collections.abc import Container, Iterable
@@ -38,7 +37,7 @@ _UNSCHEDULED_DELETE: Final = events.UNSCHEDULED_POD_DELETE.label
 @attrs.define(eq=False)
 class EventHandlers:
     queue: SchedulingQueue
-    scheduler_names: Container[str]  # scheduler names of the profiles: this scheduler handles the pods with these names
+    scheduler_names: Container[str]  # scheduler names of the profiles
     assumed: Container[str] = frozenset()  # uids of the changed pods that are assumed in the cache
     rejected: Container[str] = frozenset()  # uids of changed pods that were rejected at Permit because of the change
     faults: FaultLedger[None] = attrs.field(factory=lambda: FaultLedger("scheduling queue"))
@@ -93,7 +92,10 @@ class EventHandlers:
         self.faults.note(ref, again, fault, now / SECOND)
 
     def _changed(self, old: Object | None, new: Object | None, now: int) -> str:
-        """Process a change. Return the label of its event, or "" if the change does not concern the scheduler."""
+        """Process a change.
+
+        Return the label of the change's event, or "" if the change does not concern the scheduler.
+        """
         subject = new or old
         if isinstance(subject, Pod):
             assert old is None or isinstance(old, Pod)
@@ -130,7 +132,7 @@ class EventHandlers:
         bound = False
         if self.queue.settings.resizing is not None:
             self._resize_changed(old, new, now)
-        # A pod that gets its node is first added as an assigned pod, and then deleted as a pending one.
+        # A pod that has just got its node is first added as an assigned pod, and then deleted as a pending pod.
         if new is not None and new.node_name:
             if old is not None and old.node_name:
                 self.queue.assigned_pod_updated(old, new, now)
@@ -182,14 +184,14 @@ class EventHandlers:
                 queue.delete(old, now, bound=bound)
                 if bound and queue.settings.bound_nominees_wake_none:
                     return
-                # A deleted pod that was nominated or waiting at Permit frees resources on its node.
+                # A deleted pod that was nominated, or waited at Permit, frees resources on its node.
                 if old.uid in self.rejected:
                     queue.assigned_pod_deleted(old, now)
                 elif old.nominated_node_name:
                     queue.assigned_pod_deleted(old, now, _up_to(old.priority))
         elif old is None:
             queue.add(new, now)
-            if new.signature.spec.pod_group_name:  # other pods of the group may have been waiting for this pod
+            if new.signature.spec.pod_group_name:  # other pods of the group may wait for this pod
                 queue.move_all_to_active_or_backoff(events.UNSCHEDULED_POD_ADD, None, new, now)
         else:
             if same_version(old, new) or new.uid in self.assumed:
@@ -205,5 +207,5 @@ def same_version(old: Pod, new: Pod) -> bool:
 
 
 def _up_to(priority: int) -> PreCheck:
-    """Return a pre-check that accepts pods of at most this priority: only for these was the nominated pod counted."""
+    """Return a pre-check for pods of at most this priority, the only pods whose attempts added the nominated pod."""
     return lambda pod: pod.priority <= priority

@@ -1,8 +1,8 @@
 """PreEnqueue: runs the plugins that may gate a pod. A gated pod does not enter the active queue.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (runPreEnqueuePlugins). This object owns the
-PreEnqueue plugins of all profiles, and records the gating plugin in the entry. Called by SchedulingQueue. A plugin that
-raises gates its pod with an Error status, and is reported to `on_fault`.
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (runPreEnqueuePlugins). The object records the
+gating plugin in the entry. Only SchedulingQueue calls this class. A plugin that raises gates its pod with an Error
+status, and is reported to `on_fault`.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,8 +26,8 @@ class Gating:
     def passes(self, entry: QueuedPod) -> bool:
         """Run the PreEnqueue plugins, beginning with the previous gating plugin. Update the gating fields of the entry.
 
-        The caller must then put the entry into a sub-queue immediately, because the index uses the gating plugin as its
-        key. A PodGroup passes if all its pods pass; the plugins are called for each pod.
+        The index uses the gating plugin as a key, so the caller must put the entry into a sub-queue immediately. A
+        PodGroup passes if all its pods pass; the plugins are called for each pod.
         """
         if isinstance(entry, QueuedGroup):
             gated = [member for member in entry.members if not self.passes(member)]

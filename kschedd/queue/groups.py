@@ -4,12 +4,12 @@
     else: a member of the group's entry, which is in one sub-queue as a whole, at its PreEnqueue plugins' mercy as well
 
 During the group's cycle, its members are in flight individually. Pods that fail, and pods that are added during the
-cycle, are pending until `attempted` creates a new entry of them. The entry backs off after a cycle that placed no pod,
+cycle, wait until `attempted` creates a new entry for the group. The entry backs off after a cycle that placed no pod,
 and is active immediately after any other cycle.
 
-This object owns the entries of groups, and the pods that wait for an entry; the queue moves the entries. Called
-by SchedulingQueue. Source: Kubernetes v1.37, scheduler/backend/queue/scheduling_queue.go, pod_group_member_pods.go,
-workload_forest.go; scheduler/framework/types.go (QueuedPodGroupInfo).
+The object stores the entries of groups and the pods that wait for their group; the queue moves the entries. Source:
+Kubernetes v1.37, scheduler/backend/queue/scheduling_queue.go, pod_group_member_pods.go, workload_forest.go;
+scheduler/framework/types.go (QueuedPodGroupInfo).
 """
 
 from bisect import insort
@@ -76,7 +76,7 @@ class GroupQueue:
         self._incomplete: Waiting = {}
 
     def holder(self, entry: QueuedPod) -> QueuedPod:
-        """Return the group's entry that contains the pod. Return the pod's own entry if there is none."""
+        """Return the group's entry that contains the pod, or else the pod's own entry."""
         if not self.queued or entry.place in _WAITING:
             return entry
         return self.queued.get(entry.pod.pod_group, entry)
@@ -110,7 +110,7 @@ class GroupQueue:
         self._queue.lodge(entry, place, label, now)
 
     def update(self, entry: QueuedPod, old: Pod, new: Pod, now: int) -> SubQueue:
-        """Replace the pod's version, which may ungate its group. Return the pod's sub-queue."""
+        """Replace the pod by a new version, which may ungate its group. Return the pod's sub-queue."""
         queue, group = self._queue, self.holder(entry)
         if not isinstance(group, QueuedGroup) or group.place in _BY_PLACE:
             entry.pod = new
@@ -127,7 +127,7 @@ class GroupQueue:
         return entry.place
 
     def delete(self, entry: QueuedPod, now: int, bound: bool) -> None:
-        """Remove a pod from its group. With `bound`, the pod got a node, and is still a pod of the group."""
+        """Remove a pod from its group. With `bound`, the pod got a node and stays in the group."""
         queue, key, label = self._queue, entry.pod.pod_group, events.UNSCHEDULED_POD_DELETE.label
         group = self.holder(entry)
         if isinstance(group, QueuedGroup):
@@ -167,7 +167,7 @@ class GroupQueue:
         return group.members[0]
 
     def attempted(self, key: str, outcome: Code, now: int) -> None:
-        """End the cycle of a group: its pending pods, if any, become an entry again."""
+        """End the cycle of a group; its waiting pods, if any, get a new entry."""
         group, waiting = self.in_cycle.pop(key, None), self._pending.pop(key, None)
         if group is None or not waiting:
             return
@@ -193,7 +193,7 @@ class GroupQueue:
     # -- events -----------------------------------------------------------------------------------------------
 
     def changed(self, old: Object | None, new: Object | None, now: int) -> None:
-        """Process a change of a PodGroup: its pods wait until it is created, and wait again after it is deleted."""
+        """Process a change of a PodGroup; its pods wait while the PodGroup does not exist."""
         if new is not None:
             self.known[new.key] = priority_of(new)
             for entry in self._incomplete.pop(new.key, {}).values():
@@ -213,7 +213,7 @@ class GroupQueue:
     def joined(
         self, decided: Iterable[tuple[QueuedPod, RequeueDecision]]
     ) -> Sequence[tuple[QueuedPod, RequeueDecision]]:
-        """Return the decisions by entry: a group gets the strongest decision of its members."""
+        """Return one decision for each entry: a group's entry gets the strongest decision among its pods."""
         found: dict[str, tuple[QueuedPod, RequeueDecision]] = {}
         for entry, decision in decided:
             whole = self.holder(entry)
@@ -225,12 +225,12 @@ class GroupQueue:
     # -- views ------------------------------------------------------------------------------------------------
 
     def waiting(self, place: SubQueue) -> list[QueuedPod]:
-        """Return the pods in one of the two sub-queues for pods that wait for a group."""
+        """Return the pods in this sub-queue, which is one of the two for pods that wait for a group."""
         waiting = self._pending if place is SubQueue.PENDING_GROUP else self._incomplete
         return [entry for of_group in waiting.values() for entry in of_group.values()]
 
     def beside(self) -> dict[SubQueue, int]:
-        """Return the number of pods in each sub-queue that are not counted as entries."""
+        """Return the number of pods in each sub-queue that have no entry of their own in the queue."""
         counts = {place: len(self.waiting(place)) for place in _WAITING}
         found = {place: count for place, count in counts.items() if count}
         for group in self.queued.values():
@@ -257,7 +257,7 @@ class GroupQueue:
             waiting.setdefault(entry.pod.pod_group, {})[entry.key] = entry
 
     def dissolve(self) -> list[QueuedPod]:
-        """Dissolve all groups, because groups are no longer queued.
+        """Dissolve all groups, because the pods will be queued individually.
 
         Return their pods, which are then in no sub-queue.
         """

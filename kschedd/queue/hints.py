@@ -1,9 +1,8 @@
 """Queueing hints: the plugins that rejected a pod decide whether an event may make the pod schedulable.
 
-Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing). This
-object owns the event registrations of all profiles and cached lookups of registrations, but no state of pods. Called by
-SchedulingQueue and UnschedulablePods. A hint that raises counts as Queue, so that no pod gets stuck, and is reported to
-`on_fault`.
+Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go (isEventOfInterest, isPodWorthRequeuing). Only
+SchedulingQueue and UnschedulablePods call this class. A hint that raises an exception is treated as Queue, so that no
+pod gets stuck, and is reported to `on_fault`.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -42,7 +41,7 @@ class Strategy(IntEnum):
 @attrs.frozen
 class RequeueDecision:
     strategy: Strategy
-    plugin: str = ""  # plugin whose hint decided; "" if no hint was called
+    plugin: str = ""  # plugin whose hint returned Queue; "" if no hint was called
 
 
 SKIP = RequeueDecision(Strategy.SKIP)
@@ -128,11 +127,11 @@ class HintTable:
         return self._relevant[kind]
 
     def decide(self, entry: QueuedPod, event: ClusterEvent, old: Any, new: Any) -> RequeueDecision:
-        """Return how the event requeues one pod. This method is the reference rule, which uses no index."""
+        """Return how the event requeues one pod. This method implements the reference rule, without an index."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return AFTER_BACKOFF
         if event.wildcard:
-            # A wildcard event with a pod (ForceActivate) applies to that pod only.
+            # A wildcard event for one pod (ForceActivate) applies to that pod only.
             if new is not None and not (isinstance(new, Pod) and new.uid == entry.pod.uid):
                 return SKIP
             return AFTER_BACKOFF
@@ -150,7 +149,10 @@ class HintTable:
         new: Any,
         answers: dict[tuple[int, PodSignature], QueueingHint] | None,
     ) -> RequeueDecision:
-        """Call the hints of one matched event. `answers` caches results that are valid for the whole pod signature."""
+        """Call the hints of the registrations that match one event.
+
+        `answers` caches results that are valid for all pods of the signature.
+        """
         pending = entry.pending_plugins
         decision = SKIP
         for number, registration in enumerate(relevant):
@@ -193,7 +195,7 @@ class HintTable:
         try:
             hint = registration.hint(entry.pod, old, new)
             label = hint.value
-        except Exception as fault:  # a plugin's exception counts as Queue
+        except Exception as fault:  # a plugin's exception is treated as Queue
             hint, label = QUEUE, "Error"
             if self.on_fault is not None:
                 self.on_fault(registration.plugin, entry.key, fault)

@@ -1,10 +1,10 @@
 """In-flight pods (popped, being scheduled or bound), and the cluster events observed since their pop.
 
-A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead, an event is stored as long as any
-pod that was in flight when the event was observed is still in flight. When an attempt fails, the pod is checked against
-all events since its pop. No wake-up is therefore lost, whatever the order of events. (If every hint returns Queue, the
-result is equivalent to upstream's older rule, by which any move request since the pop sent the pod to backoffQ.) If
-several pods are popped together, events that the caches had observed before a pod's attempt began are skipped.
+A pod in flight is in no sub-queue, so an event cannot requeue it directly. Instead, an event is stored until every pod
+that was in flight at its arrival has left. When an attempt fails, the pod is checked against all events since its pop.
+Therefore no wake-up is lost, whatever the order of events. (If every hint returns Queue, the result is equivalent to
+upstream's older rule, which sent the pod to backoffQ after any move request since its pop.) Events that the caches had
+observed before the pod's attempt began are skipped.
 
 Events are numbered in order of arrival. A pod stores the number of the first event after its pop. Events older than the
 oldest pod's number are dropped.
@@ -22,7 +22,7 @@ from kschedd.framework.events import ClusterEvent
 from kschedd.queue.entry import QueuedPod
 from kschedd.queue.snapshot import EntryCopies, InFlightSnapshot
 
-# Smallest number of dropped events that are removed from the list at a time.
+# smallest number of dropped events that are removed from the list together
 _BATCH = 256
 
 
@@ -30,7 +30,7 @@ _BATCH = 256
 class Happened:
     """An event observed while some pod was in flight.
 
-    `observation` is the number of the caches' observation that contains the event; 0 if there is none.
+    `observation` is the number of the cache update that contains the event; 0 if there is none.
     """
 
     event: ClusterEvent
@@ -41,7 +41,7 @@ class Happened:
 
 @attrs.define(eq=False)
 class InFlight:
-    # By uid, oldest first: the number of the first event after the pod's pop, and its entry. Modified only here.
+    # by uid, oldest first: number of the first event after the pod's pop, and the pod's entry Modified only here.
     pods: OrderedDict[str, tuple[int, QueuedPod]] = attrs.field(factory=OrderedDict, init=False)
     _events: list[Happened] = attrs.field(factory=list, init=False)
     _first: int = attrs.field(default=0, init=False)  # the number of _events[0]
@@ -62,7 +62,7 @@ class InFlight:
 
     @property
     def events_kept(self) -> int:
-        """The number of events stored because some in-flight pod was popped before them."""
+        """The number of events stored for pods in flight."""
         if not self.pods:
             return 0
         return self._first + len(self._events) - next(iter(self.pods.values()))[0]
@@ -88,7 +88,7 @@ class InFlight:
     def since_pop(self, uid: str, seen: int = 0) -> Iterator[Happened]:
         """Return the events since the pod was popped, oldest first.
 
-        Events of observations up to number `seen` are omitted.
+        Events of cache updates up to number `seen` are omitted.
         """
         start = self.pods[uid][0] - self._first
         return (happened for happened in self._events[start:] if not 0 < happened.observation <= seen)

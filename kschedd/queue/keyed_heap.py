@@ -11,14 +11,14 @@ from typing import Any, Generic, Self, TypeVar
 
 V = TypeVar("V")
 
-# Number of stale items that are always tolerated, because rebuilding such a short heap does not pay.
+# Up to this number of stale items, rebuilding the heap costs more than it saves.
 _FEW = 64
 
 
 class KeyedHeap(Generic[V]):
     """A heap with keys.
 
-    `order` may be any value comparable with the order of other items; the smallest is returned first.
+    `order` may be any comparable value; the smallest is returned first.
     """
 
     __slots__ = ("_heap", "_items", "_next")

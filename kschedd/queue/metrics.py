@@ -1,6 +1,6 @@
 """Metrics of the scheduling queue: kube-scheduler's names and labels, and additional metrics.
 
-`MoveMetrics` counts moves, many in one call; the log owns this object. `queue_metrics` returns the queue's current
+`MoveMetrics` counts moves; the log calls it with many moves together. `queue_metrics` returns the queue's current
 state. Metrics named `kschedd_…` do not exist upstream.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/metrics/metrics.go.
@@ -18,8 +18,7 @@ from kschedd.queue.entry import POD, POD_GROUP, SECOND, Move, SubQueue
 from kschedd.queue.requeue_stats import RequeueStats
 from kschedd.queue.scheduling_queue import SchedulingQueue
 
-#: upstream's metric label of each sub-queue; the first two that belong to unschedulablePods differ only in
-#: `pending_pods`
+#: upstream's metric label of each sub-queue; only `pending_pods` distinguishes gated from unschedulable pods
 _QUEUES: Final = {
     SubQueue.ACTIVE: "active",
     SubQueue.BACKOFF: "backoff",
@@ -70,8 +69,8 @@ class MoveMetrics:
 def _entered(source: SubQueue, target: SubQueue, event: str) -> str | None:
     """Return the metric label of the queue that a move enters; None if the move is not counted."""
     if event == POP_FROM_BACKOFF_Q:
-        return "active"  # upstream counts a pod that is popped early as if it had been in the active queue
-    # Upstream has one place for gated and unschedulable pods, and does not count pods that wait for their group.
+        return "active"  # upstream counts pods that are popped early as if they came from the active queue
+    # Upstream stores gated and unschedulable pods together, and does not count pods that wait for their group.
     if target in (*_NOT_ENTERED, *_OF_GROUPS) or (source in _APART and target in _APART):
         return None
     return "unschedulable" if target in _APART else _QUEUES[target]

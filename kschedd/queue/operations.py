@@ -1,14 +1,13 @@
 """Inputs of the scheduling queue, as values, and `QueueOperations.step`, their only entry point.
 
-Most inputs are operations that the scheduling driver requests: the driver never accesses the queue itself. The owner of
-the queue applies the operations in order: the queue actor in the daemon, the scheduling loop in a simulation. The other
-inputs come from the owner of the queue: pods are popped, time passes, a user moves a pod. Events reach the queue only
+Most inputs are operations that the scheduling driver requests; the driver never calls the queue itself. The queue's
+task applies the operations in order: the queue actor in the daemon, the scheduling loop in a simulation. The other
+inputs come from this task: it pops pods, advances the time, and executes a user's moves. Events reach the queue only
 after the caches have applied them. A pod requeued by an event is therefore attempted in a state that includes the
 event.
 
-This object owns the given queue and its event handlers, and `nominated`: the pods that were added with a nominated node
-since the last `take_nominated`. Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure,
-handleBindingCycleError).
+`nominated` contains the pods that were added with a nominated node since the last `take_nominated`. Source: Kubernetes
+v1.34, scheduler/schedule_one.go (handleSchedulingFailure, handleBindingCycleError).
 """
 
 from collections.abc import Callable, Sequence
@@ -31,12 +30,12 @@ T = TypeVar("T")
 
 @fast_frozen(eq=False)
 class EventsObserved:
-    """Events that were already applied to the caches, with facts about their pods from the owner of the caches."""
+    """Events that were already applied to the caches, with the uids of assumed and rejected pods."""
 
     events: Sequence[WatchEvent]
     assumed: frozenset[str]  # uids
     rejected: frozenset[str]  # uids of pods that were rejected at Permit because of the event
-    number: int = 0  # number of the observation, counted from 1; 0 if attempts may not have used the events
+    number: int = 0  # number of the cache update, from 1; 0 if attempts may not have used the events
 
 
 @attrs.frozen(eq=False)
@@ -48,14 +47,14 @@ class AttemptFailed:
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
     evicting: bool = False  # true if the pod must not become active before its victims are evicted
-    seen: int = 0  # number of the last observation that the attempt used
+    seen: int = 0  # number of the last cache update that the attempt used
 
 
 @attrs.frozen(eq=False)
 class GroupAttempted:
     """The end of a PodGroup's cycle; its failed pods have returned to the queue.
 
-    `evicting` is the uid of the group if its victims are selected but not evicted yet; else "".
+    `evicting` is the uid of a group whose victims are selected but not evicted yet; else "".
     """
 
     group: str
@@ -96,7 +95,7 @@ class Reconfigured:
         return SchedulingQueue(self.settings, sort_key=self.sort_key, pre_enqueue=self.pre_enqueue, hints=self.hints)
 
     def new_operations(self, queue: SchedulingQueue) -> "QueueOperations":
-        """Return the object that applies operations to a queue of this configuration."""
+        """Return the object that applies operations to a queue with this configuration."""
         return QueueOperations(queue, EventHandlers(queue, self.scheduler_names))
 
 
@@ -195,13 +194,13 @@ class QueueListener(Protocol):
 
 @attrs.define(eq=False)
 class QueueOperations:
-    """The operations on one queue. Code that runs in the owner's task may read `queue`."""
+    """The operations on one queue. Code in the queue's task may read `queue`."""
 
     queue: SchedulingQueue
     handlers: EventHandlers
     listener: QueueListener | None = attrs.field(default=None, init=False)
     nominated: list[Pod] = attrs.field(factory=list, init=False)
-    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor that is being requeued now
+    _evicting: str = attrs.field(default="", init=False)  # uid of the preemptor that is being requeued
 
     _steps: dict[type[QueueInput], Callable[[Any, int], Any]] = attrs.field(init=False)
 
@@ -235,17 +234,17 @@ class QueueOperations:
         return step(given, now) if self.listener is None else self.listener.given(given, now, step)
 
     def evicting(self, uid: str) -> bool:
-        """Return whether a pod or PodGroup is being requeued after an attempt that selected victims for it.
+        """Return whether a pod or PodGroup is being requeued after an attempt that selected victims.
 
-        None of the victims is evicted yet. Events observed during that attempt must not requeue the pod or PodGroup;
-        the deletion of the victims will.
+        The victims are not evicted yet. Events during that attempt must not requeue the pod or PodGroup; the deletion
+        of the victims will.
         """
         return uid == self._evicting
 
     def leaving(self, key: str) -> bool:
-        """Return whether a pod of this PodGroup is being removed. The group's other pods do not observe this yet.
+        """Return whether a pod of this PodGroup is being removed, but must still be counted as part of its group.
 
-        Upstream's cache of PodGroups processes a deleted pod after the queue.
+        Upstream's cache of PodGroups processes a deletion after the queue does.
         """
         return key == self.queue.groups.leaving
 
@@ -288,5 +287,5 @@ class QueueOperations:
 
 
 def _all_but(uid: str) -> Callable[[Pod], bool]:
-    # Without this pre-check, the resources that the pod itself frees would immediately requeue the pod.
+    # Without this pre-check, the resources that the pod frees would immediately requeue the pod itself.
     return lambda pod: pod.uid != uid

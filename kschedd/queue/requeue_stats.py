@@ -1,10 +1,10 @@
 """Outcomes of requeues: for each plugin and event, how many requeued pods found a node, and how many did not.
 
-A pod is requeued (woken) if an event moves it out of unschedulablePods. An event observed while the pod was in flight
-also requeues the pod, if the event keeps it from entering unschedulablePods. The wake-up was useful if the next attempt
-finds a node, and useless if that attempt fails. Pods that were requeued only by the timeout and then found a node
-should have been requeued earlier: `late` counts them. A recorder for SchedulingQueue. The object owns the counts, and
-the cause of each wake-up until the pod's next attempt ends.
+A pod is requeued (woken) if an event moves it out of unschedulablePods. An event during the pod's attempt also requeues
+the pod, if the event keeps it out of unschedulablePods. The wake-up was useful if the next attempt finds a node, and
+useless if that attempt fails. Pods that the timeout requeued, and that then found a node, should have been requeued
+earlier: `late` counts them. SchedulingQueue calls this recorder. The cause of each wake-up is stored until the pod's
+next attempt ends.
 """
 
 from collections.abc import Collection, Sequence

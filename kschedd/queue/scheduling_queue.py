@@ -7,17 +7,16 @@
                in flight ── add_unschedulable_if_not_present ─▶ unschedulable, gated
 
 The queue is a state machine without I/O, clock or randomness. `now` is an argument of every operation, in integer
-nanoseconds of the caller's clock, and must not decrease. The owner calls `flush_backoff` at every whole second and
-`flush_unschedulable_leftover` every 30 s, or, in virtual time, at the times given by `next_flush` and `next_leftover`.
-`pop` returns None where upstream's `pop` would block; `ready` predicts this.
+nanoseconds of the caller's clock, and must not decrease. The caller must call `flush_backoff` at every whole second and
+`flush_unschedulable_leftover` every 30 s. In virtual time, it calls them at the times given by `next_flush` and
+`next_leftover`. `pop` returns None where upstream's `pop` would block; `ready` predicts this.
 
-The queue owns its entries, and the events stored for pods in flight. A PreEnqueue plugin that raises gates its pod with
-an Error status, and a hint that raises counts as Queue; both are reported to `on_fault`. `recorder` is called with
-every move. `on_nominated` is called with each added or updated pod that becomes active with a nominated node in its
-status.
+A PreEnqueue plugin that raises an exception gates its pod with an Error status, and a hint that raises is treated as
+Queue. Both are reported to `on_fault`. `recorder` is called with every move. `on_nominated` is called with each added
+or updated pod that becomes active with a nominated node in its status.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/scheduling_queue.go, active_queue.go. One difference is intentional:
-once an update has moved a pod to backoffQ, further events of the same update are not evaluated for it. (Upstream
+after an update has moved a pod to backoffQ, further events of the update are not evaluated for this pod. (Upstream
 evaluates them if SchedulerPopFromBackoffQ is off, and may leave the pod in two sub-queues.)
 """
 
@@ -43,7 +42,7 @@ from kschedd.queue.times import QueueTimes
 from kschedd.queue.unschedulable import PreCheck, UnschedulablePods
 
 Recorder = Callable[[Move], None]
-# Arguments: event, old, new, now; called whether or not the event moves a pod
+# Arguments: event, old, new, now; called for every event, even if it moves no pod
 EventListener = Callable[[ClusterEvent, Any, Any, int], None]
 
 LEFTOVER_FLUSH = 30 * SECOND
@@ -52,7 +51,7 @@ _NOMINATING = (events.UNSCHEDULED_POD_ADD.label, events.UNSCHEDULED_POD_UPDATE.l
 _WAITING = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 _OUT_OF_ACTIVE = (SubQueue.UNSCHEDULABLE, SubQueue.GATED)
 _NOT_TO_ACTIVATE = (SubQueue.ACTIVE, SubQueue.PENDING_GROUP, SubQueue.INCOMPLETE_GROUP)
-_POD_POPPED = "PodPopped"  # upstream's label for a pod in flight, counted among the stored events
+_POD_POPPED = "PodPopped"  # upstream's label for the pop of a pod, which it counts among the stored events
 _NO_HINT = RequeueDecision(Strategy.AFTER_BACKOFF)
 
 
@@ -86,7 +85,7 @@ class SchedulingQueue:
         hints: Registrations | None = None,
         recorder: Recorder | None = None,
         on_fault: FaultReport | None = None,
-        one_by_one: bool = False,  # call hints for each pod: the reference rule, which the index must match
+        one_by_one: bool = False,  # call hints for each pod (the reference rule), without the index
     ) -> None:
         self.settings = settings or QueueSettings()
         self.recorder = recorder
@@ -95,7 +94,7 @@ class SchedulingQueue:
         self.on_nominated: Callable[[Pod], None] | None = None
         self.scheduling_cycle = 0  # number of pods popped
         self.closed = False
-        self.observation = 0  # number of the caches' observation that contains the next events; 0: none
+        self.observation = 0  # number of the cache update that contains the next events; 0: none
         self._sort_key = sort_key
         self._gating = Gating(pre_enqueue or {}, on_fault)
         self._times: QueueTimes | None = None
@@ -112,7 +111,10 @@ class SchedulingQueue:
     # Additions, updates, deletions and activations of pending pods.
 
     def add(self, pod: Pod, now: int) -> SubQueue:
-        """Add a pending pod. Returns the pod's sub-queue: active, gated, or one for pods that wait for their group."""
+        """Add a pending pod.
+
+        Returns the pod's sub-queue: active, gated, or a sub-queue for pods that wait for their group.
+        """
         entry = QueuedPod(pod, pod.key, now)
         if self._in_group(pod):
             return self.groups.add(entry, _NOMINATING[0], now)
@@ -121,7 +123,7 @@ class SchedulingQueue:
     def update(self, old: Pod, new: Pod, now: int) -> SubQueue:
         """Update a pending pod; return its sub-queue after the update."""
         if new.uid in self._in_flight:
-            # The attempt continues with the popped version. The update is evaluated if the attempt fails.
+            # The running attempt uses the popped version. If the attempt fails, the update is evaluated.
             for event in events.pod_events(old, new, self.settings.resizing):
                 self.saw(event, old, new, now)
                 self._in_flight.happened(event, old, new, self.observation)
@@ -204,13 +206,13 @@ class SchedulingQueue:
         return len(self._active) > 0 or (self.settings.pop_from_backoff_q and len(self._backoff.rejected) > 0)
 
     def order_of(self, popped: QueuedPod) -> tuple[int, Any]:
-        """Return the pop order: the end of a pod's backoff if it was popped during its backoff, then its sort key."""
+        """Return the pop order: the end of the pod's backoff if it was popped early, then its sort key."""
         return popped.popped_early, self._sort_key(popped)
 
     def next_comes_before(self, popped: tuple[int, Any], now: int) -> bool:
-        """Return whether the next pod sorts before a pod that was popped with this order.
+        """Return whether the queue's next pod sorts before a pod that was popped with this order.
 
-        The popped pod counts as active if its backoff has expired since then.
+        A pod that was popped during its backoff is treated as active after the backoff has expired.
         """
         early, sort_key = popped
         if not self._backoff.expires_later(early, now):
@@ -244,7 +246,7 @@ class SchedulingQueue:
         return None
 
     def pop_others_of_group(self, popped: QueuedPod, now: int) -> list[QueuedPod]:
-        """Pop the other pods of that pod's PodGroup from all sub-queues, except gated pods."""
+        """Pop the other pods of this pod's PodGroup from all sub-queues, except gated pods."""
         group = popped.pod.pod_group
         if not group:
             return []
@@ -267,7 +269,7 @@ class SchedulingQueue:
         source = entry.place
         entry.attempts += 1
         if entry.pod.uid in self._in_flight:
-            # If there are two entries of one pod, upstream drops the later one.
+            # If a pod has two entries, upstream drops the later one.
             entry.place = SubQueue.OUTSIDE
             self._record(now, entry, source, SubQueue.OUTSIDE, label)
             return False
@@ -280,11 +282,11 @@ class SchedulingQueue:
         return True
 
     def add_unschedulable_if_not_present(self, entry: QueuedPod, now: int, seen: int = 0) -> SubQueue | None:
-        """Requeue a popped pod whose attempt failed. Return None if a pod with its key is already queued.
+        """Requeue a popped pod whose attempt failed. Return None if a pod with this key is already queued.
 
         The caller must set `unschedulable_plugins` and `pending_plugins`; if both are empty, the attempt ended in an
-        error. Events since the pop decide the sub-queue, except events of observations up to number `seen`, which the
-        attempt has used. Afterwards the pod is not in flight, whatever the result.
+        error. Events since the pop decide the sub-queue, except events of cache updates up to number `seen`, which the
+        attempt has used. Afterwards the pod is not in flight.
         """
         try:
             if entry.key in self._entries:
@@ -315,7 +317,7 @@ class SchedulingQueue:
 
     @property
     def heeds_events(self) -> bool:
-        """Return True if events may have consequences: for unschedulable pods, or for pods in flight if they fail."""
+        """Return True if events may matter: for unschedulable pods, or for pods in flight whose attempt may fail."""
         return bool(self._unschedulable.spots or self._in_flight.pods)
 
     def move_all_to_active_or_backoff(
@@ -352,7 +354,7 @@ class SchedulingQueue:
         return moved
 
     def assigned_pod_deleted(self, pod: Pod, now: int, pre_check: PreCheck | None = None) -> list[QueuedPod]:
-        """Process the deletion of an assigned pod, or of a nominated or assumed pod that will not get its node."""
+        """Process the deletion of an assigned pod, or the release of a nominated or assumed pod's resources."""
         return self.move_all_to_active_or_backoff(events.ASSIGNED_POD_DELETE, pod, None, now, pre_check)
 
     def flush_backoff(self, now: int, most: int | None = None) -> list[QueuedPod]:
@@ -446,8 +448,8 @@ class SchedulingQueue:
     ) -> None:
         """Replace settings, sort key, PreEnqueue plugins or event registrations; None leaves the present value.
 
-        No pod changes its sub-queue (`ungated` returns pods that could), unless PodGroups begin or cease to be queued
-        as one entry. Backoffs that were already computed do not change.
+        No pod changes its sub-queue (`ungated` returns pods that could), unless the rule for queueing PodGroups as one
+        entry changes. Backoffs that were already computed do not change.
         """
         before = self.settings
         if settings is not None:
@@ -470,7 +472,7 @@ class SchedulingQueue:
             self._regroup(now)
 
     def _regroup(self, now: int) -> None:
-        """Queue the pods of each PodGroup as one entry if `groups_queued` is set, otherwise each as its own entry."""
+        """Queue each PodGroup's pods as one entry if `groups_queued` is set; otherwise queue each pod by itself."""
         label = "Reconfigured"
         for entry in self.groups.dissolve():
             self.to_active(entry, label, now, _NO_HINT)
@@ -580,7 +582,7 @@ class SchedulingQueue:
         return held
 
     def time(self, times: QueueTimes) -> None:
-        """Measure the time of all queueing hints from now on."""
+        """Start to measure the durations of all queueing hints."""
         self._times = self._hints.times = times
 
     # Moves between sub-queues.
@@ -598,11 +600,11 @@ class SchedulingQueue:
         return BackoffQueue(settings.initial_backoff, settings.max_backoff, settings.pop_from_backoff_q, self._sort_key)
 
     def _decide_in_flight(self, entry: QueuedPod, seen: int) -> tuple[RequeueDecision, str]:
-        """Return the decision by events since the pop that the attempt has not used, and the deciding event's label."""
+        """Return the decision based on events after the pop that the attempt has not used, and its event's label."""
         if not entry.unschedulable_plugins and not entry.pending_plugins:
             return _NO_HINT, ""
         if entry.pod.uid not in self._in_flight:
-            return _NO_HINT, ""  # `close` dropped the pod's events; the pod must not stay unschedulable because of this
+            return _NO_HINT, ""  # `close` dropped the pod's events, so the pod must not stay unschedulable
         best, cause = SKIP, ""
         for happened in self._in_flight.since_pop(entry.pod.uid, seen):
             decision = self._hints.decide(entry, happened.event, happened.old, happened.new)
@@ -677,7 +679,7 @@ class SchedulingQueue:
     ) -> None:
         """Move an entry to a sub-queue.
 
-        With `is_new`, the entry counts as an incoming entity. Upstream does not count an entry whose sub-queue a hint
+        With `is_new`, the metrics count the entry as incoming. Upstream does not count an entry whose sub-queue a hint
         has chosen.
         """
         source = entry.place
@@ -732,7 +734,7 @@ class SchedulingQueue:
         seen: str = "",
         entity: str = "",
     ) -> None:
-        """Record the new sub-queue of a PodGroup's pod: in the group's entry, waiting for the group, or none."""
+        """Record the new sub-queue of a pod of a PodGroup."""
         source, since = entry.place, entry.since
         entry.place = place
         if place is not SubQueue.OUTSIDE:
@@ -745,7 +747,7 @@ class SchedulingQueue:
                 self.recorder(Move(now, entry.key, entry.uid, source, place, label, plugin, seen, stayed, entity))
 
     def _forget(self, entry: QueuedPod) -> None:
-        """Remove the entry from the index, because it is no longer in a sub-queue."""
+        """Remove the entry from the index; the entry has left its sub-queue."""
         del self._entries[entry.key]
         if entry.pod.signature.spec.pod_group_name:
             others = self._of_group[entry.pod.pod_group]

@@ -1,8 +1,8 @@
-"""A snapshot of the scheduling queue: its owner creates it, and a separate queue can be restored from it.
+"""A snapshot of the scheduling queue, from which a separate queue can be restored.
 
-The snapshot shares pods and events, which never change, and copies the containers. Entries do change, so the snapshot
-stores their fields. `EntryCopies` creates one copy of each entry, for the queue and for other holders (the driver holds
-the entries in flight). A restored queue pops, requeues and flushes exactly the same pods as the original.
+The snapshot shares pods and events, which never change, and copies the containers. Entries change, so the snapshot
+stores a copy of their fields. `EntryCopies` creates one copy of each entry, for the queue and for the driver, which
+stores the entries in flight. A restored queue pops, requeues and flushes exactly the same pods as the original.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ Groups = Mapping[Any, Mapping[Any, Mapping[str, QueuedPod]]]
 
 @attrs.frozen(eq=False)
 class EntryStates:
-    """The fields of some entries at one time, and the entries themselves for identification."""
+    """The fields of some entries at one time; the entries themselves serve as keys."""
 
     entries: list[QueuedPod]
     fields: list[tuple[Any, ...]]
@@ -46,7 +46,7 @@ class EntryCopies:
     """The copies of a fork's entries: one copy for each original entry."""
 
     def __init__(self, *states: EntryStates) -> None:
-        """Create copies from these states; if an entry is in several states, the last state counts."""
+        """Create copies from these states; if an entry is in several states, the last state is used."""
         self._states = {id(e): f for known in states for e, f in zip(known.entries, known.fields, strict=True)}
         self._held = states  # keeps the entries in memory, so that their ids stay valid
         self._copies: dict[int, QueuedPod] = {}
@@ -106,7 +106,7 @@ class GroupsSnapshot:
 
 @attrs.frozen(eq=False)
 class QueueSnapshot:
-    """The content of a queue. `states` contains the state of every entry in the other fields."""
+    """The content of a queue. `states` contains the fields of all entries in the snapshot."""
 
     states: EntryStates
     scheduling_cycle: int

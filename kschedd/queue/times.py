@@ -1,7 +1,6 @@
-"""Durations of the queue's work: the handling of object changes, and plugins' queueing hints.
+"""Durations of the queue's work: processing object changes, and calling plugins' queueing hints.
 
 `QueueTimes`, which reads a clock, is passed to the queue if metrics are on. Without metrics, the queue reads no clock.
-The owner of the queue also owns the durations.
 
 Source: Kubernetes v1.34, scheduler/eventhandlers.go (EventHandlingLatency), backend/queue/scheduling_queue.go.
 """

@@ -1,17 +1,17 @@
-"""unschedulablePods: pods that wait for an event, indexed so that an event visits few other pods.
+"""unschedulablePods: pods that wait for an event, indexed so that an event visits only the pods it may affect.
 
 Pods are grouped by profile, rejecting plugins and gating plugin, and within a group by pod signature. An event skips a
 group if none of the group's plugins is registered for the event. A hint whose result is valid for a whole signature is
 called once per signature. The results equal those of calling the hints for every single pod; `decide_each` is this
 reference rule.
 
-A second index orders pods by timestamp, to find pods whose timeout has passed. The index has a separate heap for gated
-pods whose gating plugin is not registered for every event, because the timeout does not move them. With `flushes_gated`
-(the rule gated_pods_flushed), the timeout does move these pods. That heap then contains the pods that were still gated
-after their timeout. Pods in that heap cause no further flush, but each flush tries them again.
+A second index orders pods by timestamp, to find pods whose timeout has passed. Gated pods whose gating plugin is not
+registered for every event are in a separate heap, because the timeout does not move them. With the rule
+gated_pods_flushed (`flushes_gated`), the timeout moves these pods, too. The separate heap then contains the pods that
+were still gated after their timeout. Pods in the separate heap cause no further flush, but each flush tries them again.
 
 Source: Kubernetes v1.34 and v1.37, scheduler/backend/queue/unschedulable_pods.go and scheduling_queue.go
-(movePodsToActiveOrBackoffQueue). This object owns the index, but not the entries. Called by SchedulingQueue.
+(movePodsToActiveOrBackoffQueue). Only SchedulingQueue calls this class.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -40,7 +40,7 @@ class UnschedulablePods:
     # Returns the entry of the pod's PodGroup if the group is gated, else the pod's entry
     whole_of: Callable[[QueuedPod], QueuedPod] = lambda entry: entry
     _groups: dict[_GroupKey, dict[PodSignature, _Shape]] = attrs.field(factory=dict, init=False)
-    # By key, the group to which the pod was added. Modified only here.
+    # by pod key: the group to which the pod was added Modified only here.
     spots: dict[str, tuple[_GroupKey, PodSignature]] = attrs.field(factory=dict, init=False)
     _by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
     _unmoved_by_age: KeyedHeap[QueuedPod] = attrs.field(factory=KeyedHeap, init=False)
@@ -126,7 +126,7 @@ class UnschedulablePods:
             self.add(entry)
 
     def left_since(self, time: int) -> tuple[list[QueuedPod], bool]:
-        """Return the pods that are older than `time` and moved by the timeout, and whether any pod at all is older."""
+        """Return the pods older than `time` that the timeout moves, and whether any pod is older than `time`."""
         left = []
         while (head := self._by_age.peek()) is not None and head[0] < time:
             left.append(head[1])
@@ -139,7 +139,7 @@ class UnschedulablePods:
         return left, bool(left) or (unmoved is not None and unmoved[0] < time)
 
     def stayed_gated(self, entry: QueuedPod) -> None:
-        """Record that a pod is still gated after its timeout. The pod then causes no further flush."""
+        """Record that a pod is still gated after its timeout; it then causes no further flush."""
         if self._by_age.remove(entry.key) is not None:
             self._unmoved_by_age.put(entry.key, self._whole(entry).timestamp, entry)
 
@@ -149,9 +149,9 @@ class UnschedulablePods:
         return None if head is None else int(head[0])
 
     def _reached(self, gating_plugin: str, event: ClusterEvent) -> bool:
-        """Return whether the event calls hints.
+        """Return whether the event can call hints.
 
-        Gated pods are left out if their gating plugin is not registered for the event.
+        Gated pods are omitted if their gating plugin is not registered for the event.
         """
         return not gating_plugin or self.hints.is_registered_for(gating_plugin, event)
 
@@ -175,10 +175,10 @@ class UnschedulablePods:
     ) -> list[tuple[QueuedPod, RequeueDecision]]:
         """Return the pods that the event moves, visiting only the affected groups.
 
-        The order of the pods may differ from the result of `decide_each`.
+        The pods may be in another order than those of `decide_each`.
         """
         moved: list[tuple[QueuedPod, RequeueDecision]] = []
-        # A hint may treat the pod of the event differently from others with its signature, so this pod is decided
+        # A hint may treat the event's own pod differently from other pods with its signature, so this pod is decided
         # separately.
         own = self._about(old, new)
         if own is not None and self._reached(self.spots[own.key][0][3], event):
@@ -225,7 +225,7 @@ class UnschedulablePods:
         return [(entry, decision) for entry, decision in moved if pre_check(entry.pod)]
 
     def _about(self, old: Any, new: Any) -> QueuedPod | None:
-        """Return the entry of the pod that the event is about, if it is unschedulable."""
+        """Return the entry of the pod to which the event applies, if it is unschedulable."""
         for subject in (new, old):
             if not isinstance(subject, Pod):
                 continue

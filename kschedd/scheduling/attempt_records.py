@@ -42,7 +42,7 @@ class AttemptRecords:
         version: int,
         of_binding: bool = False,
     ) -> None:
-        """Record the result of an attempt; `failed` is the reason why its pod finally got no node.
+        """`failed` contains the reason why the pod got no node.
 
         `of_binding` is true if the attempt was recorded before, and its binding has failed now. `version` is the
         resource version of the last write that the scheduler had observed.

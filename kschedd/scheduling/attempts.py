@@ -4,8 +4,7 @@ A completed attempt has either assumed its pod on a node and begun the binding c
 binding fails while an attempt is running, the binding is undone after the attempt, because the cache must not change
 during an attempt. Each attempt adds an entry to the log (`AttemptRecords`).
 
-This class owns the running attempt: whether an attempt is running, its stepper, and the tie-break choices with which it
-began.
+This class stores whether an attempt runs, its stepper, and the tie-break choices at its start.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (ScheduleOne, handleBindingCycleError).
 """
@@ -59,8 +58,8 @@ class Attempts:
         self.bindings = BindingCycles(machine, pending, effects, self._binding_failed)
         self.failures = FailureHandler(machine, pending, effects, self.bindings)
         self.records = AttemptRecords(effects, machine.metrics)
-        self.running = False  # from the beginning of an attempt, or of a PodGroup's cycle, to its completion
-        self.seen = 0  # number of observations when the latest attempt, or cycle of a PodGroup, began
+        self.running = False  # true during an attempt or a PodGroup's cycle
+        self.seen = 0  # number of events observed before the latest attempt or PodGroup cycle
         self.stepper: Stepper | None = None  # stepper of the current or latest attempt
         self.group_tried: Sequence[TriedMember] = ()  # results so far of a stopped group cycle
         self._result: tuple[QueuedPod, ScheduleResult | FitError] | None = None  # result of the attempt being completed
@@ -95,7 +94,7 @@ class Attempts:
 
     def calls_out_of_tree(self, entry: QueuedPod) -> bool:
         """Return whether an attempt of this pod, or its completion, may call out-of-tree plugins."""
-        if self._failed:  # failed bindings, possibly of other profiles, are undone after the attempt
+        if self._failed:  # undo failed bindings, possibly of other profiles
             return True
         scheduler = self._machine.schedulers.get(entry.pod.scheduler_name)
         return scheduler is None or len(scheduler.profile.in_tree) < len(scheduler.profile.plugins)
@@ -121,7 +120,7 @@ class Attempts:
         return machine.begin(entry.pod, self._pending.nominator.nominated, cycle=cycle)
 
     def begins(self, entry: QueuedPod) -> bool:
-        """Return whether an attempt of this pod begins now; otherwise the pod is skipped and no longer in flight."""
+        """Return whether an attempt of this pod begins; if it is skipped, the pod is no longer in flight."""
         pod = self._pending.current(entry)
         self._pending.begin(entry.uid)
         self.seen = self._observer.count
@@ -207,7 +206,7 @@ class Attempts:
     def begin_run(self, now: float) -> AttemptRun:
         """Try to schedule the next popped pods together, and assume them on the selected nodes.
 
-        `CompleteRun` must follow immediately.
+        The caller must call `complete_run` before any other work.
 
         The pods of a run belong to classes that were attempted before. Return an empty run if the next pod must be
         attempted alone; an empty run is always a valid result.
@@ -257,7 +256,7 @@ class Attempts:
         failed = self._machine.completion.undo(assumed, failure, now)
         self.records.note(assumed.entry, assumed.result, now, 0.0, failed, self._observer.version, of_binding=True)
         if failure.rejected:
-            # Otherwise the event of the pod's own removal from the node would immediately requeue the pod.
+            # The pod returns to the queue first; otherwise its own removal from the node would immediately activate it.
             self.failures.fail(failed, now)
             queue.append(AssumedPodForgotten(pod, for_itself=False))
         else:

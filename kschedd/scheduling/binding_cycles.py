@@ -5,7 +5,7 @@
                              ▼ │
                           waits until the plan is ready
 
-A waiting cycle continues with the answer at one place in the code (`_advance`). The next steps of a cycle are effects
+All waiting cycles are continued by `_advance`. The next steps of a cycle are effects
 for the driver. `failed` is called for a cycle that has failed; the driver then undoes the assumption.
 
 This class owns the cycles, and the numbers of cycles begun and pods bound. A cycle is in `cycles` from its beginning to
@@ -276,7 +276,7 @@ class BindingCycles:
         return status
 
     def cancel(self, uid: str) -> None:
-        """Let the binding of a pod in PreBind fail as soon as the pending answers are processed."""
+        """Let the binding of a pod in PreBind fail after the pending calls and writes are finished."""
         if self.in_pre_bind(uid):
             self.cycles[uid].progress.cancelled = error("context canceled")
             self._cancelled.append(uid)
@@ -291,11 +291,11 @@ class BindingCycles:
     def resume_decided(self, now: float) -> None:
         """Continue the bindings decided at Permit, and end the cancelled ones.
 
-        Each of these steps may decide further pods.
+        Continuing a binding may decide further waiting pods.
         """
         while self._cancelled:
             cancelled = self.plan_waits.get(self._cancelled.popleft())
-            if cancelled is not None:  # otherwise the binding waits for a call or a write, and ends afterwards
+            if cancelled is not None:  # otherwise the binding ends after its pending call or write
                 self.resume(cancelled, now)
         while decided := [cycle for cycle in self.permit_waits.values() if cycle.is_decided]:
             for cycle in decided:

@@ -5,7 +5,7 @@
     together(...)       several attempts of a run
     undo(...)           a binding failed: unreserve and forget; returns the failed attempt
 
-If the pod finally gets no node, every step of Reserve and Permit is undone.
+If the pod is rejected, every step of Reserve and Permit is undone.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (schedulingCycle, handleBindingCycleError).
 """
@@ -257,7 +257,7 @@ class Completion:
         self._cluster.forget(assumed)
 
     def undo(self, assumed: AssumedPod, status: Status, now: float) -> FailedAttempt:
-        """Undo a failed binding. The caller also notifies the queue that the assumed pod is gone."""
+        """Undo a failed binding. The caller must also report the removed assumed pod to the queue."""
         at_permit = assumed.waiting is not None and assumed.waiting.rejection is not None
         failed = failed_on_one_node if at_permit else failed_after_permit
         return attrs.evolve(failed(assumed.entry, status), writes=self._release(assumed.pod, assumed.result, now))

@@ -1,7 +1,8 @@
 """Changes of the configuration at run time, which can be undone in reverse order.
 
-This class owns the configuration before each change. To undo a change restores the previous configuration, so the
-latest change is undone first. The queue receives each change, with the pending pods of added and removed profiles.
+This class stores the configuration that preceded each change. Undoing a change restores the previous configuration; the
+latest change is undone first. The queue receives each change, and the pending pods of profiles that were added or
+removed.
 """
 
 from collections import deque

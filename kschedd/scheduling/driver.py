@@ -8,7 +8,7 @@ States of a pod from the pop to the end of its binding:
                  ▼                       ▼                              ▼
                failed ◀───────────── rejected ◀─────────────────── binding failed
 
-The driver forwards each input to the part that owns the state:
+The driver forwards each input to the object that stores the affected state:
 
     Observer        watch events, applied to the caches and the pending pods
     PoppedPods      pods popped from the queue, in the order of their attempts
@@ -35,8 +35,8 @@ fails, it is undone after the attempt is completed, because the cache must not c
 
 Outputs are effects (`take_effects`). The caller applies the effects in the order of the fields of `Effects`. The caller
 answers each plan with `PlansExecuted` and each call with `PluginCalled`, exactly once. The caller supplies the time,
-the queue and the connection to the API server: the scheduling actor with channels and threads, the scheduling loop
-synchronously. Neither makes decisions.
+the queue and the connection to the API server. The scheduling actor uses channels and threads; the scheduling loop is
+synchronous. Neither makes decisions.
 
 Invariants:
 - A pod is in at most one of these states: popped, being attempted, or in `bindings.cycles`. In all other states the
@@ -105,7 +105,7 @@ from kschedd.scheduling.records import Happened
 class SchedulingDriver:
     """The state machine around scheduling attempts.
 
-    `current_pod` returns the stored pod for plugins, if a source exists that is newer than the watch.
+    `current_pod` returns the stored version of a pod for plugins, if it may be newer than the watched version.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class SchedulingDriver:
         self.machine = machine
         self.pending = pending or PendingPods()
         self.nominator = self.pending.nominator
-        self.observed = 0  # the version up to which every write has been observed; set by the owner of the watch
+        self.observed = 0  # highest version up to which all writes are observed; the watching task sets it
         self.listener: InputListener | None = None
         self._to_activate: list[Pod] = []
         self._effects = Effects()
@@ -180,11 +180,11 @@ class SchedulingDriver:
 
     @property
     def happened(self) -> Sequence[Happened]:
-        """The log entries among the effects that were not taken yet."""
+        """The new log entries that `take_effects` has not returned yet."""
         return self._effects.happened
 
     def record_leads(self) -> None:
-        """From now on, record the score difference between the selected and the second-best node."""
+        """Record the score difference between the selected and the second-best node in later attempts."""
         self.attempts.records.table = self.machine.cluster.table
 
     def take_effects(self) -> Effects:
@@ -198,7 +198,7 @@ class SchedulingDriver:
         return effects
 
     def tell_queue(self, operation: QueueOperation) -> None:
-        """Queue an operation for the owner of the queue, to be carried out after all earlier operations."""
+        """Add an operation for the queue, to be carried out after all earlier operations."""
         self._effects.queue.append(operation)
 
     # -- time ---------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ class SchedulingDriver:
 
     @property
     def samples(self) -> bool:
-        """True if the latest attempt is sampled in detail."""
+        """True if detailed timings of the latest attempt are recorded."""
         return self.machine.metrics is not None and self.machine.metrics.sampling.plugins
 
     def steps_of(self, profile: str) -> Mapping[str, float]:

@@ -17,33 +17,32 @@ from kschedd.values import FrozenList, fast_frozen
 class Eviction:
     """The writes of one preemption.
 
-    If the writes fail, so that no deletion follows, the caller sends `EvictionFailed` to the driver.
+    If the writes fail, the caller sends `EvictionFailed` to the driver.
     """
 
     pod: Pod
     writes: tuple[Write, ...]
     gone_fails: bool = True  # see `EvictionOutcome`
-    preemptor: str = "pod"  # the kind of preemptor for metrics: "pod" or "podgroup"
+    preemptor: str = "pod"  # kind of preemptor, for metrics: "pod" or "podgroup"
 
 
 @attrs.define(eq=False)
 class Effects:
     """The actions to carry out, field by field in this order.
 
-    The driver reuses one instance and never shares it: `take` returns a copy of the effects so far, which belongs to
-    the caller.
+    The driver uses one instance for all steps. `take` returns a copy of the effects so far.
     """
 
     released: list[str] = attrs.field(factory=list)  # uids of pods that are no longer in flight, for the queue's `done`
     queue: list[QueueOperation] = attrs.field(factory=list)
-    writes: list[Write] = attrs.field(factory=list)  # writes without an answer; newer events follow a rejected one
+    writes: list[Write] = attrs.field(factory=list)  # writes whose results the driver does not need
     evictions: list[Eviction] = attrs.field(factory=list)
     plans: list[ExecutePlan] = attrs.field(factory=list)  # plans, each answered by `PlansExecuted`
     calls: list[CallPlugin | CallExtender] = attrs.field(factory=list)  # calls, each answered by `PluginCalled`
     permit_waits: list[BindingCycle] = attrs.field(factory=list)  # cycles that started to wait at Permit
     resumed: list[str] = attrs.field(factory=list)  # uids of pods that no longer wait (at Permit or for a plan)
     happened: list[Happened] = attrs.field(factory=list)  # entries of the log
-    failures: list[FailedAttempt] = attrs.field(factory=list)  # for observers that need more than log entries
+    failures: list[FailedAttempt] = attrs.field(factory=list)  # failures, for observers that need more than log entries
 
     def __bool__(self) -> bool:
         return bool(
@@ -61,9 +60,9 @@ class Effects:
     def take(self) -> "Effects":
         """Return all effects so far, which the caller must not change, and clear this instance.
 
-        A suspended call of the driver continues with this instance, so nothing is ever added to the returned effects.
+        A suspended call of the driver adds later effects to this instance, never to the returned copy.
         """
-        # This method is called several times per pod, so it moves the fields one by one, and reuses empty lists.
+        # Moving the fields one by one is faster; this method is called several times per pod.
         taken = Effects(*_NOTHING)
         if self.released:
             taken.released, self.released = self.released, []

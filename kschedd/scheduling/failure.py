@@ -27,10 +27,11 @@ class FailedAttempt:
     message: str
     unschedulable_plugins: frozenset[str]
     pending_plugins: frozenset[str]
-    nominated_node: str | None  # None keeps the pod's nomination, "" clears the nomination
+    nominated_node: str | None  # None: keep the pod's nomination; "": clear it
     writes: tuple[Write, ...] = ()  # PostFilter's writes: nominations to clear, victims to evict
     victims: tuple[Pod, ...] = ()  # victims to evict now; a victim that is already terminating is not evicted again
-    in_memory: frozenset[str] = frozenset()  # uids of victims that are not deleted, but whose binding cycles are ended
+    # uids of waiting victims whose binding is rejected instead of deleting them
+    in_memory: frozenset[str] = frozenset()
     evicts: bool = False  # true if the victims' deletion will requeue the pod
 
 
@@ -83,7 +84,8 @@ def _stamped(patch: MergePatch, at: str) -> MergePatch:
 def failure_status(pod: Pod, failed: FailedAttempt, at: str) -> MergePatch | None:
     """Return the status patch with the PodScheduled condition, or None if the pod already has that condition.
 
-    `at` is the time of the condition's transition (RFC 3339). Source: schedule_one.go, updatePod.
+    `at` is the time of the condition's transition (RFC 3339).
+    Source: schedule_one.go, updatePod.
     """
     conditions = list(pod.status.get("conditions") or ())
     place = next((n for n, c in enumerate(conditions) if c.get("type") == "PodScheduled"), None)

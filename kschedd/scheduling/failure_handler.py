@@ -1,8 +1,7 @@
 """FailureHandler: handles all pods whose attempt or binding has failed.
 
-The pod returns to the queue with the names of the plugins that rejected it. The pod's PodScheduled condition is
-written, and the victims of preemption are evicted. A failed pod returns to the queue before the eviction begins, so
-that the queue cannot miss the deletion events of the victims.
+The pod's PodScheduled condition is written, and the victims of preemption are evicted. A failed pod returns to the
+queue before the eviction begins, so that the queue cannot miss the deletion events of the victims.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (handleSchedulingFailure).
 """
@@ -34,10 +33,10 @@ class FailureHandler:
     def fail(self, failed: FailedAttempt, now: float, seen: int = 0) -> None:
         """Return the pod to the queue and write the reason to its status.
 
-        `seen` is the number of observations when the attempt began (`AttemptFailed`).
+        `seen` is the number of events observed before the attempt.
         """
         entry, effects, pending = failed.entry, self._effects, self._pending
-        if failed.evicts:  # if PostFilter deallocates a claim, this is written first; evictions follow the pod's status
+        if failed.evicts:  # The release of a claim is written before the pod's status; evictions are written after it.
             claims = [one for one in failed.writes if isinstance(one, MergePatch) and one.kind == "ResourceClaim"]
             effects.writes.extend(claims)
             failed = attrs.evolve(failed, writes=tuple(one for one in failed.writes if one not in claims))

@@ -1,4 +1,4 @@
-"""FilterPass: the rows that are left after each filter; rejections are computed on demand.
+"""FilterPass: the rows that pass the filters called so far; rejections are computed on demand.
 
 A filter is called only on the rows that no earlier filter rejected, so later filters see fewer rows. A filter's codes
 are stored without processing, because most pods find a node and their rejections are never read.

@@ -1,10 +1,10 @@
 """GroupCycles: runs the scheduling cycle of a PodGroup and acts on its result.
 
 All popped pods of the group are tried in one cycle. If the cycle succeeds, each pod is assumed and its binding begins;
-otherwise each pod fails with the group. After the cycle, the group's condition is written, its victims are evicted, and
-the group returns to the queue. The debugger may stop the cycle before each pod.
+otherwise all pods fail. After the cycle, the group's condition is written, its victims are evicted, and the group
+returns to the queue. The debugger may stop the cycle before each pod.
 
-This class owns the results of the latest completed cycle.
+This class stores the results of the latest cycle.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +68,7 @@ class GroupCycles:
         self._popped = popped
         self._attempts = attempts
         self._debugger = debugger
-        self.stops_within = True  # False in a replay, where one record covers the whole cycle
+        self.stops_within = True  # False in a replay, because one record covers the whole cycle
         self.latest: TriedGroup | None = None  # results of the group of the latest completed cycle
 
     def begin(self, given: BeginGroupCycle, now: float) -> Work[None]:
@@ -125,7 +125,8 @@ class GroupCycles:
         at = StopPoint(debugger.cycle, entry.pod, entry.attempts, "", "")
         if not debugger.engaged or not self.stops_within:
             return None
-        if self._machine.has_out_of_tree:  # otherwise their Reserve plugins would be called again for the previous pods
+        # otherwise out-of-tree Reserve plugins would be called again for the previous pods
+        if self._machine.has_out_of_tree:
             return None
         if not debugger.before_member(at):
             return None

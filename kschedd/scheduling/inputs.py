@@ -1,12 +1,11 @@
 """Inputs of the scheduling driver: all its events in sequence, as values.
 
-`SchedulingDriver.step(input, now)` processes an input. A recording is a list of inputs, a replay steps through it,
-and a debugger stops between two inputs. Each class documents the result of `step` for the input. The actions that
-follow from an input are the driver's effects (`take_effects`).
+`SchedulingDriver.step(input, now)` processes an input. A recording is a list of inputs, a replay steps through it, and
+a debugger stops between two inputs. Each class documents the result of `step` for the input. Actions that follow from
+an input are effects of the driver (`take_effects`).
 
-Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. An
-attempt is the only state that cannot be copied, so a fork restarts a running attempt
-(`kschedd.scheduling.snapshots.fork`).
+Within an attempt, the answers of plugins and extenders are sent to the generator that `BeginAttempt` returns. A running
+attempt cannot be copied, so a fork restarts it (`kschedd.scheduling.snapshots.fork`).
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +42,7 @@ class Observe:
 class PodsPopped:
     """Pods popped from the queue.
 
-    If these pods sort before pods that were popped earlier, these pods are attempted first.
+    If these pods sort before pods popped earlier, they are attempted first.
     """
 
     entries: Sequence[QueuedPod]
@@ -51,7 +50,7 @@ class PodsPopped:
 
 @fast_frozen(eq=False)
 class PodsNominated:
-    """Pods that entered the active queue with a nomination in their own status."""
+    """Pods in the active queue whose status contains a nominated node."""
 
     pods: Sequence[Pod]
 
@@ -63,7 +62,7 @@ class PodsNominated:
 class BeginAttempt:
     """The start of an attempt. Returns the attempt for the pod's current version.
 
-    Returns None if the pod is skipped, and therefore no longer in flight.
+    Returns None if the pod is skipped; the pod is then no longer in flight.
     """
 
     entry: QueuedPod
@@ -73,8 +72,8 @@ class BeginAttempt:
 class BeginGroupCycle:
     """The start of a popped pod's PodGroup cycle.
 
-    Returns the cycle, which must run to its end before any other work begins. `clock` returns the time. `on_result` is
-    called with the result of each pod before the result is applied, while the earlier pods are still on their nodes.
+    Returns the cycle, which must run to its end before any other work begins. `clock` returns the time in seconds.
+    `on_result` is called with each pod's result before the result is applied.
     """
 
     entry: QueuedPod
@@ -84,9 +83,9 @@ class BeginGroupCycle:
 
 @fast_frozen(eq=False)
 class BreakOff:
-    """The abort of an attempt by an exception.
+    """An exception that ended an attempt.
 
-    Returns the result of the attempt: an error for this pod, whatever code raised the exception.
+    Returns the result of the attempt: an error for this pod.
     """
 
     entry: QueuedPod
@@ -139,7 +138,7 @@ class PluginCalled:
 class EvictionFailed:
     """A failed eviction.
 
-    Requeues the preemptor immediately, because no deletion event of its victims will requeue it.
+    Returns a preemptor to the active queue, because the eviction of its victims failed.
     """
 
     pod: Pod
@@ -242,7 +241,7 @@ Input = (
 
 
 class InputListener(Protocol):
-    """An observer of all inputs and effects of a driver; a recording is one."""
+    """An observer of all inputs and effects of a driver, such as a recording."""
 
     def given(self, given: Input, now: float, step: Callable[[Any, float], T]) -> T:
         """Run the step, and return its result."""

@@ -1,7 +1,7 @@
 """SchedulingLoop: the scheduling driver and the queue in one synchronous loop, which applies each effect immediately.
 
-The owner of the clock and the objects (a simulation, or a replay of recorded traces) calls these methods in an order of
-its own:
+The loop's caller (a simulation, or a replay of recorded traces) provides the clock and the objects, and chooses the
+order of the calls:
 
     observe(event)        a watch event; applied to the caches first, then to the queue
     pop()                 the next pod, in flight from now on; None if there is nothing to do
@@ -12,8 +12,7 @@ its own:
     resume_bindings()     continue waiting binding cycles whose wait is over
 
 Writes are executed in the environment immediately; the scheduler observes their effects only through `Observe`. The
-loop makes no decisions. The daemon's actors do the same for a driver over channels. The loop owns the queue and the
-driver.
+loop makes no decisions. The daemon's actors do the same for a driver over channels.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -57,7 +56,7 @@ _POP: Final = Pop()
 
 
 class Environment(Protocol):
-    """The clock and the object store, supplied by the loop's owner."""
+    """The clock and the object store, supplied by the loop's caller."""
 
     @property
     def now_s(self) -> float:
@@ -71,14 +70,14 @@ class Environment(Protocol):
         """Return the stored pod with that key."""
 
     def write(self, write: Write) -> Status | None:
-        """Execute one write. Return a Status if it is rejected."""
+        """Execute one write. Execute a write; return a Status if the API server rejects it."""
 
 
 class SchedulingLoop:
     """The synchronous scheduling loop.
 
-    `on_effects` is called with every applied batch of effects, except queue operations for events. `driver`, if given,
-    is the driver of a fork.
+    `on_effects` is called with every applied batch of effects, except queue operations for events. For a fork, `driver`
+    is the copied driver.
     """
 
     def __init__(
@@ -99,7 +98,8 @@ class SchedulingLoop:
         self.operations = queue_config.new_operations(self.queue)
         machine.handle.evicting, machine.handle.leaving = self.operations.evicting, self.operations.leaving
         self._on_effects = on_effects
-        self.one_by_one = False  # true while each binding of a PodGroup proceeds as far as it can before the next one
+        # true if each binding of a PodGroup advances as far as possible before the next binding
+        self.one_by_one = False
         self.held: list[ExecutePlan] | None = None  # plans that wait for `release`; None: plans never wait
 
     def observe(self, event: WatchEvent) -> None:
@@ -148,7 +148,7 @@ class SchedulingLoop:
         return cycle
 
     def decide(self, entry: QueuedPod) -> ScheduleResult | FitError | None:
-        """Run the attempt for a popped pod. Return None if the pod is skipped, and therefore no longer in flight."""
+        """Run the attempt for a popped pod. Return None if the pod is skipped; the pod is then no longer in flight."""
         attempt: Attempt | None = None
         try:
             attempt = self.driver.step(BeginAttempt(entry), self.environment.now_s)
@@ -208,7 +208,7 @@ class SchedulingLoop:
     # -- effects ----------------------------------------------------------------------------------------------
 
     def apply_effects(self) -> None:
-        """Apply the effects, and then the effects caused by their answers."""
+        """Apply the effects, and then the effects that the driver adds in response."""
         driver, environment = self.driver, self.environment
         while driver.has_effects:
             effects = driver.take_effects()
@@ -244,7 +244,7 @@ class SchedulingLoop:
                 self.apply_effects()
 
     def release(self) -> None:
-        """Execute the held plans one after the other, each followed by its consequences."""
+        """Execute the held plans one after the other, each followed by the effects of its result."""
         held, self.held = self.held or (), None
         for wanted in held:
             answer = wanted.uid, self._execute(wanted.plan)
@@ -261,8 +261,8 @@ class SchedulingLoop:
     def _call(self, called: CallPlugin | CallExtender) -> Plan | Status | None:
         """Make the call now.
 
-        Extenders are not called to bind: an extender would bind the pod in a real cluster, of which this cluster is at
-        most a copy. The loop instead executes the write that the extender would make.
+        An extender that binds pods is not called, because it would bind the pod in the real cluster. The loop executes
+        the extender's write instead.
         """
         if isinstance(called, CallExtender):
             return self.environment.write(called.binding)

@@ -8,7 +8,7 @@
     binding_steps                       the steps of binding cycles: permit, pre-bind, bind
     completion.undo(...)                a binding failed: unreserve and forget; returns the failed attempt
 
-`SchedulingDriver` makes these calls one after the other, so the cluster never changes during an attempt. An assumed pod
+`SchedulingDriver` makes its calls one after the other, so the cluster never changes during an attempt. An assumed pod
 keeps the framework (the plugin instances) of its attempt. A binding cycle therefore ends with the plugins with which it
 began, even after a reconfiguration.
 
@@ -169,7 +169,7 @@ class SchedulingMachine:
         return NO_TIMES if self.metrics is None else self.metrics.times(profile)
 
     def choices(self) -> Choices:
-        """Return a copy of the state on which tie breaks and the start of the next search depend."""
+        """Return a copy of the tie-break state and the start of the next search."""
         return Choices(self.choose.fork() if isinstance(self.choose, NodeTies) else self.choose, self.start.index)
 
     # -- what the queue needs to know -------------------------------------------------------------------------
@@ -265,8 +265,8 @@ class SchedulingMachine:
         """Begin an attempt.
 
         `cycle` is the number of the scheduling cycle, or 0 if the attempt belongs to no cycle. `post_filters` False
-        omits PostFilter, for a pod whose group preempts as a whole. Only the rows of `placement` count as nodes; None:
-        all.
+        omits PostFilter, for a pod whose group preempts as a whole. With `placement`, only the nodes in these rows are
+        considered.
         """
         scheduler, resizes = self.schedulers[pod.scheduler_name], self.resizes(pod)
         batching = scheduler.batched(pod, cycle, self.handle.now_s) if cycle and not resizes else None
@@ -294,11 +294,11 @@ class SchedulingMachine:
         )
 
     def may_run(self, pod: Pod) -> bool:
-        """Return whether pods of this kind may be in a run, because they need no step except Bind."""
+        """Return whether pods of this kind may be in a run, because Bind is their only step after the attempt."""
         return self.schedulers[pod.scheduler_name].profile.bound_by(pod, self.cluster.versions) is not None
 
     def run(self, entries: Sequence[QueuedPod], now: float) -> AttemptRun:
-        """Attempt the first of these pods, which must have one profile; the run has as many attempts as possible."""
+        """Attempt as many of these pods as possible together, in order; all pods must have the same profile."""
         if self.metrics is not None:
             self.metrics.sampling.next_several(len(entries))
         scheduler = self.schedulers[entries[0].pod.scheduler_name]
@@ -313,7 +313,7 @@ class SchedulingMachine:
         for entry in entries:
             try:
                 result = next(attempts, None)
-            except Exception:  # a fault of a plugin or pod, which occurs again when the pod is attempted alone
+            except Exception:  # a fault of a plugin or pod, which occurs again in the pod's single attempt
                 break
             if result is None:
                 break
@@ -328,7 +328,7 @@ class SchedulingMachine:
         return run
 
     def result_on(self, pod: Pod, node_name: str, failed: FitError) -> ScheduleResult:
-        """Return a result with this node, for a pod that fits on it once the victims of preemption are gone."""
+        """Return a result with this node, for a pod that will fit on it after the victims of preemption are gone."""
         scheduler = self.schedulers[pod.scheduler_name]
         rows = np.array([self.cluster.table.row_of[node_name]], dtype=np.int64)
         verdicts = failed.diagnosis.verdicts or scheduler.pre_filters.no_verdicts(failed.state, pod, failed.status)

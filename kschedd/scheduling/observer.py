@@ -1,6 +1,6 @@
 """Observer: applies watch events to the caches and to the pending pods, and then passes the events to the queue.
 
-The observer owns the version up to which the caches contain all writes. An exception while processing an event is
+The observer stores the version up to which the caches contain all writes. An exception while processing an event is
 recorded as a fault of the event's object, and processing is retried later.
 
 Source: Kubernetes v1.34, scheduler/eventhandlers.go.
@@ -44,8 +44,8 @@ class Observer:
             faults.retry(now)
         last, resizing = len(events) - 1, machine.handle.rules.resizes_preempt
         for place, event in enumerate(events):
-            # An event of an object need not be applied if the object's deletion follows: pods are marked for deletion
-            # before they are deleted.
+            # Skip events that are followed by the object's deletion; a pod is updated before it is deleted, when it is
+            # marked for deletion.
             if place == last or events[place + 1].type != DELETED or events[place + 1].old is not event.new:
                 observe(event, now)
             pod, old = event.new, event.old
@@ -70,7 +70,7 @@ class Observer:
         self._effects.queue.insert(told_at, observed)
 
     def _follow_resize(self, event: WatchEvent, pod: Pod) -> None:
-        """Process a change of a running pod, which is in the queue while its resize is deferred."""
+        """Process a change of a running pod; while its resize is deferred, the pod is in the queue."""
         if event.type != DELETED and self._machine.resizes(pod) and not pod.finished:
             self._pending.put(pod)
         else:
@@ -106,7 +106,7 @@ class Observer:
     def _let_go(self, pod: Pod) -> None:
         """Release an assumed pod that is deleted or being deleted, so that other pods may use its resources.
 
-        Releasing assumed pods in this way requires the rule `assumed_pods_forgotten`.
+        Requires the rule `assumed_pods_forgotten`.
 
         Source: Kubernetes v1.36, scheduler/eventhandlers.go (handleAssumedPodDeletion).
         """
@@ -115,6 +115,7 @@ class Observer:
             return
         assumed = cluster.pod(pod.uid)
         assert assumed is not None, "what is assumed is there"
-        if not waiting.reject(pod.uid, "", "removed"):  # otherwise the pod is forgotten when its binding ends
+        # if the pod does not wait at Permit, it is forgotten when its binding ends
+        if not waiting.reject(pod.uid, "", "removed"):
             cluster.forget(assumed)
         self._effects.queue.append(AssumedPodForgotten(assumed, for_itself=True))

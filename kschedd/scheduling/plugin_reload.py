@@ -1,7 +1,7 @@
 """Reload of the classes of out-of-tree plugins after a change of their file, while the scheduler runs.
 
 From the next attempt on, each profile uses new instances, with arguments that are parsed again. If a class gains or
-loses an extension point, so do the profiles with the plugin. A pod that waits at Permit or is being bound keeps the
+loses an extension point, the profiles with the plugin do too. A pod that waits at Permit or is being bound keeps the
 plugin instances of its attempt.
 """
 

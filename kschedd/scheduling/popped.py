@@ -1,6 +1,6 @@
 """PoppedPods: the pods that the driver has popped from the queue and not attempted yet, in attempt order.
 
-This class owns the order, and the number of attempts that the caller currently allows.
+This class stores the attempt order, and the number of attempts that the caller currently allows.
 """
 
 from bisect import insort
@@ -17,7 +17,7 @@ from kschedd.scheduling.inputs import PodsPopped
 from kschedd.scheduling.machine import SchedulingMachine
 from kschedd.scheduling.nominations.pending import PendingPods
 
-MOST_POPPED: Final = 128  # number of pods popped at a time: a message between actors costs more than a pop
+MOST_POPPED: Final = 128  # number of pods popped together, because a message between actors costs more than a pop
 
 
 class PoppedPods:
@@ -41,8 +41,8 @@ class PoppedPods:
     def wanted(self) -> int:
         """The maximum number of pods to pop now: 0 until all popped pods have been attempted.
 
-        Nominations do not reduce the number. An attempt uses the nominations of all earlier attempts, whenever its pod
-        was popped, and events observed before the attempt begins cause no retry (`AttemptFailed.seen`).
+        Nominations do not reduce this number. An attempt uses the nominations of all earlier attempts. Events observed
+        before the attempt cause no retry (`AttemptFailed.seen`).
         """
         if self._entries or self._debugger.stop is not None:
             return 0
@@ -119,16 +119,16 @@ class PoppedPods:
         return taken
 
     def hand_back(self, uid: str) -> None:
-        """Drop a pod that has returned to the queue, so that its attempt does not begin from here."""
+        """Drop a pod that has returned to the queue."""
         self._entries = deque(entry for entry in self._entries if entry.uid != uid)
 
     def count_attempt(self) -> None:
-        """Count an attempt, or a cycle of a PodGroup, toward the allowed number."""
+        """Count an attempt, or a cycle of a PodGroup, against the allowed number."""
         if self.attempts_allowed is not None:
             self.attempts_allowed -= 1
 
     def for_run(self) -> Sequence[QueuedPod]:
-        """Return the current versions of the pods at the head that may be attempted together; none if only one."""
+        """Return the current versions of the first pods that may be attempted together; empty if only one pod may."""
         popped, machine = self._entries, self._machine
         if len(popped) < 2 or self.attempts_allowed is not None or self.in_group(popped[0]):
             return ()

@@ -32,19 +32,18 @@ class AttemptRecord:
     message: str = ""
     nominated_node: str = ""
     of_binding: bool = False
-    #: inputs for repeating the attempt: the last write that the scheduler had observed, and the pod's version at that
-    #: time
+    #: for repeating the attempt: version of the last write that the scheduler had observed, and the attempted pod
     version: int = 0
     attempted: Pod | None = None
     lead: Lead | None = None  # None if not recorded, or if only one node was feasible
 
     @property
     def outcome(self) -> tuple[Any, ...]:
-        """The fields in OUTCOME: those that a decision log contains for an attempt, except the time."""
+        """The fields in OUTCOME, which a decision log contains for an attempt."""
         return _outcome(self)
 
 
-#: fields of an AttemptRecord
+#: AttemptRecord's fields in a decision log
 OUTCOME: Final = (
     "pod",
     "attempt",
@@ -79,7 +78,7 @@ class PodPreempted:
     uid: str
     node: str
     preemptor: Pod
-    in_memory: bool  # True if only the pod's binding was ended: the pod was assumed on the node but not bound
+    in_memory: bool  # True if the pod was assumed but not bound, so only its binding was rejected
     group: str = ""  # uid of the preemptor's PodGroup, if the group preempted
 
 

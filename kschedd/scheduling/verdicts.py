@@ -1,8 +1,8 @@
 """Verdicts: the filters' results for every visited node, stored as codes; statuses are formatted on demand.
 
 Shapes: `rows`, `failed` and `codes` are parallel, in visiting order. `failed` is the index, in the profile's order of
-filters, of the plugin that rejected the row, or PASSED. `codes` contains the rejecting plugin's own number, or EXPLICIT
-if the plugin returned a Status, which is stored in `explicit_status`.
+filters, of the plugin that rejected the row, or PASSED. `codes` contains the rejecting plugin's code, or EXPLICIT if
+the plugin returned a Status, which is stored in `explicit_status`.
 
 Source: Kubernetes v1.34, scheduler/framework/types.go (Diagnosis, NodeToStatus, FitError).
 """
@@ -24,7 +24,8 @@ from kschedd.scheduling.profiles.profile import EnabledFilter
 
 Places = npt.NDArray[np.int16]
 PASSED = 32767
-PASSED_ALL: Final = np.array(PASSED, dtype=np.int16)  # for comparing columns: an int would be converted each time
+# for comparing columns, because an int would be converted each time
+PASSED_ALL: Final = np.array(PASSED, dtype=np.int16)
 EXPLICIT = -1
 
 _FEW_KEYS = 1 << 14  # up to this number of keys, counting every key is faster than sorting
@@ -48,9 +49,9 @@ class Verdicts:
     _codes: Ints | None
     explicit_status: dict[int, Status] = attrs.field(factory=dict)  # row -> status
     default_status: Status = ABSENT
-    elsewhere: tuple[Status, ...] = ()  # an extender's statuses for names that no node has
+    elsewhere: tuple[Status, ...] = ()  # an extender's statuses for names without a node
     _compute: Callable[[], tuple[Places, Ints]] | None = None
-    # Computed on demand; verdicts derived from others compute these values again.
+    # Computed on demand, also for derived verdicts.
     _words: dict[tuple[int, int], Status] = attrs.field(factory=dict, init=False)
     _kinds: list[tuple[Status, int]] | None = attrs.field(default=None, init=False)
     _of_codes: list[tuple[Status, int, int]] | None = attrs.field(default=None, init=False)
@@ -105,7 +106,7 @@ class Verdicts:
         return self._kinds
 
     def _coded(self) -> list[tuple[Status, int, int]]:
-        """Return (status, number of nodes, key) of each distinct rejection given as a code."""
+        """Return status, number of nodes, and key of each distinct rejection with a code."""
         if self._of_codes is None:
             width = len(self.filters)
             self._of_codes = [
@@ -114,7 +115,7 @@ class Verdicts:
         return self._of_codes
 
     def _key_counts(self) -> list[tuple[int, int]]:
-        """Return each key of a rejection given as a code, in order, with the number of its rows."""
+        """Return each key of a rejection with a code, in order, with its number of rows."""
         failed, codes = self.failed, self.codes
         if len(failed) and failed[0] != PASSED and codes[0] != EXPLICIT:
             if count_nonzero(failed == failed[0]) == count_nonzero(codes == codes[0]) == len(failed):
@@ -152,7 +153,7 @@ class Verdicts:
             chosen = (
                 np.isin(self.rows, explicit_status) if explicit_status else np.zeros(len(self.rows), dtype=np.bool_)
             )
-            if rejected:  # ascending keys, which is several times faster than `np.isin`
+            if rejected:  # ascending keys allow a search that is several times faster than `np.isin`
                 coded, keys, those = self.failed != PASSED, self._row_keys(), np.array(rejected)
                 coded &= self.codes != EXPLICIT
                 chosen |= coded & (those.take(those.searchsorted(keys), mode="clip") == keys)
@@ -173,7 +174,7 @@ class Verdicts:
         return Code.SUCCESS if status is None else status.code
 
     def reasons(self) -> Counter[str]:
-        """Return how often each reason was given, as a read-only mapping."""
+        """Return the number of nodes for each reason, as a read-only mapping."""
         if self._reasons is None:
             self._reasons = Counter()
             for status, count in self.distinct_statuses():
@@ -192,7 +193,7 @@ class Verdicts:
         )
 
     def overruled(self, statuses: Mapping[int, Status], elsewhere: Iterable[Status]) -> "Verdicts":
-        """Return the verdicts with additional statuses, for visited or unvisited rows and for names without a node."""
+        """Return the verdicts with additional statuses, for rows and for names without a node."""
         known = set(self.rows.tolist())
         more = np.array([row for row in statuses if row not in known], dtype=np.int64)
         rows = np.concatenate((self.rows, more))
@@ -210,7 +211,7 @@ class Verdicts:
         )
 
     def before_error(self) -> "Verdicts":
-        """Return the verdicts up to the first error of a filter, at which the search ends."""
+        """Return the verdicts up to the first error of a filter, which ends the search."""
         rows = self.rows.tolist()
         end = next(
             (n for n, row in enumerate(rows) if row in self.explicit_status and not self.explicit_status[row].rejected),
@@ -232,7 +233,7 @@ class Diagnosis:
 
     node_count: int
     verdicts: Verdicts | None = None
-    pre_filter: Status | None = None  # set if PreFilter rejected the pod: no filter ran
+    pre_filter: Status | None = None  # PreFilter's rejection of the pod, after which no filter ran
     unschedulable_plugins: set[str] = attrs.field(factory=set)
     pending_plugins: set[str] = attrs.field(factory=set)
     post_filter_message: str = ""
@@ -243,7 +244,7 @@ class Diagnosis:
             wanted.add(status.plugin)
 
     def add_verdicts(self, verdicts: Verdicts | None = None) -> None:
-        """Add the plugins that rejected nodes in `verdicts`; if this is None, in the diagnosis' own verdicts."""
+        """Add the plugins that rejected nodes in `verdicts` (None: in the diagnosis' own verdicts)."""
         verdicts = self.verdicts if verdicts is None else verdicts
         if verdicts is not None:
             for status, _ in verdicts.distinct_statuses():

@@ -1,13 +1,12 @@
 """OpportunisticBatching: reuse of the scores of one attempt for the next pod of the same kind.
 
-Pods often arrive in groups made from one template. If the node of the previous pod has no room for the next pod and
-nothing else changed, the other scores of the previous attempt are still valid. The next attempt then first tries the
-next best node, without a search and without scoring. If the pod does not fit on that node, all nodes are searched as
-usual.
+Pods often arrive in groups made from one template. If the previous pod filled its node and nothing else changed, the
+previous scores of all other nodes are still valid. The next attempt then first tries the next best node, without a
+search and without scoring. If the pod does not fit on that node, all nodes are searched as usual.
 
 The results of one attempt are stored for each profile. They are used only
-* The stored results may be used only in the scheduling cycle that follows directly (a failed attempt, or an attempt of
-  another profile, discards them),
+* The stored results may be used only in the next scheduling cycle (a failed attempt, or an attempt of another profile,
+  discards them),
 * only for a pod with the same batch signature (`signing`),
 * only within half a second after the search,
 * and only if filters reject the pod on the node that the last cycle selected. With the rule batch_rescores, if the pod
@@ -42,8 +41,8 @@ MAX_AGE_S: Final = 0.5
 class SortedNodes:
     """The nodes that were scored but not selected; `choose` breaks ties when a node is popped.
 
-    If ties are broken by order, the lists form the same heap as in kube-scheduler. The node that the attempt selected
-    is removed from the heap only when an attempt needs the next node, because removing an entry moves others.
+    If ties are broken by order, the lists form the same heap as in kube-scheduler. The selected node is removed from
+    the heap only when an attempt needs the next node, because a removal reorders the heap.
     """
 
     names: list[str]
@@ -123,7 +122,7 @@ class BatchState:
     hinted: str = ""  # node that the last cycle had to try first
 
     def why_unusable(self, cycle: int, signature: str | None, now_s: float, *, nominated: bool) -> str:
-        """Return why the stored results are unusable in this cycle; "" if they are usable once their node is full."""
+        """Return why the stored results are unusable; "" if they are usable, provided that their node is full."""
         if cycle != self.cycle + 1:
             return "pod_skipped"
         if nominated:
@@ -187,7 +186,7 @@ class Batching:
     hint: str = attrs.field(default="", init=False)  # the node to try first
 
     def full_node(self, *, nominated: bool) -> str:
-        """Return the node on which the pod must not fit before a hint is given, or "" if there is no hint.
+        """Return the last selected node if a hint is stored, else ""; the hint is valid only if this node is full.
 
         Pods with a nominated node (`nominated`) get no hint.
         """
@@ -208,7 +207,7 @@ class Batching:
         self._counts.rescored(took_s)
 
     def tried(self, took_s: float) -> None:
-        """Record the lookup of a hint, and count the attempt if there is none; `store` counts attempts with a hint."""
+        """Record the lookup of a hint, and count the attempt if there was no hint."""
         self._counts.looked_up(self.hint, took_s)
         if not self.hint:
             self._counts.attempted("no_hint")
@@ -217,12 +216,12 @@ class Batching:
         self._counts.stored(took_s)
 
     def nodes_left(self, choose: Choose) -> SortedNodes:
-        """Return the nodes of which the best one is hinted."""
+        """Return the remaining scored nodes; the best of them is the hint."""
         self._state.nodes.take_out(choose)
         return self._state.nodes
 
     def replaces(self, chosen: str) -> bool:
-        """Return whether the scores of an attempt that selected this node replace the stored scores."""
+        """Return whether an attempt that selected this node replaces the stored scores."""
         return self._signature is not None and self.hint != chosen
 
     def take_hint(self, choose: Choose) -> None:
@@ -238,7 +237,7 @@ class Batching:
     ) -> None:
         """Store the results of the attempt.
 
-        `totals` are the totals of its rows, or None if no other node was feasible. `raw`: scores by plugin.
+        `totals` are the total scores of `rows`, or None if no other node was feasible. `raw`: scores by plugin.
         """
         others = None
         if totals is not None and self.replaces(chosen):
@@ -295,7 +294,7 @@ class Batches:
         return forked
 
     def saved(self) -> Mapping[str, Any]:
-        """Return the state as plain values."""
+        """Return the stored results as plain values, for a recording."""
         states = {
             profile: [
                 *(one.signature, [*one.nodes.names], [*one.nodes.totals], one.created_s, one.cycle, one.chosen),

@@ -1,9 +1,9 @@
 """Search for feasible nodes: which nodes are visited, in which order, and when the search stops.
 
 Nodes are visited in the order of the node table (round robin over zones), beginning where the last pod's search ended.
-The search stops when it has found as many feasible nodes as percentageOfNodesToScore requires. The search takes windows
-of rows at a time, so its cost follows the number of nodes visited, not the size of the cluster. The result is the same
-as visiting one node after the other.
+The search stops when it has found as many feasible nodes as percentageOfNodesToScore requires. The search evaluates a
+window of rows at a time, so its cost grows with the number of nodes visited, not with the size of the cluster. The
+result is the same as visiting one node after the other.
 
 The results of filters that declare `depends_on` come from the cached evaluation of the pod's class. All other filters
 are called on the rows that pass these filters. A search with a stepper calls every filter in turn on all nodes, and
@@ -101,7 +101,7 @@ class Turn:
 
 
 class Windows:
-    """Consecutive searches based on the current verdicts of the evaluations.
+    """Consecutive searches that use only cached verdicts.
 
     `visited` is the number of nodes that each search visited.
     """
@@ -176,8 +176,8 @@ class NodeSearch:
         """Visit nodes from `start` on, wrapping around at the end, until `wanted` are feasible.
 
         Yields shards of per-node work. `among` lists the positions to visit instead of the whole order; `start` is then
-        an index into `among`. `others` are the filters that read more than the evaluated row and may reject the pod
-        unless PreFilter skips them; None if the caller did not compute them.
+        an index into `among`. `others` are the filters that read more than the evaluated row, or None if the caller did
+        not compute them.
         """
         if stepper is not None:
             return (yield from self._stepped(known, state, pod, among, start, wanted, nominated, stepper))
@@ -195,7 +195,7 @@ class NodeSearch:
         lacking, visited, size = wanted, 0, self.expected(wanted)
         while lacking > 0 and visited < total:
             first = (start + visited) % total
-            if among is None:  # at least as many rows as needed if no other filter rejects a node
+            if among is None:  # enough rows if no other filter rejects a node
                 size = max(size, _reach(known.passing(()), first, lacking, total))
             size = min(size, total - visited)
             at = known.window(first, size) if among is None else _among(among, first, size)
@@ -254,7 +254,7 @@ class NodeSearch:
         if isinstance(at, slice) and visited == len(feasible):  # all visited nodes pass
             verdicts = Verdicts(table, filters, state, pod, rows, None, None, compute=lambda: _all_passed(visited))
             return Found(rows, visited, verdicts, None, at)
-        # The evaluation changes later, but a result must not change.
+        # Copied, because the evaluation changes later but a result must not.
         failed, codes = known.failed[at].copy(), known.codes[at].copy()
         if not kept:
             verdicts = Verdicts(table, filters, state, pod, rows, failed, codes)
@@ -297,7 +297,7 @@ class NodeSearch:
                 return at, feasible, visited
 
     def windows(self, turns: Sequence["Turn"], start: int, wanted: int) -> "Windows":
-        """Search once for each turn, using the evaluations alone.
+        """Search once for each turn, using only cached verdicts.
 
         Each search begins where the previous one ended, and no node is visited twice. If the nodes do not suffice for
         all turns, only the first turns get a search.
@@ -340,7 +340,7 @@ class NodeSearch:
         if nominated:
             cached = None if known.shared else known
             rejected = self.nominated_pods.rejected(state, pod, rows, nominated, cached)
-            # A row rejected with its nominated pods is not filtered again without these pods.
+            # A row rejected together with its nominated pods is not filtered again without these pods.
             failed[rejected.places] = STALE
         if others:
             table = self.filters.cluster.table

@@ -36,7 +36,7 @@ class OneNode:
     ) -> Work[Status | None]:
         """Return why the pod does not currently fit on the node, or None if it fits.
 
-        `counted` are the nominated pods that are counted on the node. Filters in `skipped` are not called.
+        `counted` are the nominated pods that are treated as running on the node. Filters in `skipped` are not called.
         """
         state = CycleState()
         pre_filtered = yield from self.pre_filters.run(state, pod, None)

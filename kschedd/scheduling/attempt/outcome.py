@@ -26,7 +26,7 @@ class ScheduleResult:
     totals: Ints | None  # None if only one node was feasible
     score: int | None  # the highest total
     ties: int
-    verdicts: Verdicts | None  # None for attempts that ran together (`Runs.together`)
+    verdicts: Verdicts | None  # None for attempts of a run (`Runs.together`)
 
 
 @attrs.frozen(eq=False)

@@ -9,11 +9,11 @@ Invariant: a prepared attempt has the same result as an unprepared one. A prepar
 attempt that found a node. It is valid
 * only for pods of one class and one controller (pods of a DaemonSet, which differ only in the node they name, share a
   prepared attempt),
-* only for pods that have neither a node nor a nomination,
-* and only until a part of the cluster changes that `Versions.at` covers.
+* only for pods without a node and without a nomination,
+* and only until one of the parts of the cluster that `Versions.at` covers changes.
 
 A plugin that does not implement `RepeatsWhileUnchanged` is called for every pod; so is every out-of-tree plugin with
-PreFilter or PreScore. The calls of these plugins are its only cost.
+PreFilter or PreScore.
 """
 
 from collections.abc import Collection, Sequence
@@ -41,8 +41,8 @@ _MOST: Final = 4096
 class PreparedAttempt:
     """The part of an attempt that is the same for all pods of a class. `state` is copied for each attempt (`begin`).
 
-    named: PreFilter narrows the search to the node that the pod's affinity names. alone: no plugin reads more of the
-    cluster than one row, so attempts that visit different rows do not affect each other. immediate: no called plugin
+    named: `named`: PreFilter narrows the search to the node that the pod's affinity names. `alone`: every plugin reads
+    only the evaluated row, so attempts that visit different rows do not affect each other. `immediate`: no plugin call
     can make the attempt wait.
     """
 
@@ -54,7 +54,7 @@ class PreparedAttempt:
     constant: int  # weighted sum of the scores that are the same on all nodes
     scores: tuple[EnabledScore, ...]  # scores that are added to the constant and the cached sum
     named: bool
-    others: tuple[EnabledFilter, ...]  # filters that read more than the evaluated row and may reject the pod
+    others: tuple[EnabledFilter, ...]  # filters that read more than the evaluated row
     alone: bool
     immediate: bool
 

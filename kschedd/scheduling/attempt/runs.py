@@ -60,7 +60,7 @@ class Runs:
         return nodes // max(1, min(nodes, self.search.expected(nodes_wanted(self.profile, nodes))))
 
     def alone(self, pod: Pod) -> bool:
-        """Return whether the pods of a run that begins with this pod may all be assumed at its end."""
+        """Return whether all pods of a run that begins with this pod may be assumed after the last attempt."""
         prepared = self._prepared(pod)
         return prepared is not None and prepared.alone
 
@@ -158,7 +158,7 @@ class Runs:
         scored.ends = best.searchsorted(np.arange(0, totals.size + 1, wanted)).tolist()
 
     def _choice(self, pod: Pod, scored: "_Class", visited: int) -> ScheduleResult:
-        """Return the result of the next attempt for this class; the result has one of the best nodes."""
+        """Return the result of the next attempt for this class, with one of the best nodes."""
         number = scored.chosen
         scored.chosen += 1
         names, metrics = self.cluster.table.names, self.profile.plugin_metrics

@@ -132,8 +132,8 @@ class Scheduler:
         `nominated` maps nodes to their nominated pods. With `every_node` the search visits all nodes, as an explanation
         requires. With a `stepper` the attempt can stop at each plugin. `batching` is the result of `batched`. Without
         `post_filters` no PostFilter plugin is called, and the pod's nomination stays. `resizes` is true for a running
-        pod with a deferred resize (`kschedd.scheduling.attempt.resizing`). Only the rows of `placement` count as nodes;
-        None: all.
+        pod with a deferred resize (`kschedd.scheduling.attempt.resizing`). With `placement`, only the nodes in these
+        rows are considered.
         """
         try:
             if stepper is None:
@@ -444,7 +444,7 @@ class Scheduler:
         start = self.start.index % nodes if nodes else 0
         found = yield from self.search.run(known, state, pod, among, start, wanted, counting.if_any, stepper, others)
         if narrowed is not None:
-            # Both searches share one set of plugins, so the message also names the plugins that rejected the nominated
+            # Both searches share this set of plugins, so the message also names the plugins that rejected the nominated
             # node.
             found.verdicts.default_status = narrowed_status(tuple(sorted(diagnosis.unschedulable_plugins)))
         processed = found.visited
@@ -465,7 +465,7 @@ class Scheduler:
     def _nominee_left(self, pod: Pod, nominee: Found) -> Work[Found]:
         """Return the nominated node, or nothing if an extender rejects the node.
 
-        If an extender fails, the nominated node gets no precedence.
+        If an extender fails, the nominated node is not tried first.
         """
         try:
             return (yield from filtered(self.extenders, pod, self.cluster.table, nominee))

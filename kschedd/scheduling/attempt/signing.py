@@ -87,7 +87,7 @@ def _features(signature: PodSignature, framework: Framework, classes: Classes) -
 
 SIGNERS: Final[Mapping[str, Signer]] = {
     "NodeUnschedulable": _tolerations,
-    "NodeName": lambda signature, framework, classes: _NOTHING,  # a pod that must be scheduled names no node
+    "NodeName": lambda signature, framework, classes: _NOTHING,  # an unscheduled pod has no node name
     "TaintToleration": _tolerations,
     "NodeAffinity": _node_affinity,
     "NodePorts": _host_ports,

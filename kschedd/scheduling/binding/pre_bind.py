@@ -21,7 +21,7 @@ from kschedd.scheduling.profiles.profile import Framework
 def has_pre_bind_work(framework: Framework, state: CycleState, pod: Pod, node_name: str) -> bool | Status:
     """Return whether a PreBind plugin has work; a Status if a preflight fails.
 
-    A plugin without a preflight counts as having work.
+    A plugin without a preflight is assumed to have work.
     """
     work = False
     for plugin in framework.at(PRE_BIND):

@@ -1,9 +1,9 @@
 """Run: several consecutive attempts for pods whose only further step is Bind.
 
 If most of an attempt is cached, the steps around it cost as much as the attempt; a run shares these steps. There are
-two kinds of runs. In the first kind, the attempts are made together, because no two attempts visit the same node and no
-other change between them matters. Each pod has a separate window of nodes, or names its node. In the second kind, for
-pods with plugins that count pods, each attempt is made after the previous pods are assumed on their nodes.
+two kinds of runs. In the first kind, all attempts are computed together, because no two of them visit the same node.
+Each pod has a separate window of nodes, or names its node. In the second kind, for pods whose plugins count other pods,
+each attempt is made after the previous pods are assumed.
 
 Invariant: the results equal those of attempting and completing one pod after the other.
 """

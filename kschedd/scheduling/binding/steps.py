@@ -231,7 +231,7 @@ class BindingSteps:
         return plans
 
     def all_bound_directly(self, framework: Framework, began_s: Sequence[float]) -> None:
-        """Record directly bound pods, for which no plan was rejected."""
+        """Record pods as bound whose plans all succeeded."""
         framework.times.ended_each("Bind", began_s)
         framework.times.skipped(_AROUND_BIND, len(began_s))
 

@@ -1,13 +1,13 @@
 """Breakpoints: places at which an attempt, or the binding cycle after it, stops.
 
-A `StopPoint` is a place at which an attempt may stop: before a plugin is called (`outcome` is ""), after a plugin has
-rejected the pod or nodes, or at the attempt's outcome (then `point` is ""). A breakpoint matches a stop point if all
-its criteria match.
+A `StopPoint` is a place at which an attempt may stop. It is before a plugin call (`outcome` is ""), after a plugin has
+rejected the pod or nodes, or at the attempt's outcome (`point` is ""). A breakpoint matches a stop point if all its
+criteria match.
 
 Breakpoints with fewer criteria match only once per attempt or extension point, so that one pod does not stop dozens of
 times. A breakpoint without a plugin matches only the first plugin of each extension point. A breakpoint without an
-extension point matches only the first stop point of an attempt to which its criteria apply. A breakpoint with an
-outcome matches wherever that outcome occurs.
+extension point matches only the first matching stop point of an attempt. A breakpoint with an outcome matches wherever
+that outcome occurs.
 
 Conditions are CEL expressions on the variables of `VARIABLES`. A condition that fails disables its breakpoint.
 
@@ -115,8 +115,8 @@ class BreakpointSpec:
 class Breakpoint:
     """A breakpoint.
 
-    `ignore` is the number of next hits that do not stop the attempt. `once`: the breakpoint is deleted after it has
-    stopped an attempt.
+    `ignore` is the number of hits to ignore before the breakpoint stops an attempt. `once`: the breakpoint is deleted
+    after it has stopped an attempt.
     """
 
     number: int

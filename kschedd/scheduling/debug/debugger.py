@@ -11,15 +11,15 @@ when `stop` is None again. Only attempts stop: events, bindings and requests are
 
 The cycle of a PodGroup can stop before it begins (`enters_group`): by `next`, or by a breakpoint that matches one of
 its pods. Within the cycle, `next` runs to the attempt of the next pod (`before_member`), and stops after the cycle. A
-member's attempt cannot stop before its end, because other members are then assumed on trial, and a trial must stay
-invisible.
+member's attempt cannot stop before its end, because other members are then assumed on trial, and clients must not see
+assumptions on trial.
 
 One client controls the debugger at a time; other clients may only read. When the client's connection ends, scheduling
 continues and the client's breakpoints are disabled, unless the client set `keep`.
 
 The class reads no clock: its owner (the driver) passes the time. If `engaged` is False, the debugger never stops an
-attempt, and no other attribute is read. `changes` counts the changes of which watchers are notified. Errors:
-DebuggerHeld, NotStopped; breakpoints also raise BreakpointRefused, CelCompileError, SelectorError.
+attempt. `changes` counts the changes that are reported to watchers. Errors: DebuggerHeld, NotStopped; adding a
+breakpoint also raises BreakpointRefused, CelCompileError, SelectorError.
 """
 
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ STATE_VARIABLES: Final[Mapping[str, str]] = {
 }
 
 MOST_BREAKPOINTS: Final = 100  # largest number of breakpoints; every attempt checks all of them
-MOST_CONDITION_COST: Final = 10_000  # CEL cost; evaluation takes about 1 ms, during which nothing else runs
+MOST_CONDITION_COST: Final = 10_000  # CEL cost; evaluation takes about 1 ms
 LONGEST_PATTERN: Final = 2 * 253 + 1  # largest number of characters of a pod's namespace/name
 
 
@@ -68,8 +68,8 @@ def compile_state_condition(expression: str) -> "CelCondition":
 
 
 def _compiled(expression: str, variables: Mapping[str, str]) -> "CelCondition":
-    """Compile a condition. Raises CelCompileError, which names the variables."""
-    from kschedd.devices.cel.program import compile_condition  # imported with the first condition: most runs have none
+    """Compile a condition. The CelCompileError lists the available variables."""
+    from kschedd.devices.cel.program import compile_condition  # imported on demand, because most runs have no condition
 
     try:
         return compile_condition(expression, variables, MOST_CONDITION_COST)
@@ -120,9 +120,9 @@ class Until:
 
     what: str  # description for users
     time_s: float | None = None
-    scheduled: int | None = None  # number of pods bound since the start at which the run ends
+    scheduled: int | None = None  # number of bound pods, since the start, at which the run ends
     condition: "CelCondition | None" = None
-    breakpoint: int | None = None  # number of the breakpoint that exists only for this run
+    breakpoint: int | None = None  # number of a temporary breakpoint for this run
 
 
 @attrs.define(eq=False)
@@ -136,20 +136,20 @@ class Debugger:
     engaged: bool = False
     stop: SchedulingStop | None = None
     holder: str = ""  # client in control; "" if there is none
-    keep: bool = False  # true if the client's settings outlive its connection
+    keep: bool = False  # true if breakpoints stay when the client disconnects
     breakpoints: dict[int, Breakpoint] = attrs.field(factory=dict)
     most_breakpoints: int = MOST_BREAKPOINTS
     most_set: int = 0  # highest number of breakpoints at one time
     until: Until | None = None
     changes: int = 0
     stops: int = 0  # number of stops so far
-    now_s: float = 0.0  # latest time that a call has passed, in seconds
+    now_s: float = 0.0  # time of the latest call, in seconds
     cycle: int = 0  # number of the latest attempt
     _run: Run = Run.FREE
     _attempts_left: int = 0
     _why: str = ""  # why the run ends
     _last: tuple[int, str] = (0, "")  # cycle and extension point of the last stop point
-    _entered: tuple[int, str] = (0, "")  # attempts so far, and PodGroup, at the last stop before a group's cycle
+    _entered: tuple[int, str] = (0, "")  # number of attempts, and PodGroup, at the last stop before a group's cycle
     _made: int = 0  # number of breakpoints created so far
 
     # -- control ------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Debugger:
         self._changed()
 
     def detach(self, client: str) -> None:
-        """Release the client's control, because it detached or disconnected."""
+        """Release the client's control of the debugger."""
         if self.holder != client:
             return
         self.holder = ""
@@ -225,7 +225,7 @@ class Debugger:
         self.stop = stop
         self._forget_until()
         self.stops += 1
-        self._run = Run.ATTEMPTS  # no attempt may begin until a client continues
+        self._run = Run.ATTEMPTS  # no attempt may begin until the client continues
         self._attempts_left, self._why = 0, stop.why
         self._changed()
 
@@ -264,7 +264,7 @@ class Debugger:
         return until.condition is not None and until.condition.holds({**values, "time": self.now_s})
 
     def lets_begin(self, now_s: float) -> bool:
-        """Return whether an attempt may begin. Stop if the run ends here."""
+        """Return whether an attempt may begin. Stop if a condition that ends the run is met."""
         self.tick(now_s)
         if self.stop is None and self._run is Run.ATTEMPTS and self._attempts_left <= 0:
             self._halt(SchedulingStop(self._why, now_s))
@@ -300,7 +300,7 @@ class Debugger:
         return True
 
     def left_group(self, now_s: float) -> None:
-        """Stop after the cycle of a PodGroup if the run should end at the next plugin or extension point."""
+        """Stop after the cycle of a PodGroup if the user requested a stop at the next plugin or extension point."""
         if self._run in (Run.POINT, Run.PLUGIN):
             self._halt(SchedulingStop(self._why, now_s))
 
@@ -312,7 +312,7 @@ class Debugger:
         return self.may_stop_within(pod)
 
     def may_stop_within(self, pod: Pod) -> bool:
-        """Return whether an attempt of this pod may have to stop before its end."""
+        """Return whether an attempt of this pod may stop before its outcome."""
         stepping = self._run in (Run.POINT, Run.PLUGIN)
         return stepping or any(each.may_match(pod) for each in self.breakpoints.values())
 

@@ -9,7 +9,7 @@ While the attempt is stopped, a user may `force` a node, `veto` nodes, replace a
 attempt. Each such change is an `Intervention`, which takes effect when the attempt continues. A replayed attempt
 has `planned` interventions, which are applied at the stop points of the original attempt.
 
-The driver owns the stepper, for one attempt and its binding cycle. Pure. Errors: AttemptDropped, raised within the
+The driver stores the stepper for one attempt and its binding cycle. Pure. Errors: AttemptDropped, raised inside the
 attempt.
 """
 
@@ -50,7 +50,7 @@ class Intervention:
 
 @attrs.define(eq=False)
 class PluginScores:
-    """The scores of one plugin, one for each row, before and after normalizing."""
+    """A plugin's scores of each row, before and after normalizing."""
 
     weight: int
     raw: Ints
@@ -68,7 +68,7 @@ class Stepper:
     cycle: int
     state: CycleState | None = None
     rejected_by: Status | None = None  # PreFilter's rejection of the pod
-    narrowed_to: frozenset[str] | None = None  # only nodes that PreFilter left; None: all nodes
+    narrowed_to: frozenset[str] | None = None  # node names that PreFilter returned; None: all nodes
     verdicts: Verdicts | None = None  # of the completed search
     scoring: Rows | None = None  # the rows being scored
     scores: dict[str, PluginScores] = attrs.field(factory=dict)
@@ -78,7 +78,7 @@ class Stepper:
     vetoed: set[str] = attrs.field(factory=set)
     replaced: dict[tuple[str, str], int] = attrs.field(factory=dict)  # (plugin, node) -> normalized score
     dropped: bool = False
-    points: int = 0  # number of stop points passed so far, with or without a stop
+    points: int = 0  # number of stop points that the attempt has passed, with or without a stop
     planned: Mapping[int, Sequence[Intervention]] = attrs.field(factory=dict)  # by stop point number
     # state of the search in progress
     _search: tuple[FilterPass, dict[int, Status], tuple[EnabledFilter, ...]] | None = None
@@ -114,7 +114,7 @@ class Stepper:
         yield from self._at(at)
 
     def waits(self, plugin: str, node: str) -> Work[None]:
-        """Stop where a Permit plugin keeps the pod waiting, if the debugger requires it."""
+        """Stop where a Permit plugin returned Wait, if the debugger requires it."""
         yield from self._at(self.place("permit", plugin, node, WAITING))
 
     def ended(self, outcome: str, node: str = "", rows: Rows | None = None) -> Work[None]:
@@ -122,7 +122,7 @@ class Stepper:
         yield from self._at(StopPoint(self.cycle, self.pod, self.attempt, "", "", outcome, node, rows, self.table))
 
     def place(self, point: str, plugin: str, node: str, outcome: str = "") -> StopPoint:
-        """Return a stop point of a pod after a node was selected for it."""
+        """Return a stop point for a pod with a selected node."""
         return StopPoint(self.cycle, self.pod, self.attempt, point, plugin, outcome, node, None, self.table)
 
     def _at(self, at: StopPoint) -> Work[None]:
@@ -139,11 +139,11 @@ class Stepper:
     def filtering(
         self, done: FilterPass, explicit_status: dict[int, Status], filters: tuple[EnabledFilter, ...]
     ) -> None:
-        """Begin a search; `done` contains the results of its filters so far."""
+        """Begin a search; `done` contains the filters' results so far."""
         self._search, self.verdicts = (done, explicit_status, filters), None
 
     def filtered(self, name: str, before: Rows, after: Rows) -> Work[None]:
-        """Process the rows that passed a filter. Stop if the filter rejected rows and the debugger requires a stop."""
+        """Record the rows that passed a filter. Stop if the filter rejected rows and the debugger requires a stop."""
         if len(after) == len(before):
             return
         if self.debugger.watches_outcomes or self.points + 1 in self.planned:
@@ -167,7 +167,7 @@ class Stepper:
         return None if verdicts is None else verdicts.rows[verdicts.failed == PASSED]
 
     def vetoes(self, rows: Rows) -> dict[int, Status]:
-        """Return the statuses of the vetoed rows among these."""
+        """Return the statuses of the vetoed rows among `rows`."""
         row_of = self.table.row_of
         wanted = {row_of[name] for name in self.vetoed if name in row_of}
         return {row: unresolvable(VETOED) for row in rows.tolist() if row in wanted}

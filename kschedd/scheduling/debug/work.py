@@ -1,4 +1,4 @@
-"""Work: an attempt as its caller sees it, a generator that yields the calls for which the attempt waits.
+"""Work: an attempt as a generator, which yields the calls for which it waits.
 
 The generator yields shards of independent work (calls of per-node plugins or of extenders) and receives the answers. If
 a debugger stops the attempt, the generator yields the StopPoint, and ignores the value sent when it is resumed.
@@ -37,7 +37,7 @@ def drive(work: Work[T], answer: Callable[[Callable[[], Answers]], Answers] = la
 def answered(
     work: Work[T], shards: Shards, answer: Callable[[Callable[[], Answers]], Answers] = lambda shard: shard()
 ) -> list[Answers]:
-    """Run shards and return their answers. A plugin's fault ends the work."""
+    """Run shards and return their answers. A plugin's fault ends the generator."""
     try:
         return [answer(shard) for shard in shards]
     except PluginError as fault:

@@ -1,28 +1,27 @@
 """Evaluation: cached verdicts and scores of one class of pods on all nodes, in visiting order.
 
-Pods of one class (equal spec, namespace and labels) get the same result from a plugin with `depends_on` as long as the
-row that the plugin reads is unchanged. An `Evaluation` stores these results as columns, one value for each node. A row
-that has changed since its evaluation is STALE: its verdict is unknown. A search reads a window of the columns. When a
-window first reaches a stale row, this row and other stale rows are evaluated in one call of each plugin.
+Pods of one class (equal spec, namespace and labels) get the same result from a plugin with `depends_on` until the row
+that the plugin reads changes. An `Evaluation` stores these results as columns, one value for each node. A row that has
+changed since its evaluation is STALE: its verdict is unknown. A search reads a window of the columns. When a window
+first reaches a stale row, this row and other stale rows are evaluated in one call of each plugin.
 
 The verdicts of filters that read only the Node object are stored separately (`NodeVerdicts`), because pods change often
 and nodes rarely. Classes with equal keys for these filters (`VerdictKey`) share the verdicts.
 
 Invariant: a row that is not stale has the verdict that the plugins would return now. These rules ensure the invariant:
 * An evaluation belongs to a class, or to all classes that differ only in the node to which PreFilter narrowed the
-  search. An evaluation is valid only for one set of cached filters that PreFilter skips, and for one set of filter
-  plugins' cache keys. If one of these sets differs, a new evaluation replaces the old one.
-* `follow` marks the rows whose Node object or pods changed since the last call. If the change log does not
-  reach back that far, every row is marked. A new visiting order permutes the columns.
-* Only the scores are dropped if PreScore skips other cached scores than before, or if the cache key of a plugin that
-  only scores changes.
+  search. An evaluation is valid for one set of cached filters that PreFilter skips, and for one set of cache keys of
+  the filter plugins. If one of these sets differs, a new evaluation replaces the old one.
+* `follow` marks the rows whose Node object or pods changed since the last call. If the change log is too short, every
+  row is marked. A new visiting order permutes the columns.
+* If only the scoring changes (other scores skipped by PreScore, or another cache key), only the scores are dropped.
 * An evaluation never includes nominated pods, or the verdicts of plugins that read more than the row. The codes of a
   plugin that reads more than the row may be cached in `by_state`, with a key that covers all its other inputs
   (`VerdictKey`).
 
-A class has its own evaluation from its second attempt on. Until then, the class shares one evaluation with all classes,
-which is cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used
-ones are dropped.
+A class gets its own evaluation at its second attempt. The first attempts of all classes share one evaluation, which is
+cleared between attempts. If the evaluations exceed `NodeTable.most_evaluation_bytes`, the least recently used ones are
+dropped.
 
 Shapes: one value for each node, in visiting order; a position is an index into these columns. `place` maps a row of the
 table to its position, or to -1 if the row has no node.
@@ -54,13 +53,13 @@ Positions = Ints | slice
 _BYTES_A_ROW: Final = 64
 _BYTES_OF_VERDICTS: Final = 18  # per row
 _BYTES_AN_ENTRY: Final = 8 << 10
-MOST_AT_ONCE: Final = 512  # largest number of stale rows evaluated in one call, which costs little more than one row
-_FEWEST: Final = 8  # minimum number of stored evaluations in large clusters
-_MOST: Final = 1024  # maximum number of stored evaluations in small clusters
+MOST_AT_ONCE: Final = 512  # largest number of stale rows evaluated in one call
+_FEWEST: Final = 8  # minimum number of stored evaluations, however large the cluster
+_MOST: Final = 1024  # maximum number of stored evaluations, however small the cluster
 _MOST_SEEN: Final = 4096  # classes
 _MOST_KEYS: Final = 4096  # of classes
-_MOST_STATES: Final = 16  # maximum number of code columns cached by one evaluation, 8 bytes per row each
-STALE: Final = -1  # value of a filter index that means: no valid verdict
+_MOST_STATES: Final = 16  # maximum number of code columns cached by one evaluation
+STALE: Final = -1  # filter index of a row without a valid verdict
 STALE_ALL: Final = np.array(STALE, dtype=np.int16)  # for comparing columns
 
 
@@ -81,10 +80,10 @@ class InVisitingOrder:
         self.size = len(self.order)  # at least 1
 
     def positions(self, rows: list[int] | None) -> Positions | int:
-        """Return the positions of changed rows; None means all positions."""
+        """Return the positions of these rows; None means all positions."""
         if rows is None:
             return slice(None)
-        # A row without a node has position -1, so the last position is evaluated again without need.
+        # A row without a node has position -1, so the last position may be evaluated unnecessarily.
         return self.place.item(rows[0]) if len(rows) == 1 else self.place[rows]
 
     def reorder(self, table: NodeTable) -> Ints:
@@ -132,7 +131,7 @@ class NodeVerdicts(InVisitingOrder):
 
 @fast_frozen(eq=False)
 class CodesOf:
-    """The codes on all nodes of a filter that reads more than one row, for the state identified by `key`.
+    """A filter's codes on all nodes, for a filter that reads more than one row; `key` identifies the state it read.
 
     `clear` is True for the rows that the filter passes.
     """
@@ -176,20 +175,20 @@ class Evaluation(InVisitingOrder):
         self.passes = of_nodes.may_pass(table)  # by the last verdict
         self.changes = 0  # number of changes of `passes` so far
         self._passing: Ints | None = None  # positions of the rows that pass
-        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # passing positions after further filters
+        self._passing_by: dict[Hashable, tuple[int, Ints]] = {}  # positions that also pass further filters
         self.base: Ints = np.zeros(size, dtype=np.int64)
         self.unscored: Bools = np.zeros(size, dtype=np.bool_)  # rows that passed but have no valid scores
-        self.node_base: Ints = np.zeros(size, dtype=np.int64)  # part of `base` from node-only plugins
+        self.node_base: Ints = np.zeros(size, dtype=np.int64)  # scores of plugins that read only the Node object
         self.node_unscored: Bools = np.ones(size, dtype=np.bool_)
         self.raw: dict[str, Ints] = {}
-        self.nothing: object = None  # the last search, if it found no node and no verdict has changed since then
+        self.nothing: object = None  # last search without a feasible node; None if a verdict has changed since then
         self.by_state: dict[Hashable, CodesOf | None] = {}  # None: the key has been used once
         self.by_state_at = 0  # `Versions.parts_at` when these codes were stored
 
     def follow(self, table: NodeTable, reads_pods: bool) -> None:
         """Mark the rows that changed since the last call.
 
-        If `reads_pods` is true, a pod update matters even if the requests are equal.
+        If `reads_pods` is true, a row is also marked when a pod update leaves the requests equal.
         """
         versions = table.versions
         stamp, self.stamp = self.stamp, versions.now
@@ -285,14 +284,14 @@ class Evaluations:
     _first_of_pods: int = attrs.field(init=False)  # index of the first filter of `of_pods`
     _filters: frozenset[str] = attrs.field(init=False)  # names of the cached filters
     _scores: frozenset[str] = attrs.field(init=False)
-    _all_keyed: bool = attrs.field(init=False)  # True if each filter that reads only the Node object has a key
+    _all_keyed: bool = attrs.field(init=False)  # True if all filters that read only the Node object have a cache key
     _keyed: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key; plugins that filter come first
     _keyed_filters: int = attrs.field(init=False)  # number of plugins in `_keyed` that filter
     _keyed_nodes: tuple[CacheKey, ...] = attrs.field(init=False)  # plugins with a cache key and only the Node as input
     _ignoring_node: bool = attrs.field(init=False)  # True if pods pinned to different nodes may share an evaluation
     _entries: RecentlyUsed[int, Evaluation] = attrs.field(factory=RecentlyUsed, init=False)
     _seen: RecentlyUsed[int, None] = attrs.field(factory=RecentlyUsed, init=False)
-    _once: Evaluation | None = attrs.field(default=None, init=False)  # for classes without their own
+    _once: Evaluation | None = attrs.field(default=None, init=False)  # evaluation shared by classes without their own
     _of_nodes: RecentlyUsed[Hashable, NodeVerdicts] = attrs.field(factory=RecentlyUsed, init=False)
     _node_keys: dict[int, tuple[Hashable, ...]] = attrs.field(factory=dict, init=False)  # by signature without amounts
 
@@ -329,7 +328,7 @@ class Evaluations:
     def of(self, pod: Pod, state: CycleState) -> Evaluation:
         """Return the up-to-date evaluation of the pod's class.
 
-        This method must be called once per attempt, after PreFilter.
+        Call this method once per attempt, after PreFilter.
         """
         signature, table = pod.signature, self.cluster.table
         pinned_by = state.already_filtered_by if self._ignoring_node else ""
@@ -368,7 +367,7 @@ class Evaluations:
         return found
 
     def apart(self, state: CycleState) -> Evaluation:
-        """Return a new evaluation for a search other than that of the attempt."""
+        """Return a new evaluation for another search in the same attempt."""
         table = self.cluster.table
         return Evaluation(table, NodeVerdicts(table), (), self._filters.intersection(state.skip_filter), shared=True)
 
@@ -514,7 +513,7 @@ class Evaluations:
 
 
 def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, lacking: int) -> Ints:
-    """Return the positions to evaluate: the `wanted` ones among `at`, and other stale positions needed soon."""
+    """Return the stale positions in `wanted`, and other stale positions that are needed soon."""
     if not found.shared:
         marked: Ints = marks.nonzero()[0]
         if len(marked) <= MOST_AT_ONCE or len(marked) == lacking:
@@ -522,7 +521,7 @@ def _to_evaluate(found: Evaluation, marks: Bools, at: Positions, wanted: Bools, 
         if isinstance(at, slice):  # the next window begins at the end of this one
             first = int(marked.searchsorted(at.start))
             return marked[first : first + max(lacking, MOST_AT_ONCE)]
-        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes, which usually name consecutive nodes
+        if lacking < MOST_AT_ONCE // 2:  # pods that name their nodes usually name consecutive nodes
             first = int(marked.searchsorted(at[0]))
             return np.union1d(at[wanted], marked[first : first + MOST_AT_ONCE // 2])
     chosen: Ints = wanted.nonzero()[0] + at.start if isinstance(at, slice) else at[wanted]

@@ -54,7 +54,7 @@ class Filters:
     cluster: SchedulerCache
     local: NodeLocalPlugins = attrs.field(init=False)
     of_pods: NodeLocalPlugins = attrs.field(init=False)
-    others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # filters that are not node-local
+    others: tuple[EnabledFilter, ...] = attrs.field(init=False)  # filters that read more than one row
     _idle_for: list[tuple[str, Callable[[Pod], Collection[str]]]] = attrs.field(init=False)  # for each of `others`
     _notified: list[PreFilterExtensions] = attrs.field(init=False)  # plugins with PreFilter extensions
 
@@ -108,7 +108,7 @@ class Filters:
         failed: Places,
         codes: Ints,
     ) -> Work[dict[int, Status]]:
-        """Run the filters that are not node-local on the rows that no earlier filter rejected."""
+        """Run the filters that read more than one row on the rows that no earlier filter rejected."""
         explicit_status: dict[int, Status] = {}
         for filter_ in others:
             places = (failed > filter_.place).nonzero()[0]
@@ -129,7 +129,7 @@ class Filters:
     # -- what if ----------------------------------------------------------------------------------------------
 
     def row_by_row(self, state: CycleState, pod: Pod) -> bool:
-        """Return whether every filter that takes part reads only the evaluated row."""
+        """Return whether every filter that may reject the pod reads only the evaluated row."""
         skipped = state.skip_filter
         for name, idle in self._idle_for:
             if name not in skipped and "filter" not in idle(pod):
@@ -137,14 +137,14 @@ class Filters:
         return True
 
     def called(self, state: CycleState, pod: Pod) -> list[EnabledFilter]:
-        """Return the filters that read more than the evaluated row and may reject the pod."""
+        """Return the filters that read more than the evaluated row and that PreFilter does not skip."""
         never = {name for name, idle in self._idle_for if "filter" in idle(pod)}
         return [one for one in self.others if one.name not in state.skip_filter and one.name not in never]
 
     def together(self, state: CycleState, pod: Pod, table: TableCopy) -> "FiltersOfRows | None":
-        """Return the filters that are not node-local, for rows of a copy; each row represents a separate cluster.
+        """Return the filters that read more than one row, for rows of a copy; each row represents a separate cluster.
 
-        Return None if a plugin needs a separate CycleState for each row, or may read the state of other plugins.
+        Return None if a plugin needs a separate CycleState for each row, or may read another plugin's state.
         """
         others = [filter_ for filter_ in self.others if filter_.name not in state.skip_filter]
         notified = self.pre_filter_extensions(state)
@@ -207,13 +207,14 @@ class Filters:
 
 @attrs.frozen(eq=False)
 class FiltersOfRows:
-    """Filters that are not node-local, over rows of a what-if copy, in the profile's order."""
+    """Filters that read more than one row, for rows of a what-if copy, in the profile's order."""
 
     _state: CycleState
     _pod: Pod
     _table: TableCopy
     _filters: list[EnabledFilter]
-    _columns: Mapping[str, DryRunColumns | None]  # of the plugins with a state that follows pods; None: all rows pass
+    # columns of the plugins that follow added and removed pods; None: all rows pass
+    _columns: Mapping[str, DryRunColumns | None]
     _affected: dict[str, tuple[Sequence[Pod], Bools]] = attrs.field(factory=dict, init=False)
 
     @property
@@ -222,9 +223,9 @@ class FiltersOfRows:
         return any(columns is not None for columns in self._columns.values())
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
-        """Update the columns for pods added to (`amount` 1) or removed from (-1) rows, one per row.
+        """Update the plugins' columns for a pod added to (`amount` 1) or removed from (-1) each of these rows.
 
-        `kinds` contains indices into `of`, which contains one pod of each kind.
+        `of` contains one pod of each kind; `kinds` contains the index of each row's pod.
         """
         for columns in self._columns.values():
             if columns is not None:
@@ -233,7 +234,7 @@ class FiltersOfRows:
     def judge(self, rows: Rows, failed: Places, codes: Ints, since: PodsSince | None) -> dict[int, Status]:
         """Run the filters on these rows of the copy.
 
-        `since` contains the pods added to each row after the row passed. A filter is called only on rows where these
+        `since` contains the pods added to each row after its last verdict. A filter is called only on rows where these
         pods affect it.
         """
         explicit_status: dict[int, Status] = {}
@@ -354,17 +355,16 @@ def as_one_call(
     work: Callable[[], T],
     elsewhere: Callable[[list[Answer | PluginError]], T],
 ) -> Callable[[], T]:
-    """Return work that calls a plugin once per node. For a guarded plugin this is one call with one time limit.
+    """Return work that calls a plugin once per node. A guarded plugin is called with one time limit for all nodes.
 
-    If the plugin has worker processes, one of them does the work, and `elsewhere` converts its answers to the result of
-    `work`.
+    If the plugin has worker processes, the calls run in a worker process, and `elsewhere` converts the answers.
     """
     return PluginBatch(plugin, method, order, work, elsewhere) if isinstance(plugin, GuardedPlugin) else work
 
 
 @attrs.frozen(eq=False)
 class PluginBatch(Generic[T]):
-    """Several calls of one method of an out-of-tree plugin, with one time limit."""
+    """Calls of one method of an out-of-tree plugin on several nodes, with one time limit."""
 
     _plugin: GuardedPlugin
     _method: str
@@ -374,12 +374,12 @@ class PluginBatch(Generic[T]):
 
     @property
     def limit_s(self) -> float:
-        """The time limit for the thread that runs the batch."""
-        # A hanging worker process is killed, so its thread returns by itself.
+        """The time limit of the thread that runs the batch."""
+        # The thread needs no time limit, because a hanging worker process is killed.
         return math.inf if self._plugin.elsewhere is not None else self._plugin.guard.limit_of(self._method)
 
     def guarded_call(self, scheduler: SchedulerLock) -> GuardedCall:
-        """Return the guarded call for a thread. The call names the plugin even if it never begins."""
+        """Return the guarded call for a thread. The call contains the plugin's name, even if it never begins."""
         return GuardedCall(
             calling=self._plugin.guard, method=self._method, args=(self._calls.pod,), scheduler=scheduler
         )

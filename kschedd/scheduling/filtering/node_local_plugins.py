@@ -1,8 +1,8 @@
-"""Node-local plugins, whose result for a node depends on that node only, and reports of plugin exceptions.
+"""Plugins whose result for a node depends on that node only, and the handling of their exceptions.
 
 The plugins that declare the data that they read (`depends_on`) run here on columns, in the profile's order. A caller
 selects all plugins, only plugins that read more than the Node object, or only plugins that read just the Node object.
-The plugins' answers may be cached row by row (`evaluation`).
+The results may be cached row by row (`evaluation`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunEnabledFilters, RunEnabledScores). Shapes: one
 value for each of the given rows. Errors: PluginFault, with kube-scheduler's messages.
@@ -110,7 +110,7 @@ def judge(
 ) -> tuple[Places, Ints]:
     """Return for each row the index of the first filter that rejects it (PASSED if none), and that filter's code.
 
-    `already_filtered_by` is a plugin with a filter that is skipped, because PreFilter has already checked the rows.
+    `already_filtered_by` is a plugin whose filter is skipped, because PreFilter has already checked the rows.
     """
     done = FilterPass(rows)
     skipped = state.skip_filter
@@ -132,7 +132,7 @@ class NodeLocalPlugins:
     def __init__(self, profile: Framework, of_pods: bool | None) -> None:
         """Select plugins by the data that they read.
 
-        True selects the plugins that read more than the Node object, False the other plugins, None all.
+        `True` selects plugins that read more than the Node object, `False` all other plugins, `None` all.
         """
 
         def belongs(plugin: EnabledFilter | EnabledScore) -> bool:

@@ -1,12 +1,12 @@
 """Filters on nodes with nominated pods: a pod must also fit on these nodes if the nominated pods are added.
 
 A pod nominated by preemption waits for its victims' deletion. Meanwhile, pods of lower priority must not take the freed
-resources. Nominated pods of the same or higher priority therefore count on their node as if they ran there. If the
-incoming pod fits with the nominated pods, the node is filtered again without them. The pod may fit only because of a
-nominated pod (required affinity), which may never run there.
+resources. Nominated pods of the same or higher priority are therefore treated as running on their node. If the incoming
+pod fits with the nominated pods, the node is filtered again without them. The second call is needed because the pod may
+fit only beside a nominated pod (required affinity), which may never run there.
 
-If no plugin reads more than the row, the verdict is cached by pod signature until the node, its pods or its nominations
-change; an attempt evaluates only the changed rows (`nominations`).
+If every plugin reads only the row, the verdict is cached by pod signature until the node, its pods or its nominations
+change. An attempt evaluates only the changed rows (`nominations`).
 
 Source: Kubernetes v1.34, scheduler/framework/runtime/framework.go (RunFilterPluginsWithNominatedPods).
 """
@@ -34,8 +34,7 @@ _NEVER = -1
 class NominatedVerdicts:
     """The rows rejected with their nominated pods added.
 
-    The verdicts consist of indices into the given rows, the filters' indices and codes, and the EXPLICIT statuses by
-    row.
+    `rows` contains indices into the given rows; `explicit` contains the EXPLICIT statuses by row.
     """
 
     places: Ints
@@ -62,7 +61,7 @@ class _Verdicts:
         self.explicit_status: dict[int, Status] = {}
 
     def invalidate(self, table: NodeTable, counted: NominatedByRow) -> None:
-        """Invalidate rows whose node or nominated pods changed. A row's own pods are checked when the row is used."""
+        """Invalidate rows whose node or nominated pods changed."""
         versions = table.versions
         nodes = versions.nodes.since(self.stamp) if versions.nodes.at > self.stamp else ()
         differing = counted.differing(self.counted)

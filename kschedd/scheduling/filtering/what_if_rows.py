@@ -1,7 +1,7 @@
 """WhatIfRows: rows of a what-if copy that are filtered together after pods are added or removed.
 
-Each row represents a separate cluster in which no other row has changed pods. Plugins with a PreFilter state that
-follows pods (spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an
+Each row represents a separate cluster in which pods changed on this row only. Plugins whose PreFilter state depends on
+pods (spreading, affinity, disks) compute columns with the differences between rows (`framework/dry_run`). If an
 out-of-tree plugin or a plugin without columns takes part, every row has its own clone of the state instead, created on
 first use.
 
@@ -39,7 +39,7 @@ class WhatIfRows:
     table: TableCopy
     _together: FiltersOfRows | None = attrs.field(default=None, init=False)  # None: rows are evaluated one by one
     _notified: list[PreFilterExtensions] = attrs.field(factory=list, init=False)
-    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # states of rows that needed separate states
+    _states: dict[int, CycleState] = attrs.field(factory=dict, init=False)  # states of rows that cannot share one state
     _changes: dict[int, list[tuple[Pod, Sign]]] = attrs.field(factory=dict, init=False)  # changes of other rows
 
     def __attrs_post_init__(self) -> None:
@@ -56,7 +56,7 @@ class WhatIfRows:
 
     @property
     def follows(self) -> bool:
-        """True if plugins have columns that follow the pods."""
+        """True if plugins update columns when pods are added or removed."""
         return self._together is not None and self._together.follows
 
     def add(self, batch: PodBatch, rows: Rows, places: Ints) -> None:
@@ -74,7 +74,7 @@ class WhatIfRows:
         self.follow(batch, rows, places, -1)
 
     def follow(self, pods: PodKinds, rows: Rows, places: Ints, sign: Sign) -> None:
-        """Update plugins for pods added to (1) or removed from (-1) their rows in the table; rows may repeat."""
+        """Update the plugins' columns for pods added to (1) or removed from (-1) their rows; rows may repeat."""
         if self._together is not None:
             self._together.follow(rows, pods.kinds[places], pods.of, sign)
         elif self._notified:
@@ -94,7 +94,7 @@ class WhatIfRows:
     ) -> tuple[Places, Ints, dict[int, Status]]:
         """Return the verdicts of these node-local filters and of all other filters.
 
-        `since` contains the pods added to each row since the row last passed.
+        `since` contains the pods added to each row after its last verdict.
         """
         if self._together is not None:
             failed, codes = plugins.judge(self.state, self.pod, self.table, rows)
@@ -118,7 +118,7 @@ class WhatIfRows:
 
 @attrs.define(eq=False)
 class NominatedOnRows:
-    """The nominated pods that count on rows of a what-if copy; many rows are added or removed at a time."""
+    """The nominated pods on rows of a what-if copy; they are added to or removed from many rows together."""
 
     _on: WhatIfRows
     _counted: NominatedByRow

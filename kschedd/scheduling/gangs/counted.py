@@ -1,9 +1,9 @@
-"""The cycle of a PodGroup with the rule gangs_counted: its pods are tried as long as enough of them may fit.
+"""The cycle of a PodGroup with the rule gangs_counted: its pods are tried as long as enough pods may fit.
 
 Each pod is tried as if the previous pods were on their nodes: a pod that fits on a node is assumed there and reserved.
 Before the first pod and after each one, GangScheduling is called (`placement_feasible`). `placement_feasible` returns
 whether the group is placed, can still be placed, or can no longer be placed. The cycle ends if the group can no longer
-be placed. No pod preempts alone: if the group is unschedulable, it preempts as a whole
+be placed. A single pod never preempts: if the group is unschedulable, the whole group preempts
 (`kschedd.scheduling.gangs.preemption`).
 
 Results, by the group's status:
@@ -13,11 +13,11 @@ Results, by the group's status:
     ... waits for a preemption  all go back, nominated to the nodes where they would be
     Error                       all go back with the error
 
-With the rule groups_in_domains the group is tried in one placement after the other, and gets the best of those where it
-fits (`kschedd.scheduling.gangs.placing`).
+With the rule groups_in_domains, the group is tried in every placement, and is scheduled in the best feasible placement
+(`kschedd.scheduling.gangs.placing`).
 
-The cycle may stop between two pods, while no pod is assumed on trial, as in `kschedd.scheduling.gangs.cycle`. Source:
-Kubernetes v1.37, scheduler/schedule_one_podgroup.go.
+The cycle may stop between two pods; the assumptions on trial are undone first (`kschedd.scheduling.gangs.cycle`).
+Source: Kubernetes v1.37, scheduler/schedule_one_podgroup.go.
 """
 
 from collections.abc import Callable, Sequence
@@ -75,10 +75,7 @@ def try_counted(
     broken: Broken,
     pause: Pause = lambda entry, tried: None,
 ) -> Work[TriedGroup]:
-    """Try the pods of one group, then undo all trial changes in the machine's cluster.
-
-    The arguments are those of `try_group`.
-    """
+    """Try the pods of one group, then undo all trial changes in the machine's cluster."""
     entries = sorted(entries, key=order_in_group)
     cycle = _Cycle(machine, nominator, entries, now, broken)
     if cycle.group is None:

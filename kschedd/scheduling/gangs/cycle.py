@@ -1,9 +1,9 @@
 """The cycle of a PodGroup: its pods are tried one after the other on one state of the cluster, which is then restored.
 
 Each pod is tried as if the previous pods were on their nodes: a pod that fits on a node is assumed there and reserved,
-and Permit is called. A pod that would fit after a preemption counts as placed on its nominated node, without the
+and Permit is called. A pod that would fit after a preemption is treated as placed on its nominated node, without the
 victims. A pod that fits on no node does not end the trial: the group is schedulable as soon as Permit allows a pod.
-GangScheduling decides this (`kschedd.plugins.gangscheduling`). An error ends it.
+The GangScheduling plugin makes this decision (`kschedd.plugins.gangscheduling`). An error ends it.
 
 Results, by the group's status:
 

@@ -1,12 +1,12 @@
-"""The choice of a placement for a PodGroup: the group is tried in each of them, and the scores decide.
+"""The choice of a placement for a PodGroup: the group is tried in each placement, and the scores decide.
 
-PlacementGenerate plugins return the placements, each a set of nodes. The group is tried in one after the other as
-without placements, and each trial is undone. Among the placements where the group fits, the one with the highest sum of
-weighted scores is chosen; the seed breaks ties. If the group fits nowhere, the result of the first placement counts,
-with the number of placements in its message.
+PlacementGenerate plugins return the placements, each a set of nodes. The group is tried in each placement in turn, and
+each trial is undone. Among the placements where the group fits, the one with the highest sum of weighted scores is
+chosen; the seed breaks ties. If the group fits in no placement, the result of the first placement is returned; its
+message contains the number of placements.
 
 Source: Kubernetes v1.37, scheduler/schedule_one_podgroup.go (podGroupSchedulingPlacementAlgorithm, findBestPlacement).
-Upstream tries the placements in a random order, so the first one differs from run to run.
+Upstream tries the placements in a random order, so its first placement differs from run to run.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ def placed(
     group: Object,
     tried_in: Callable[[Placement], Work[TriedGroup]],
 ) -> Work[TriedGroup]:
-    """Return the result of the group in the best placement. `tried_in` tries it in one placement."""
+    """Return the result of the group in the best placement. `tried_in` tries the group in one placement."""
     placements = _placements(machine, framework, group)
     if isinstance(placements, Status):
         return TriedGroup(placements, ())
@@ -62,7 +62,7 @@ def placed(
 
 
 def _placements(machine: SchedulingMachine, framework: Framework, group: Object) -> Sequence[Placement] | Status:
-    """Return the placements of the profile's plugin; without a plugin, one of all nodes."""
+    """Return the placements of the profile's plugin; without a plugin, one placement with all nodes."""
     table = machine.cluster.table
     for plugin in framework.at(PLACEMENT_GENERATE):
         found = plugin.generate_placements(group, table)
@@ -71,7 +71,7 @@ def _placements(machine: SchedulingMachine, framework: Framework, group: Object)
 
 
 def _nowhere(placements: int, first: Status) -> Status:
-    # An error that a status wraps is shown without the reasons beside it.
+    # If a status wraps an error, only the error is shown.
     shown = UNSCHEDULABLE if UNSCHEDULABLE in first.reasons else first.message
     return unschedulable(UNSCHEDULABLE, f"0/{placements} placements are available, first placement status: {shown}")
 

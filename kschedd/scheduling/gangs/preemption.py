@@ -1,10 +1,10 @@
 """Preemption for a PodGroup: all pods of lower priority are removed on trial, and as many as possible are put back.
 
-The group's cycle runs again with all these pods removed. If the group is placed then, its pods are nominated to their
-nodes. Each victim is put back, in descending order of importance, if all pods of the group still fit on their nodes.
-The victims that cannot be put back are evicted. The whole group has one preemption, which is part of its own cycle.
+The group's cycle runs again with all these pods removed. If the group can then be placed, its pods are nominated to
+their nodes. Each victim is put back, in descending order of importance, if all pods of the group still fit on their
+nodes. The victims that cannot be put back are evicted. A group has one preemption, which is part of its cycle.
 
-Afterwards the machine's cluster is unchanged; the actions to take are returned (`GroupPreemption`).
+Afterwards the machine's cluster is unchanged; the result is a `GroupPreemption`.
 
 Source: Kubernetes v1.37, scheduler/framework/preemption/podgrouppreemption.go.
 """
@@ -58,7 +58,7 @@ def post_filtered(
             made = yield from _Preemption(machine, nominator, group, entries, again).made(plugin)
         elif isinstance(plugin, DynamicResources):
             if machine.handle.rules.groups_in_domains and group.spec.get("schedulingConstraints") is not None:
-                continue  # upstream keeps the claims of such a group
+                continue  # upstream keeps this group's claims
             made = _deallocated(plugin, framework, tried, machine.cluster)
         else:
             continue
@@ -75,7 +75,7 @@ def post_filtered(
 def _deallocated(
     plugin: DynamicResources, framework: Framework, tried: TriedGroup, cluster: SchedulerCache
 ) -> GroupPreemption:
-    """Release claims that prevent pods of the group from being placed, as the plugin also does for single pods."""
+    """Release claims that prevent pods of the group from being placed, as DynamicResources does for single pods."""
     seen = [member for member in tried.members if plugin.seen_by(member.result.state)]
     if not seen:
         return GroupPreemption(error("not found"))
@@ -158,8 +158,8 @@ class _Preemption:
             for entry, result in results:
                 scheduler = machine.schedulers[entry.pod.scheduler_name]
                 counted = NominatedPods(machine.cluster.table, entry.pod, self.nominator.nominated)
-                # Upstream keeps the state of a cycle without victims: a filter that PreFilter skipped then stays
-                # skipped, even if a victim comes back for which it would reject the pod.
+                # Upstream reuses the state of a cycle without victims. A filter that PreFilter skipped stays skipped,
+                # even if a restored victim would make it reject the pod.
                 why = yield from scheduler.one_node.why_not(
                     entry.pod, result.node_name, counted.at(result.node_name), result.state.skip_filter
                 )

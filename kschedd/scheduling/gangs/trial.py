@@ -1,7 +1,7 @@
 """Pods of a PodGroup on trial: each pod is assumed on its candidate node while other pods of its group are tried.
 
-Undoing the trial restores the cluster. The results of each pod, of the group, and of a preemption for the group are
-values that the cycle returns.
+Undoing the trial restores the cluster. The cycle returns the results of each pod, of the group, and of a preemption for
+the group.
 
 Source: Kubernetes v1.36 and v1.37, scheduler/schedule_one_podgroup.go (assumeAndReserveWithRevert).
 """
@@ -76,7 +76,7 @@ class GroupPreemption:
 class TriedGroup:
     """The result of a group on trial.
 
-    `members` are in the order of the trial. After an error there are fewer than the group has pods.
+    `members` are in the order of the trial. After an error, `members` has fewer entries than the group has pods.
     """
 
     status: Status
@@ -122,7 +122,7 @@ class MemberTrial:
         return TriedMember(entry, result, failed, self._permit(reserved), failed is not None, placed)
 
     def again(self, member: TriedMember) -> None:
-        """Place the pod again with the same result."""
+        """Repeat the assumption of a pod with the same result."""
         if member.placed is None:
             return
         if member.failed is not None and isinstance(member.result, FitError):

@@ -1,1 +1,1 @@
-"""Nominated pods: the node to which each pod is nominated, and the counting of nominated pods in attempts."""
+"""Nominated pods: the node to which each pod is nominated, and their use in attempts."""

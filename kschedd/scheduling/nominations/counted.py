@@ -1,12 +1,12 @@
-"""Nominated pods as attempts count them: by row, with equal or higher priority, without the attempted pod.
+"""The nominated pods that an attempt adds to nodes, by row: pods of equal or higher priority, except the attempted pod.
 
-There may be thousands of nominations, of which hardly any changed since the previous attempt. The nominations therefore
-log each node when the pods nominated to it change. For each priority of attempted pods, a `NominatedByPriority` follows
-this log and the log of the table's nodes. An attempt reads a view of a NominatedByPriority (`NominatedByRow`). The view
-differs from the NominatedByPriority in at most one row: the row of the node to which the pod itself is nominated.
+There may be thousands of nominations, and only a few change between two attempts. The nominations therefore log every
+node whose nominated pods change. For each priority of attempted pods, a `NominatedByPriority` is updated from this log
+and the log of the table's nodes. An attempt reads a view of a NominatedByPriority (`NominatedByRow`). The view differs
+from the NominatedByPriority in at most one row: the node to which the attempted pod is nominated.
 
-A cache that depends on nominated pods stores its view, and a later view returns the rows that differ
-(`NominatedByRow.differing`).
+A cache that depends on nominated pods stores its view, and `NominatedByRow.differing` of a later view returns the
+changed rows.
 
 Invariant: the pods of a view equal those found by reading all nominations again. Shapes: `there` and `changed_at`
 have one element for each row of the table.
@@ -29,8 +29,8 @@ Nominated = Mapping[str, Iterable[Pod]]  # node name -> pods nominated to it
 
 _LOG_LIMIT = 1 << 16
 _MEMORY = 32 << 20  # bytes for the columns of all priorities together
-_BYTES_A_ROW = 64  # estimate, including the sums of a few resources
-_FEWEST = 16  # minimum number of stored priorities in large clusters
+_BYTES_A_ROW = 64  # estimated size of a row, including the sums of a few resources
+_FEWEST = 16  # minimum number of stored priorities, however large the cluster
 _NOBODY: Final[tuple[Pod, ...]] = ()
 
 
@@ -71,13 +71,13 @@ class Nominations(dict[str, tuple[Pod, ...]]):
         return self._forgotten + len(self._changed)
 
     def changed_since(self, changes: int) -> list[str] | None:
-        """Return the nodes that changed after change number `changes`; None if the log does not reach back that far."""
+        """Return the nodes that changed after change number `changes`; None if the log is too short."""
         if changes < self._forgotten:
             return None
         return self._changed[changes - self._forgotten :]
 
     def counted(self, table: NodeTable, pod: Pod) -> "NominatedByRow":
-        """Return the nominated pods that count for the pod, by row of the table."""
+        """Return the nominated pods that an attempt of this pod adds to nodes, by row of the table."""
         found = self._of_priority(table, pod.priority)
         row = table.row_of.get(self.node_of.get(pod.uid, ""), -1)
         pods = found.pods.get(row, _NOBODY)
@@ -113,10 +113,10 @@ class NominatedByPriority:
         self._stamp = 0  # version of the table's nodes up to which changes were processed
         self._added = AddedPods(size)
         self._resize_rules: ResizeRules | None = None  # the table's rules, used to count `_added`
-        self._stale: set[int] = set()  # rows with pods that differ from `_added`
+        self._stale: set[int] = set()  # rows for which `_added` is outdated
 
     def follow(self, table: NodeTable, nominations: Nominations) -> None:
-        """Process changes of the nominations, and of the nodes of rows."""
+        """Process changes of nominations and of the table's nodes."""
         versions, changes = table.versions, nominations.changes
         if changes == self._changes and versions.nodes.at <= self._stamp:
             return
@@ -135,7 +135,7 @@ class NominatedByPriority:
     def count(self, row: int, nominated: tuple[Pod, ...]) -> None:
         """Update the pods nominated to the row's node."""
         priority = self.priority
-        # Usually all pods count; the tuple object is then reused.
+        # Usually all nominated pods have the priority, so the tuple is reused.
         if not all([pod.priority >= priority for pod in nominated]):
             nominated = tuple([pod for pod in nominated if pod.priority >= priority])
         if self.pods.get(row, _NOBODY) == nominated:
@@ -149,7 +149,7 @@ class NominatedByPriority:
         self._stale.add(row)
 
     def added(self, table: NodeTable) -> AddedPods:
-        """Return the columns that these pods add to the rows of the table."""
+        """Return the amounts that these pods add to the rows of the table."""
         if table.resize_rules != self._resize_rules:
             self._resize_rules, self._stale = table.resize_rules, set(self.pods)
         for row in self._stale:
@@ -159,14 +159,14 @@ class NominatedByPriority:
 
 
 class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
-    """The nominated pods that count for one pod, by row; valid until nominations or nodes change."""
+    """The nominated pods that one pod's attempt adds to nodes, by row; valid until nominations or nodes change."""
 
     __slots__ = ("_base", "_others", "_row", "_updates")
 
     def __init__(self, base: NominatedByPriority, row: int = -1, others: tuple[Pod, ...] = _NOBODY) -> None:
         """Create a view.
 
-        On `row`, which is that of the node to which the pod itself is nominated, only `others` count.
+        On `row`, the node to which the pod itself is nominated, only the pods in `others` are added.
         """
         self._base, self._row, self._others = base, row, others
         self._updates = base.updates
@@ -188,7 +188,7 @@ class NominatedByRow(Mapping[int, tuple[Pod, ...]]):
         return len(self._base.pods) - (self._row >= 0 and not self._others)
 
     def places(self, rows: Rows) -> Ints:
-        """Return the indices in `rows` of the rows with nominated pods that count."""
+        """Return the indices in `rows` of the rows with nominated pods."""
         if len(rows) == 1:
             return _FIRST if int(rows[0]) in self else _NONE
         places: Ints = self._base.there[rows].nonzero()[0]
@@ -229,9 +229,9 @@ NO_NOMINATED: Final = NominatedByRow(NominatedByPriority(0, 0))
 
 @attrs.define(eq=False)
 class NominatedPods:
-    """The nominated pods that count for one pod. They are computed on first use, and then fixed until the attempt ends.
+    """The nominated pods that an attempt adds to nodes, computed on first use and then fixed until its end.
 
-    `apart`: the attempt may be stopped while nominations are counted for other attempts.
+    `apart` is true if other attempts may change the nominations while this attempt is stopped.
     """
 
     table: NodeTable
@@ -252,11 +252,11 @@ class NominatedPods:
 
     @property
     def if_any(self) -> NominatedByRow:
-        """All nominated pods that count, for a search. Without any nominations, empty and without a lookup."""
+        """The nominated pods on all nodes, for a search."""
         return self.everywhere if self.nominated else NO_NOMINATED
 
     def at(self, node_name: str) -> NominatedByRow:
-        """Return the nominated pods that count on this node. For a caller that needs no other node."""
+        """Return the nominated pods that the attempt adds to this node. For callers that need only one node."""
         pods = self.nominated.get(node_name)
         return self.everywhere if pods and any(map(self._counts, pods)) else NO_NOMINATED
 

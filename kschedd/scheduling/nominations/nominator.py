@@ -1,11 +1,11 @@
 """Nominator: the pending pods that preemption or a user has nominated to a node.
 
 A nomination may be newer than `status.nominatedNodeName`, because preemption adds a nomination before it writes the
-field. The scheduling cycle counts a node's nominated pods of equal or higher priority as if they ran there.
+field. The scheduling cycle treats nominated pods of equal or higher priority as if they ran on their nominated node.
 
 Source: Kubernetes v1.34, scheduler/backend/queue/nominator.go. One difference has no visible effect: a nomination of ""
-is deleted instead of stored under an empty node name. The scheduling driver owns the Nominator, and each attempt reads
-it.
+is deleted instead of stored under an empty node name. Each attempt reads the Nominator; only the scheduling driver
+changes it.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ CurrentPod = Callable[[str], Pod | None]
 
 @attrs.define(eq=False)
 class Nominator:
-    current_pod: CurrentPod | None = None  # None: every nominated pod is assumed to exist
+    current_pod: CurrentPod | None = None  # None: nominated pods are not looked up
     version: int = 0  # incremented with every change
     _by_node: dict[str, dict[str, Pod]] = attrs.field(factory=dict, init=False)  # node -> uid -> pod
     _pods: Nominations = attrs.field(factory=Nominations, init=False)  # the same pods as tuples, and uid -> node
@@ -53,7 +53,8 @@ class Nominator:
     def update(self, old: Pod, new: Pod) -> None:
         """Replace a pod's version.
 
-        If neither version names a node, the nomination does not change, because the API server's version is older.
+        If neither version names a node, the nomination does not change, because it may be newer than the API server's
+        version.
         """
         keep = None
         if not old.nominated_node_name and not new.nominated_node_name:
@@ -75,9 +76,9 @@ class Nominator:
         self._pods.change(node, tuple(there.values()))
 
     def left_queue(self, uid: str) -> None:
-        """Mark a pod that was skipped because it is being deleted: it is in no queue, but neither deleted nor bound.
+        """Mark a pod that was skipped because it is being deleted; no sub-queue contains it.
 
-        Nominated pods are looked up in the queue, so only the name of this pod remains known.
+        Nominated pods are looked up in the queue, so only this pod's name is still available.
         """
         node = self._pods.node_of.get(uid)
         if node is not None:

@@ -1,11 +1,11 @@
 """PendingPods: the latest watched version of every unassigned pod, and the nominations.
 
-The queue owns the pending pods. This class stores the data that the driver needs without a query to the queue: the
-current version of a pod when its attempt begins or has failed, and the nominations, which every attempt reads.
+This class stores the data that the driver needs without a query to the queue: the current version of each pod, and the
+nominations.
 
-A nomination follows the status of its pod, but is newer if preemption has chosen a node. An update of a pod in flight
+A nomination equals the one in its pod's status, unless preemption has chosen a newer node. An update of a pod in flight
 takes effect after the pod's attempt, and an update without a node leaves the nomination unchanged. A nomination in the
-status of a new pod counts from the time at which the queue reports the pod in the active queue.
+status of a new pod takes effect when the queue reports the pod in the active queue.
 
 Owns the nominator. Source: Kubernetes v1.34, scheduler/eventhandlers.go, backend/queue/scheduling_queue.go (Update).
 """
@@ -39,7 +39,7 @@ class PendingPods:
         return frozenset(self._passed_over)
 
     def goes_on(self, passed_over: Iterable[str], nominations: Iterable[tuple[Pod, str]]) -> None:
-        """Take over the skipped pods and the nominations (`nominator.nodes`, in order) of another instance.
+        """Copy the skipped pods and the nominations (`nominator.nodes`, in order) of another instance.
 
         Both instances contain the same pods, and no pod is in flight.
         """
@@ -94,7 +94,7 @@ class PendingPods:
         self._in_flight.add(uid)
 
     def pass_over(self, entry: QueuedPod) -> None:
-        """Skip the pod: it is not attempted and leaves the queue, although it may still exist."""
+        """Skip the pod: it leaves the queue without an attempt, although it may still exist."""
         if self.current(entry) is not None:
             self._passed_over.add(entry.uid)
         self.release(entry.uid)
@@ -105,6 +105,9 @@ class PendingPods:
         self.nominator.left_queue(uid)
 
     def failed(self, pod: Pod, nominated_node: str | None) -> None:
-        """Requeue the pod. `nominated_node`: None uses the nomination in the pod's status; "" clears the nomination."""
+        """Requeue the pod.
+
+        `nominated_node`: `nominated_node` None uses the nomination in the pod's status; "" clears the nomination.
+        """
         self._in_flight.discard(pod.uid)
         self.nominator.add(pod, nominated_node)

@@ -1,6 +1,6 @@
 """PodDisruptionBudgets in preemption: finds evictions that would exceed the disruptions that a budget allows.
 
-Budgets are read once for each version of their object, and are found by namespace.
+Budgets are parsed once for each version of their object, and are found by namespace.
 
 Source: Kubernetes v1.34, plugins/defaultpreemption/default_preemption.go (filterPodsWithPDBViolation); v1.37,
 scheduler/framework/preemption/util.go (FilterVictimsWithPDBViolation). A budget covers no pod if its selector is
@@ -70,11 +70,11 @@ _NONE: Final[frozenset[str]] = frozenset()
 class Budgets:
     """The budgets of a cluster.
 
-    When `refresh` finds that budgets changed, `all` is replaced by a new object and never modified.
+    `refresh` replaces `all` if budgets changed, and never modifies it.
     """
 
     cluster: SchedulerCache
-    first_violated_only: bool = False  # a version's rule: after a violated budget, charge no other budget
+    first_violated_only: bool = False  # true if a violated budget ends the charging (rule of the Kubernetes version)
     all: Mapping[str, Budget] = attrs.field(factory=dict, init=False)
     _by_namespace: dict[str, list[Budget]] = attrs.field(factory=dict, init=False)
     _stamp: int = attrs.field(default=0, init=False)
@@ -121,7 +121,7 @@ class Charges:
     _left: dict[str, int] = attrs.field(factory=dict, init=False)
 
     def breaks(self, pod: Pod) -> bool:
-        """Charge the pod's eviction to its budgets, and return whether one of them does not allow it."""
+        """Charge the pod's eviction to its budgets, and return whether it violates a budget."""
         broken = False
         for budget in self._by_namespace.get(pod.namespace, ()):
             if not budget.covers(pod):

@@ -1,9 +1,9 @@
 """Preemption candidates: dry runs on enough nodes, a cache of their results, and the choice of the best candidate.
 
-The result of a dry run is valid for every pod of the signature as long as these inputs are unchanged: the row's node,
-its pods, the nominated pods that count on it, and the budgets that cover any of its victims. Results are therefore
-cached only if every plugin reads only the row. For each signature, columns therefore store the outcome and the ranking
-criteria of each row. Only rows that changed are tried again, all in one batch.
+The result of a dry run is valid for every pod of the signature until one of these inputs changes: the row's node, its
+pods, its nominated pods, and the budgets that cover its victims. Results are cached only if every plugin reads only the
+row. For each signature, columns store the outcome and the ranking criteria of each row. Only rows that
+changed are tried again, all in one batch.
 
 Invariant: a cached result equals what `preemption.select_victims` would return now.
 
@@ -46,12 +46,12 @@ _HIGHEST = (1 << 31) - 1  # largest priority of a pod
 _LIFT = 1 << 31  # added to every priority to make it positive, so that a further victim never lowers the sum
 _BYTES_A_ROW = 56
 _BYTES_A_SIGNATURE = 4 << 10  # regardless of its rows
-_AHEAD: Final = 1  # number of additional windows tried with a mostly untried one; more would take over 20 ms
+_AHEAD: Final = 1  # number of additional windows; more would take over 20 ms
 _MANY: Final = 8  # one in this many rows
-_MOST_AT_ONCE = 32  # number of rows tried together even if fewer are needed
+_MOST_AT_ONCE = 32  # minimum number of rows in one dry run
 _LOOKED_THROUGH = 8192  # rows searched for them
-_FEWEST = 4  # minimum number of stored signatures in large clusters
-_MOST = 1024  # maximum number of stored signatures in small clusters
+_FEWEST = 4  # minimum number of stored signatures, however large the cluster
+_MOST = 1024  # maximum number of stored signatures, however small the cluster
 
 
 class _Columns:
@@ -59,7 +59,7 @@ class _Columns:
 
     def __init__(self, table: NodeTable, budgets: Mapping[str, Budget], cached: Evaluation | None) -> None:
         size = table.capacity
-        self.cached = cached  # the columns are valid while this object is the signature's cached evaluation
+        self.cached = cached  # evaluation for which the columns are valid
         self.in_use = False  # some rows were tried
         self.stamp = table.versions.now
         self.budgets = budgets
@@ -77,7 +77,7 @@ class _Columns:
         self._covered: dict[str, set[int]] = {}  # key of a budget -> rows with a victim that the budget covers
 
     def invalidate(self, table: NodeTable, budgets: Mapping[str, Budget], counted: NominatedByRow) -> None:
-        """Invalidate rows whose inputs changed since the last call. A row's pods are checked when the row is used."""
+        """Invalidate rows whose inputs changed since the last call."""
         versions = table.versions
         rows = versions.nodes.since(self.stamp)
         self.stamp = versions.now
@@ -165,7 +165,7 @@ class _Columns:
 class _LowestPriorities:
     """The lowest pod priority on each row, updated on use.
 
-    In a cluster without priorities, most rows have no pod to evict, whatever the preemptor's signature.
+    In a cluster without priorities, most rows have no pod of lower priority to evict.
     """
 
     def __init__(self, table: NodeTable) -> None:
@@ -180,8 +180,7 @@ class _LowestPriorities:
             self._at = np.full(table.capacity, _NEVER, dtype=np.int64)
         stale = rows[self._at[rows] < versions.row_pods_at[rows]]
         if len(stale):
-            # Read the row's list: `pod.priority` would double the time, and all pods of a large cluster may have to be
-            # visited.
+            # Read the row's list: Reading `pod.priority` would double the time.
             self._values[stale] = [
                 min([pod.signature.spec.priority for pod in table.pods[row]], default=_HIGHEST)
                 for row in stale.tolist()
@@ -196,7 +195,7 @@ class Candidates:
     """The dry runs of one profile on one cluster."""
 
     filters: Filters
-    groups: PodGroups | None = None  # groups with pods that may have to be evicted together; None: no PodGroups
+    groups: PodGroups | None = None  # PodGroups whose pods may have to be evicted together; None: no PodGroups
     judged_on: Judge | None = None  # set if there are groups
     budgets: Budgets = attrs.field(init=False)
     _lowest: "_LowestPriorities" = attrs.field(init=False)
@@ -228,11 +227,14 @@ class Candidates:
         counted: NominatedByRow,
         cached: Evaluation | None,
     ) -> DryRun:
-        """Run a dry run of preemption, for `FailedAttemptView.dry_run`. If `cached` is None, no result is stored."""
+        """Run a dry run of preemption, for `FailedAttemptView.dry_run`.
+
+        If `cached` is None, the results are not cached.
+        """
         table = self.filters.cluster.table
         self.budgets.refresh()
         if self.groups is not None and self.groups.keys():
-            cached = None  # pods on other rows and the groups themselves also count, so no result can be cached
+            cached = None  # dry runs with groups also read other rows, so their results are not cached
         if not len(rows):
             return DryRun((), None, (), fit_error(table.node_count, {NOT_HELPFUL: table.node_count}))
         columns = self._columns(state, pod, counted, cached)
@@ -247,8 +249,7 @@ class Candidates:
             self._try_stale(columns, state, pod, window, order[visited:], counted)
             among = window[columns.outcome[window] == CANDIDATE]
             is_calm = columns.violations[among] == 0
-            # The search ends with the candidate that completes the wanted number, but not before a candidate without
-            # violations.
+            # The search ends at the wanted number of candidates, but continues until one candidate violates no budget.
             last = max(0, wanted - found - 1)
             if not some_calm:
                 last = max(last, int(is_calm.argmax()) if is_calm.any() else len(among))
@@ -260,7 +261,7 @@ class Candidates:
             violating.append(among[~is_calm])
             if not found and self._nobody_to_evict(columns, pod, order[visited:]):
                 break
-            # Double the window, unless fewer rows are enough at the current rate.
+            # Double the window, unless the current rate of candidates requires fewer rows.
             size *= 2
             if wanted and some_calm:
                 size = min(size, (wanted - found) * visited // found + _MOST_AT_ONCE)
@@ -283,7 +284,7 @@ class Candidates:
         return columns
 
     def _nobody_to_evict(self, columns: _Columns, pod: Pod, rows: Rows) -> bool:
-        """Return whether none of these next rows has a pod to evict. If so, store this outcome.
+        """Return whether none of the next rows has a pod to evict. If none has, store this outcome.
 
         Rows without a pod to evict are the usual case in a cluster without priorities. Very long lists of rows are not
         checked.
@@ -298,10 +299,11 @@ class Candidates:
     def _try_stale(
         self, columns: _Columns, state: CycleState, pod: Pod, window: Rows, others: Rows, counted: NominatedByRow
     ) -> None:
-        """Try the rows of the window without a valid result. If results are cached, also try additional rows.
+        """Run dry runs for the window's rows without a valid result. If results are cached, add more rows.
 
-        Each pod begins at a different row. Without the additional rows, the first 10 to 20 pods of a signature would
-        each find most of their window untried. All later pods would find some rows changed by earlier preemptions.
+        Each pod's window begins at a different row. Without additional rows, the first 10 to 20 pods of a signature
+        would each find most of their window without results. Later pods find rows that earlier preemptions have
+        changed.
         """
         table = self.filters.cluster.table
         stale = columns.stale(table, window)
@@ -328,7 +330,7 @@ class Candidates:
             columns.learn(table, rows, select_victims(self.filters, state, pod, rows, self.budgets, counted, pods))
 
     def _try_groups(self, columns: _Columns, pod: Pod, rows: Rows, counted: NominatedByRow, groups: PodGroups) -> Rows:
-        """Try the rows that have pods of PodGroups, and return the other rows."""
+        """Run dry runs for the rows with pods of PodGroups, and return the other rows."""
         table, judge = self.filters.cluster.table, self.judged_on
         assert judge is not None, "where there are groups, victims are tried one by one"
         there = [any(one.signature.spec.pod_group_name for one in table.pods[row]) for row in rows.tolist()]

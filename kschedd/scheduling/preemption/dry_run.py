@@ -1,6 +1,6 @@
 """Dry run of preemption: the pods that would have to be evicted from a node so that a more important pod fits.
 
-For each given row, all pods of lower priority are removed. If the pod fits then, as many removed pods as possible are
+For each given row, all pods of lower priority are removed. If the pod then fits, as many removed pods as possible are
 reprieved: first the pods whose eviction would violate a PodDisruptionBudget, then the other pods. Both lists are in
 descending order of importance. The pods that cannot be reprieved are the victims.
 
@@ -48,7 +48,7 @@ def earliest_start(victims: Sequence[Pod]) -> int:
 
 @fast_frozen(eq=False)
 class DryRunResult:
-    """The result of a row's dry run, the keys of budgets on which it depends, and the victims' ranking criteria."""
+    """The result of a row's dry run, with the keys of the budgets it depends on and the victims' ranking criteria."""
 
     outcome: Candidate | Status
     covering: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ def select_victims(
 ) -> list[DryRunResult]:
     """Try preemption on these rows of the cluster's table, without changing the table.
 
-    `by_importance` contains the pods of the rows. `counted` contains the nominated pods that count, by row.
+    `by_importance` contains the pods of the rows. `counted` contains the nominated pods to add, by row.
     """
     table, priority = filters.cluster.table, pod.priority
     tried = [_NOBODY_TO_EVICT] * len(rows)
@@ -90,7 +90,7 @@ def select_victims(
 
 @attrs.frozen(eq=False)
 class _LesserPods:
-    """The pods of lower priority, row by row, the most important first; rows without such pods are left out."""
+    """The pods of lower priority by row, the most important first, without rows that have no such pod."""
 
     batch: PodBatch
     rows: Rows  # the row of each pod
@@ -192,7 +192,7 @@ def _spans(lesser: _LesserPods) -> list[tuple[int, int]]:
 
 
 def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) -> tuple[Ints, dict[int, Split]]:
-    """Return the indices of the pods in their order of reprieve, and the division of these rows' pods by budgets."""
+    """Return the indices of the pods in their order of reprieve, and whether each eviction violates a budget."""
     order = np.arange(len(lesser.rows))
     splits: dict[int, Split] = {}
     if not budgets.all:
@@ -210,7 +210,7 @@ def _reprieve_order(lesser: _LesserPods, rows: Sequence[int], budgets: Budgets) 
 
 @attrs.frozen(eq=False)
 class _Stage:
-    """The rows that are tried, their pods of lower priority, and the nominated pods that count on these rows."""
+    """The tried rows, their pods of lower priority, and the nominated pods to add."""
 
     rows: WhatIfRows
     lesser: _LesserPods
@@ -230,11 +230,11 @@ class _Stage:
     def reprieve(self, rows: Rows, places: Ints) -> Bools:
         """Add one pod back to each row.
 
-        Remove the pod again where the preemptor then does not fit. Return where it fits.
+        If the preemptor then does not fit on a row, remove the row's pod again. Return where it fits.
         """
         batch = self.lesser.batch
         self.rows.add(batch, rows, places)
-        # Verdicts that depend only on the Node object are valid, and cannot change here.
+        # Verdicts that depend only on the Node object cannot change here.
         since = batch.kinds[places], batch.of
         fits: Bools = self.judge(rows, self.rows.filters.of_pods, since).failed == PASSED
         if not fits.all():
@@ -245,7 +245,7 @@ class _Stage:
         """Return the verdicts on these rows.
 
         Rows with nominated pods are evaluated with these pods first. Rows that pass with their nominated pods are also
-        evaluated without these pods. `since` contains the pods added to each row since the row last passed.
+        evaluated without these pods. `since` contains the pods added to each row after its last verdict.
         """
         counting = self.nominated.among(rows)
         if counting.any():
@@ -261,7 +261,7 @@ class _Stage:
     def _judge_with_nominated(
         self, rows: Rows, counting: Bools, plugins: NodeLocalPlugins
     ) -> tuple[Places, Ints, dict[int, Status]]:
-        """Return the verdicts on the `counting` rows with their nominated pods added; the other rows pass."""
+        """Return the verdicts on the `counting` rows with their nominated pods added; other rows pass."""
         failed, codes = np.full(len(rows), PASSED, dtype=np.int16), np.zeros(len(rows), dtype=np.int64)
         self.nominated.add(rows[counting])
         failed[counting], codes[counting], explicit_status = self.rows.judge(rows[counting], plugins)

@@ -1,10 +1,9 @@
 """Writes of preemption: clear nominations, set the victims' DisruptionTarget condition, and delete the victims.
 
-The cluster may change meanwhile: a pod that is already deleted counts as evicted. If the write of a victim's condition
-or its deletion is rejected, the other victims are not evicted: kube-scheduler cancels the remaining writes and retries
-the preemptor. If every victim was already deleted, no deletion event requeues the preemptor. Up to 1.34, the preemptor
-is therefore requeued immediately, as after a rejected write. With the rule gone_victims_evicted the preemptor is not
-requeued.
+If a victim was deleted meanwhile, it is treated as evicted. If the write of a victim's condition or its deletion is
+rejected, the other victims are not evicted: kube-scheduler cancels the remaining writes and retries the preemptor. If
+every victim was already deleted, no deletion event requeues the preemptor. Up to 1.34, the preemptor is therefore
+requeued immediately. With the rule gone_victims_evicted the preemptor is not requeued.
 
 Source: Kubernetes v1.34.1, scheduler/framework/preemption/preemption.go (prepareCandidateAsync); v1.35 (PreemptPod).
 This module does no I/O: the caller passes the write function and the pod lookup. Owns nothing.
@@ -66,7 +65,7 @@ class EvictionOutcome:
     _refusal: Status | None = None
     _victims: int = 0
     _evicted: int = 0
-    # victims that were deleted before their condition was written
+    # victims deleted before their condition was written
     _gone: set[tuple[str, str]] = attrs.field(factory=set)
     _cancelled: bool = False
 
@@ -94,7 +93,10 @@ class EvictionOutcome:
                 return None
 
     def note(self, write: Write, why: Status | None, gone: bool) -> None:
-        """Record the result of a write: `why` is None if it was executed; `gone` is true if its pod is gone."""
+        """Record the result of a write.
+
+        `why` is None if the write succeeded; `gone` is true if the pod no longer exists.
+        """
         if isinstance(write, Delete):
             self._victims += 1
             self._evicted += not gone

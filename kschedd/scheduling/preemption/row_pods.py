@@ -1,10 +1,9 @@
 """RowPods: the pods of each node in the order of preemption, most important first, cached across preemptions.
 
-A preemption visits some hundred nodes, of which the previous preemption has changed one or two. The reprieve order
-of a node's pods, the first pod less important than the preemptor, and the kind of each pod depend only on these pods.
+A preemption visits some hundred nodes, but only one or two of them have changed since the previous preemption. The
+reprieve order of a node's pods and the kind of each pod depend only on these pods.
 
-The result is cached for each row of the node table while the row's pods are unchanged (`Versions.row_pods_at`). The
-candidates of one profile own this cache.
+The result is cached for each row of the node table while the row's pods are unchanged (`Versions.row_pods_at`).
 """
 
 from collections.abc import Sequence
@@ -41,9 +40,8 @@ def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequen
     """Return the pods and their sort keys, sorted by descending importance.
 
     Equal pods keep their order. Before 1.37, without `unstarted_in_order`, the order of equal pods that have not
-    started is reversed. The reason: kube-scheduler uses the time of the comparison as the start time of these pods, so
-    the first of two pods is older. (Go sorts lists of more than 12 elements differently, which kschedd does not
-    reproduce.)
+    started is reversed. Upstream uses the time of the comparison as the start time of these pods, so the first of two
+    pods appears older. (Go sorts lists of more than 12 elements differently, which kschedd does not reproduce.)
     """
     keys = list(map(importance, pods))
     if not unstarted_in_order and sum(start == NOT_STARTED for _, start in keys) > 1:
@@ -51,7 +49,7 @@ def by_importance(pods: Sequence[Pod], unstarted_in_order: bool) -> tuple[Sequen
         order = sorted(range(len(keys)), key=lambda place: (keys[place], -place * (keys[place][1] != NOT_STARTED)))
     elif any(map(tuple.__gt__, keys, keys[1:])):
         order = sorted(range(len(keys)), key=keys.__getitem__)
-    else:  # the usual case: pods in order of start, with equal priority
+    else:  # usual case: equal priorities, in order of start
         return pods, keys
     return [pods[place] for place in order], [keys[place] for place in order]
 

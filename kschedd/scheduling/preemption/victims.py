@@ -1,7 +1,7 @@
-"""Victims of preemption if there are PodGroups: a single pod, or all pods of a group that is disrupted as a whole.
+"""Victims of preemption in a cluster with PodGroups: a single pod, or all pods of a group that is disrupted as a whole.
 
-A pod of a group has its group's priority. Among victims of the same priority, a group's pods are more important than
-other pods, larger groups than smaller ones, and earlier starts than later ones.
+A pod of a group has its group's priority. Among victims of the same priority, groups are more important than single
+pods, larger groups than smaller groups, and earlier starts than later starts.
 
 Source: Kubernetes v1.37, scheduler/framework/preemption/types.go, util.go (MoreImportantVictim).
 Units: start times are microseconds since the epoch.
@@ -34,12 +34,12 @@ class Victim:
 
     @property
     def importance(self) -> tuple[int, bool, int, int]:
-        """The sort key by which more important victims come first."""
+        """Sort key; more important victims come first."""
         return -self.priority, not self.of_group, -len(self.pods), min(map(started, self.pods))
 
 
 def victims_among(pods: Iterable[Pod], groups: PodGroups) -> list[Victim] | Status:
-    """Return the victims to which these pods belong, in this order. A pod whose node is unknown is an error."""
+    """Return the victims to which these pods belong, in the pods' order. Each pod must be on a node."""
     found, whole = list[Victim](), set[str]()
     for pod in pods:
         group = groups.of(pod)
@@ -90,7 +90,7 @@ def reprieved(
 ) -> Work[tuple[list[Victim], int]]:
     """Put back the removed victims that need not be evicted, beginning with the victims protected by a budget.
 
-    Returns the victims to evict, most important first, and the number of their pods that violate a budget.
+    Returns the victims to evict, most important first, and the number of their pods whose eviction violates a budget.
     """
     ordered = sorted(victims, key=lambda victim: victim.importance)
     budgets.refresh()
@@ -114,7 +114,7 @@ def select_among_groups(
     counted: NominatedByRow,
     judged_on: Callable[[Pod, str, NominatedByRow], Work[Status | None]],
 ) -> DryRunResult:
-    """Try preemption on a row with pods of PodGroups, which may have to be evicted together with pods on other rows."""
+    """Try preemption on a row with pods of PodGroups; pods of a group on other rows may have to be evicted as well."""
     table = groups.cluster.table
     name, among = table.names[row], victims_among(list(table.pods[row]), groups)
     if isinstance(among, Status):

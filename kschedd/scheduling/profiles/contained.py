@@ -1,4 +1,4 @@
-"""Counted calls of one plugin for one pod and node; exceptions are converted to a Status."""
+"""Counted calls of one plugin for one pod and node; an exception becomes a Status."""
 
 from collections.abc import Callable
 from typing import TypeVar

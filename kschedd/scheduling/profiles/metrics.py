@@ -1,7 +1,6 @@
 """Metrics of scheduling attempts and bindings: kube-scheduler's names, labels and buckets, and additional metrics.
 
-The metrics are written by the scheduling driver, which owns them, and by the code that it runs. Metrics named
-`kschedd_…` do not exist upstream.
+Metrics named `kschedd_…` do not exist upstream.
 
 Source: Kubernetes v1.34, scheduler/metrics/metrics.go.
 """
@@ -40,14 +39,14 @@ class AttemptEnded:
     of_binding: bool
     preempted: bool  # True if PostFilter ran
     victims: int
-    violations: int  # victims whose budget does not allow it
+    violations: int  # victims whose eviction violates a budget
     rejections: Iterable[tuple[str, str, int]]  # (plugin, reason, nodes)
 
 
 class PointTimes:
     """The times of the extension points of one profile.
 
-    A caller calls `start` first, and `ended` after each point; `ended` also begins the next point. `steps` contains the
+    Call `start` first, and `ended` after each extension point; `ended` also begins the next one. `steps` contains the
     duration in seconds of each extension point of the latest attempt and its binding.
     """
 
@@ -57,9 +56,9 @@ class PointTimes:
         self._histogram = histogram
         self._profile = profile
         self._series: dict[Labels, HistogramSeries] = {}  # by point and status
-        self._repeated: list[tuple[float, float]] = []  # Filter and Score times not in a histogram yet
-        self._searched: list[float] = []  # Filter times of attempts without scoring that are not in the histograms yet
-        self._skipped: dict[tuple[str, ...], int] = {}  # how often these points were skipped
+        self._repeated: list[tuple[float, float]] = []  # Filter and Score times to add to the histograms
+        self._searched: list[float] = []  # Filter times of attempts without scoring, to add to the histograms
+        self._skipped: dict[tuple[str, ...], int] = {}  # number of times that these extension points were skipped
 
     def ended(self, point: str, began_s: float, status: str = SUCCESS) -> float:
         """Record the end of an extension point that began at `began_s`, and return the current time."""
@@ -85,7 +84,7 @@ class PointTimes:
         self._skipped[points] = self._skipped.get(points, 0) + times
 
     def repeated(self, filter_s: float, score_s: float | None = None) -> None:
-        """Record an attempt without plugin calls; the times are those of its search and scoring, in seconds."""
+        """Record an attempt without plugin calls, with the times of its search and scoring in seconds."""
         if score_s is None:
             self.steps = {"Filter": filter_s}
             self._searched.append(filter_s)
@@ -122,7 +121,7 @@ class PointTimes:
 
 
 class NoTimes:
-    """Timers that record nothing, used when metrics are off."""
+    """Timers that record nothing, for use without metrics."""
 
     steps: Final[Mapping[str, float]] = {}
 
@@ -176,7 +175,7 @@ class SchedulingMetrics:
         self.permit_s = Histogram(catalogue.PERMIT_WAIT)
         self.rejections = Counter(catalogue.REJECTIONS)
         self._times: dict[str, PointTimes] = {}  # by profile
-        # (profile, attempts) -> attempt_s and waited_s of bound pods that are not in the histograms yet
+        # (profile, attempts) -> attempt_s and waited_s of bound pods, to add to the histograms
         self._bound: dict[tuple[str, int], list[tuple[float, float]]] = {}
 
     def times(self, profile: str) -> PointTimes:
@@ -216,7 +215,7 @@ class SchedulingMetrics:
         self.placement_s.observe(took_s, result, profile)
 
     def group_preempted(self, victims: int, disruptions: int, violations: int) -> None:
-        """Record the evictions for a PodGroup: the pods, the victims of PodGroups, and the violations of budgets."""
+        """Record the evictions for a PodGroup: the evicted pods, the evicted PodGroups, and the budget violations."""
         self.group_victims.observe(victims)
         if disruptions:
             self.disruptions.observe(disruptions, "podgroup")
@@ -224,7 +223,10 @@ class SchedulingMetrics:
             self.budget_violations.add("podgroup", amount=violations)
 
     def bound(self, profile: str, attempt_s: float, attempts: int, waited_s: float) -> None:
-        """Record a bound pod: `attempt_s` since its last attempt began, `waited_s` since its first attempt was due."""
+        """Record a bound pod.
+
+        `attempt_s` is the time since its last attempt began, `waited_s` the time since its first attempt was due.
+        """
         try:
             bound = self._bound[profile, attempts]
         except KeyError:

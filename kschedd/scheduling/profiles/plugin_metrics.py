@@ -1,11 +1,10 @@
 """Metrics of single plugins: their calls, their scores, and the number of cached results.
 
-Kube-scheduler times the plugins of a random tenth of the attempts. `Sampling` selects attempts with its own random
-generator, seeded with the given seed, so that metrics never change a decision. Every call is counted. For a few
-attempts (SCORES_SAMPLED), the scores are computed separately for each plugin, with the same total.
+Kube-scheduler times the plugins of a random tenth of the attempts. `Sampling` selects attempts with its own seeded
+random generator, so metrics never change a decision. Every call is counted. For a few attempts (SCORES_SAMPLED), the
+scores are computed separately for each plugin, with the same total.
 
-The scheduling driver owns these metrics. Without metrics (in forks and simulations), a Framework has counters that are
-never read.
+Without metrics (in forks and simulations), a Framework has counters that are never read.
 
 Source: Kubernetes v1.34, scheduler/schedule_one.go (pluginMetricsSamplePercent), framework/runtime/framework.go and
 instrumented_plugins.go.
@@ -70,7 +69,7 @@ class Sampling:
     def next_several(self, attempts: int) -> None:
         """Begin several attempts without sampled scores.
 
-        If one of them is selected, the next single attempt is sampled.
+        A selected attempt among them is replaced by the next single attempt.
         """
         plugins, scores = self.shares
         self.plugins, self.scores = self._draw() < plugins, False
@@ -78,15 +77,15 @@ class Sampling:
 
     @property
     def due(self) -> bool:
-        """True if the next attempt must be made alone."""
+        """True if the next attempt must not be part of a run."""
         return self._due
 
 
 class CallCounter:
     """The calls of one plugin at one extension point: `evaluations`, `errors`, and the durations of timed calls.
 
-    Most calls are not timed and succeed. A caller with several calls per pod checks `sampling` itself and adds to
-    `evaluations`, which costs much less than `start` and `ended`.
+    Most calls are not timed and succeed. For several calls per pod, it is faster to check `sampling` and add to
+    `evaluations` than to call `start` and `ended`.
     """
 
     __slots__ = ("_by_status", "_series_of", "errors", "evaluations", "sampling")
@@ -133,7 +132,7 @@ class CacheUse:
 
 
 class PluginMetrics:
-    """The metrics of one profile's plugins; `into` are the instruments for times and scores, shared by all profiles."""
+    """The metrics of one profile's plugins."""
 
     def __init__(self, profile: str = "", into: "PluginInstruments | None" = None) -> None:
         into = into or PluginInstruments()
@@ -153,7 +152,7 @@ class PluginMetrics:
         return found
 
     def chosen(self, totals: Ints, best: int, ties: int) -> None:
-        """Record the selection of a node by these totals; `ties` nodes have the highest total, `best`."""
+        """Record the selection of a node by these totals; `ties` nodes have the highest total `best`."""
         margin = 0 if ties > 1 else best - int(totals[totals != best].max(initial=0))
         self._into.margins.observe(margin, self._profile)
 

@@ -65,7 +65,7 @@ class EnabledFilter:
     name: str
     style: EvaluationStyle
     depends_on: frozenset[Dependency]
-    in_tree: bool  # true if the plugin's results need no check
+    in_tree: bool  # true if the results need no check
     vector: VectorFilterPlugin
     per_node: FilterPlugin
     calls: CallCounter
@@ -85,7 +85,7 @@ class EnabledScore:
     vector: VectorScorePlugin
     per_node: ScorePlugin
     normalizes: bool
-    extensions: ScoreExtensions  # the plugin as score extensions, if it has any
+    extensions: ScoreExtensions  # the plugin's score extensions, if any
     constant: Callable[[Pod, NodeTable], int | None] | None
     calls: CallCounter
     normalizing: CallCounter
@@ -137,7 +137,7 @@ def enabled_score(name: str, weight: int, plugin: Plugin, in_tree: bool, metrics
 
 @attrs.frozen
 class MadeOf:
-    """The inputs of a plugin instance, which is reused while they are unchanged."""
+    """The inputs of a plugin instance; the instance is reused while its inputs are unchanged."""
 
     plugin_class: type[Plugin]
     args: Any  # of the class's own type
@@ -158,10 +158,11 @@ class Framework:
     plugin_metrics: PluginMetrics
     times: PointTimes | NoTimes = attrs.field(default=NO_TIMES, init=False)  # of its extension points
     _at: dict[str, list[Any]] = attrs.field(factory=dict, init=False)  # plugins by the name of the extension point
-    # By signature without the node or without amounts.
+    # by pod signature without the node or without amounts
     _bound_by: dict[int, BindPlugin | None] = attrs.field(factory=dict, init=False)
     _classes_at: int = attrs.field(default=0, init=False)  # DeviceClass version for which `_bound_by` is valid
-    # For each plugin of the binding cycle except Bind: returns the points at which it is idle for a pod.
+    # For each plugin of the binding cycle except Bind: function that returns the extension points where it has no work
+    # for a pod.
     _idle_for: list[Callable[[Pod], Collection[str]]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -187,7 +188,7 @@ class Framework:
         return found
 
     def bound_by(self, pod: Pod, versions: Versions) -> BindPlugin | None:
-        """Return the Bind plugin of pods of this kind; None if another plugin may take part in their binding cycle."""
+        """Return the Bind plugin for pods of this kind; None if another plugin may have work in their binding cycle."""
         classes_at = versions.at.get("DeviceClass", 0)
         if classes_at != self._classes_at:  # see `IdleFor`
             self._bound_by.clear()
@@ -240,7 +241,7 @@ def build_profile(
     called = {point.name: frozenset(ref.name for ref in profile.at(point.name)) for point in (PRE_FILTER, PRE_SCORE)}
 
     def at(point: ExtensionPoint[Any], before: ExtensionPoint[Any]) -> list[tuple[str, int, Plugin, bool]]:
-        """Return the name, the weight, the plugin or its replacement, and whether the plugin is in-tree."""
+        """Return the name, weight and plugin (or its replacement) of an entry, and whether the plugin is in-tree."""
         return [
             (ref.name, ref.weight, prepared(plugins[ref.name], before, called[before.name]), ref.name in in_tree)
             for ref in profile.at(point.name)

@@ -1,10 +1,10 @@
-"""A replacement for an enabled Filter or Score plugin if the point that prepares its CycleState is disabled.
+"""A replacement for a Filter or Score plugin whose PreFilter or PreScore is disabled.
 
-A configuration can disable PreFilter or PreScore of a plugin. Plugins that declare `fast_path.MissingCycleState` then
-find no state, and fail with an internal error for every pod for which they are called. Plugins that can compute their
-state again are not replaced.
+A configuration can disable PreFilter or PreScore of a plugin. Without this step, plugins that declare
+`fast_path.MissingCycleState` find no CycleState, and return an internal error for every pod. Plugins that can compute
+their state again are not replaced.
 
-`profile` uses the replacement at the one extension point; the replacement owns no state.
+`profile` uses the replacement at one extension point.
 
 Source: Kubernetes v1.34, getPreFilterState and getPreScoreState of each plugin (and getStateData of two).
 """
@@ -33,8 +33,8 @@ class MissingCycleState:
 
 
 def prepared(plugin: Plugin, before: ExtensionPoint[Plugin], called: frozenset[str]) -> Plugin:
-    """Return the plugin, or a replacement if no state is prepared because it is not among the `called` ones."""
+    """Return the plugin, or its replacement if the extension point that prepares its state is not in `called`."""
     why: str | None = getattr(plugin, f"without_{before.name}", None)
     if why is None or plugin.name in called:
         return plugin
-    return cast(Plugin, MissingCycleState(plugin.name, why))  # the name is an attribute of the instance, not the class
+    return cast(Plugin, MissingCycleState(plugin.name, why))  # set the name on the instance, not on the class

@@ -1,6 +1,6 @@
-"""A snapshot of a whole cluster, with a part from each owner of state. An `Engine` continues from the snapshot.
+"""A snapshot of a whole cluster: its store, scheduler, queue and controllers. An `Engine` continues from the snapshot.
 
-If the owners are actors, they create their parts in the order of the fields, one shortly after the other. Each part may
+In a daemon, actors create the parts one after the other, in the order of the fields. Each part may
 therefore be slightly newer than the previous part, but never older. The engine reconciles the parts.
 """
 
@@ -23,9 +23,9 @@ class ClusterSnapshot:
     """A snapshot of a cluster, which may be resumed once.
 
     `next_leftover_s` is the time of the next flush of unschedulable pods; `start_s` is the origin of relative times;
-    both are in seconds. The store's log reaches back to the earliest version that the scheduler or a controller has
-    observed. `fresh` contains controllers that begin with the present objects, such as the controllers of a mirror's
-    fork. `reading` is true if the engine is only read. An engine that is only read has no controllers and does not
+    both are in seconds. The store's log begins no later than the earliest version that the scheduler or a controller
+    has observed. `fresh` contains controllers that start from the present objects, such as the controllers of a
+    mirror's fork. `reading` is true if the engine will not schedule. Such an engine has no controllers and does not
     count its pods, which saves most of the cost of a fork.
     """
 
@@ -41,5 +41,5 @@ class ClusterSnapshot:
 
 
 def earliest(driver: DriverSnapshot, controllers: "Sequence[ControllerState]") -> int:
-    """Return the version to which a store's log must reach back."""
+    """Return the first version that a store's log must contain."""
     return min([driver.observed, *(each.version for each in controllers)])

@@ -1,21 +1,19 @@
-"""A fork of the scheduling driver: its owner creates a snapshot between two steps, from which a new driver is created.
+"""A fork of the scheduling driver: a snapshot between two steps, and a new driver created from it.
 
-`DriverSnapshot.of` creates the snapshot, and runs in the owner. The snapshot copies columns, lists and maps but shares
-all values, which takes a few milliseconds for 5,000 nodes. `restored` may run in any thread: it counts the pods again,
-creates the plugins again from the same arguments, and continues every binding cycle.
+`DriverSnapshot.of` creates the snapshot; call it between two steps of the driver. The snapshot copies columns, lists
+and maps but shares all values, which takes a few milliseconds for 5,000 nodes. `restored` may run in any thread: it
+counts the pods again, creates the plugins from the same arguments, and continues every binding cycle.
 
-The fork takes over the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in
-flight), nominations, pods at Permit with their deadlines, the random generator that breaks ties, and the start of the
-next search. The fork does not take over the state inside out-of-tree plugins, caches of evaluations (filled again as
-needed), and the ledger of object faults.
+The fork copies the cache with its assumed pods, the state that in-tree plugins share (assumed volumes, claims in
+flight), nominations, pods at Permit with their deadlines, the random generator for ties, and the start of the next
+search. The fork does not copy the state inside out-of-tree plugins, cached evaluations, or recorded object faults.
 
 An attempt that is running or stopped by the debugger is a generator, which cannot be copied. The fork releases the
-attempt's reservations and begins the attempt again, with the random state with which it first began. The fork does not
-take over the debugger and the user's changes to the attempt: in a fork no client controls the debugger, and scheduling
-runs.
+attempt's reservations and repeats the attempt from the same random state. The fork does not copy the debugger, or the
+user's changes to a stopped attempt: no client controls the fork, and scheduling runs.
 
 A binding cycle is copied with its current stage. A plugin call in progress is repeated, and so are the writes of a plan
-in progress. If the original write completed at the same moment, the second write is rejected and the pod is retried.
+in progress. If the original write succeeded meanwhile, the repeated write is rejected and the pod is retried.
 """
 
 from collections.abc import Callable, Mapping
@@ -75,7 +73,7 @@ class _Binding:
 class DriverSnapshot:
     """A snapshot of a driver.
 
-    A snapshot may be restored only once, because the new driver takes over its contents.
+    A snapshot may be restored only once, because the new driver uses its objects.
     """
 
     config: Config
@@ -89,10 +87,10 @@ class DriverSnapshot:
     bindings: tuple[_Binding, ...]
     begins_again: str  # key of the pod whose attempt is stopped, or ""
     reserving: AssumedPod | None  # assumed pod of the running attempt, or None
-    states: EntryStates  # states of the entries in the other fields
+    states: EntryStates  # scheduling states of the entries in the other fields
     cycles: int
     pods_bound: int
-    observed: int  # version up to which every write has been observed
+    observed: int  # version up to which all writes are observed
 
     @classmethod
     def of(cls, driver: SchedulingDriver) -> "DriverSnapshot":
@@ -129,9 +127,9 @@ class DriverSnapshot:
         *,
         reading: bool = False,
     ) -> SchedulingDriver:
-        """Return the driver. The driver's effects contain the next steps of its binding cycles. Raises PluginLoadError.
+        """Return the driver. Its effects contain the next steps of its binding cycles. Raises PluginLoadError.
 
-        `reading` is true if the driver will make no attempts; its pods are then not counted.
+        `reading` is true if the driver will make no attempts, so that its pods need not be counted.
         """
         if not reading:
             self.cluster.recount()

@@ -46,13 +46,13 @@ class UnknownNode(KscheddError, rpc_code="not_found"):
 
 @attrs.define(eq=False)
 class CannotReplace(KscheddError, rpc_code="invalid"):
-    """The error if the plugin gives no score to replace, or none for this node."""
+    """The error if the plugin has not scored the pod or this node."""
 
     why: str
 
 
 def force(driver: SchedulingDriver, node: str, *, even_if_unfit: bool = False) -> Sequence[str]:
-    """Make the attempt select this node. Return the reasons against this node. Raises DoesNotFit."""
+    """Make the attempt select this node. Return the plugins' reasons to reject this node. Raises DoesNotFit."""
     stepper = _undecided(driver)
     reasons = why_not(driver, stepper, _row(stepper, node))
     if reasons and not even_if_unfit:

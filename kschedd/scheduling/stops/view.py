@@ -1,4 +1,4 @@
-"""Answers to clients about the place at which scheduling stopped, with the attempt's current state.
+"""Views for clients of a stopped attempt and of the debugger.
 
 The functions read the driver and do not change it.
 """
@@ -225,7 +225,7 @@ class BreakpointTargets:
 
 
 def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
-    """Return the full state at the stop, with at most `most` nodes and pods in each list."""
+    """Return the state of the stopped attempt, with at most `most` nodes and pods in each list."""
     members = [_member(one) for one in driver.attempts.group_tried[:most]]
     stop, stepper = driver.debugger.stop, driver.attempts.stepper
     attempt = None
@@ -235,7 +235,7 @@ def where(driver: SchedulingDriver, most: int) -> WhereAnswer:
 
 
 def _member(tried: TriedMember) -> TriedMemberAnswer:
-    """Return the result of a pod of the group whose cycle is stopped."""
+    """Return the result of a pod in the stopped cycle of its group."""
     return TriedMemberAnswer(
         tried.entry.key, tried.node_name or None, None if tried.failed is None else tried.failed.message
     )
@@ -267,7 +267,7 @@ def _attempt(driver: SchedulingDriver, stepper: Stepper, most: int) -> StoppedAt
 
 
 def _scores(stepper: Stepper, most: int) -> list[NodeScoreSoFar]:
-    """Return the scored nodes, best first, with each plugin's score and the total so far."""
+    """Return the scored nodes, best first, with each plugin's score and the total of the scores so far."""
     if stepper.scoring is None or not stepper.scores:
         return []
     totals = stepper.totals()
@@ -292,9 +292,9 @@ def _cycle_state(state: CycleState) -> CycleStateAnswer:
 
 
 def _text(value: object) -> str:
-    """Return a plugin's value as text without addresses, which differ in each run; the value may be any object."""
+    """Return a plugin's value as text without memory addresses, which differ in each run."""
     try:
         text = _ADDRESS.sub("", repr(dict(value)) if isinstance(value, Mapping) else repr(value))
-    except Exception as fault:  # a fault of the plugin: its object cannot be shown
+    except Exception as fault:  # a fault in the plugin's object, which cannot be shown
         return f"(cannot be shown: {type(fault).__name__})"
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
