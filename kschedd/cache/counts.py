@@ -102,7 +102,7 @@ class Group:
 
 @attrs.define(eq=False)
 class ExistingTerm:
-    """A term of existing pods, with their number in each row, and the sum of their weights if it is preferred."""
+    """A term of existing pods: their number in each row, and the sum of their weights if the term is preferred."""
 
     kind: TermKind
     term: PodAffinityTerm
