@@ -434,7 +434,7 @@ class NodeTable:
             if name == "pods":
                 continue
             number = self.resources.get(name)
-            if number is not None:  # otherwise no pod has requested the resource yet
+            if number is not None:  # False if no pod has requested the resource yet
                 self.allocatable[number, row] = amount
             if not 0 <= amount <= PLAIN_AMOUNT:
                 self.wraps = True

@@ -1,8 +1,8 @@
 """TableWithoutPods: the columns of a node table without the pods and images of its nodes.
 
-kube-scheduler creates separate node information for the nodes in an extender's filter response, from the Node objects
-alone. kube-scheduler's score plugins read that information. Rows are those of the whole table, which must not change
-while this object is used.
+kube-scheduler creates new node information, from the Node objects alone, for the nodes in an extender's filter
+response. Its score plugins then read this information. Row numbers equal those of the whole table, which must not
+change while this object is used.
 
 Source: Kubernetes v1.34, scheduler/extender.go (Filter); kubernetes#141781.
 """

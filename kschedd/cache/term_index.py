@@ -1,9 +1,9 @@
 """An index of affinity terms by namespace and label, which limits the number of terms with which a pod is compared.
 
 A term is stored under one key: its namespace, if it names only one, and the first label for which it requires one exact
-value. A pod is looked up with every key that can match it: its namespace or no namespace, combined with one of its
-labels or no label. A pod is therefore compared only with terms that require one of its labels, or require no exact
-value of a label. The index returns candidates; the caller must still check whether they match.
+value. A pod is looked up with every key that can match it: its namespace or none, combined with each of its labels or
+none. A pod is therefore compared only with terms that require one of its labels, or that require no exact label value.
+The index returns candidates; the caller must still check whether they match.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from kschedd.api.selecting.selectors import IN
 from kschedd.api.selecting.terms import PodAffinityTerm
 
-TermKey = tuple[str | None, str, str]  # namespace (None: any), label key ("": none) and value
+TermKey = tuple[str | None, str, str]  # namespace (None: any), label key ("": none), label value
 
 
 def term_key(term: PodAffinityTerm) -> TermKey:
@@ -25,7 +25,7 @@ def term_key(term: PodAffinityTerm) -> TermKey:
 
 
 def keys_matching(namespace: str, labels: Mapping[str, str]) -> Iterator[TermKey]:
-    """Yield every key under which a term that matches a pod with this namespace and these labels may be stored."""
+    """Yield every key under which a term that matches such a pod may be stored."""
     yield namespace, "", ""
     yield None, "", ""
     for key, value in labels.items():

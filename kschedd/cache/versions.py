@@ -1,10 +1,10 @@
 """Versions of the cluster: counters and logs of all changes.
 
 Time in this module is the number of changes so far (`now`). Every mutation of the cache calls a `touch` method, which
-stamps the changed parts. Every value derived from the cluster is stored with one stamp. This stamp is `now` at the time
-of the computation. The value is valid as long as no part that was used to compute it has changed after its stamp.
+stamps the changed parts. Every value derived from the cluster is stored with one stamp, the value of `now` at the time
+of its computation. The value is valid until one of the parts from which it was computed changes after this stamp.
 
-The parts, with the values that are checked against them (through `changed`, or the stamp itself):
+The parts, and the values derived from each part:
 
     NODES       a Node object, row by row (`nodes`)         evaluation cache, dry runs of preemption
     PODS        which pods a row runs, row by row (`pods`)  evaluation cache
@@ -20,7 +20,7 @@ The parts, with the values that are checked against them (through `changed`, or 
 
 `row_pods_at` is the time of the last change of the row's pods: PODS or POD_UPDATES.
 
-The node table owns the versions, the cache writes them, and any code may read them.
+The cache writes the versions, and any code may read them.
 Shapes: `row_pods_at` has one int64 for each row of the table.
 """
 
@@ -38,7 +38,7 @@ TAINT_SETS: Final = "taint sets"
 TERMS: Final = "terms"
 
 _LOG_LIMIT = 1 << 14
-_OBJECT_LOG_LIMIT = 1 << 12  # fewer entries than in other logs, because this log keeps deleted objects in memory
+_OBJECT_LOG_LIMIT = 1 << 12  # smaller than other logs, because the log keeps deleted objects in memory
 
 Entry = TypeVar("Entry")
 
@@ -50,14 +50,14 @@ ObjectChange = tuple[str, Any]
 class ChangeLog(Generic[Entry]):
     """Rows, or changes of objects, in the order of change, each with a stamp.
 
-    A query for changes before the start of the log returns None, because anything may have changed.
+    A query for changes before the first entry returns None, because anything may have changed.
     """
 
     limit: int = _LOG_LIMIT
     at: int = 0  # stamp of the last change
     rows: list[Entry] = attrs.field(factory=list)
     dates: list[int] = attrs.field(factory=list)
-    _forgotten: int = 0  # the stamp up to which changes have been dropped from the log
+    _forgotten: int = 0  # stamp of the last change that was dropped from the log
 
     def add(self, row: Entry, date: int) -> None:
         self.at = date
@@ -111,7 +111,7 @@ class Versions:
 
     def touch_pods(self, row: int) -> None:
         """Record that a pod was added to the row or removed from it."""
-        # This code runs once per scheduled pod: `ChangeLog.add` inlined.
+        # this code runs for every scheduled pod `ChangeLog.add` inlined.
         log = self.pods
         self.now = self.row_pods_at[row] = log.at = now = self.now + 1
         log.rows.append(row)
@@ -143,7 +143,7 @@ class Versions:
         self.row_pods_at[rows] = self.now
 
     def touch(self, part: str) -> None:
-        """Record a change of a part that belongs to no single row."""
+        """Record a change of a part that concerns more than one row."""
         self.now += 1
         self.at[part] = self.parts_at = self.now
 
@@ -173,7 +173,7 @@ class Versions:
     def latest(self, *parts: str) -> int:
         """Return the time of the last change of any of these parts; 0 if none has ever changed."""
         at, newest = self.at, 0
-        for part in parts:  # runs for every pod: a loop over a few names costs less than `max` of a list
+        for part in parts:  # runs for every pod; for a few names, a loop is faster than `max` of a list
             time = at.get(part, 0)
             if time > newest:
                 newest = time
@@ -189,5 +189,5 @@ class Versions:
 
     @property
     def last(self) -> int:
-        """The time of the last change on which an in-tree filter's verdict may depend."""
+        """The time of the last change that may affect an in-tree filter's verdict."""
         return max(self.nodes.at, self.pods.at, *self.at.values())

@@ -1,7 +1,7 @@
-"""CallCosts: the number, duration and timeouts of calls of out-of-tree plugins and extenders.
+"""CallCosts: the number of calls of out-of-tree plugins and extenders, with their durations and timeouts.
 
 `kschedd plugin costs` and `daemon.info` show these costs. Quantiles cover the latest calls of each kind. All other
-values count from the start of the daemon, and do not restart when plugin instances are replaced. Several threads may
+values cover the time since the start of the daemon, including calls of replaced plugin instances. Several threads may
 record calls.
 """
 
@@ -18,7 +18,7 @@ _RECENT: Final = 1000  # number of latest calls of each kind that the quantiles 
 class CallCost:
     """The cost of one method of a plugin, or one verb of an extender.
 
-    The durations are None before the first call has returned.
+    The durations are None until a call has returned.
     """
 
     name: str
@@ -28,7 +28,7 @@ class CallCost:
     p99_s: float | None
     longest_s: float | None
     timeouts: int
-    failures: int  # number of calls that raised or returned an invalid value, without timeouts
+    failures: int  # number of calls that raised an exception or returned an invalid value, without timeouts
 
 
 @attrs.define(eq=False)

@@ -1,7 +1,8 @@
 """CycleState: data that plugins store for themselves and for other plugins during one scheduling attempt.
 
-The data end with the attempt, or with the pod's binding cycle. A what-if (nominated pod added,
-victims removed) uses a clone. A value that a what-if changes must have a `clone` method; all other values are shared.
+The data are deleted at the end of the attempt or of the pod's binding cycle. A what-if evaluation (with a nominated pod
+added, or victims removed) uses a clone. A value that a what-if evaluation changes must have a `clone` method; all other
+values are shared.
 """
 
 from typing import Any, Protocol, runtime_checkable
@@ -18,9 +19,9 @@ class Clonable(Protocol):
 class CycleState:
     data: dict[str, Any] = attrs.field(factory=dict)
     skip_filter: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreFilter
-    already_filtered_by: str = ""  # plugin whose PreFilterResult names only nodes that its own filter passes
+    already_filtered_by: str = ""  # plugin whose PreFilterResult contains only nodes that pass its own filter
     skip_score: set[str] = attrs.field(factory=set)  # plugins that returned Skip from PreScore
-    resizes: bool = False  # True if the pod already runs on its node and must be resized there
+    resizes: bool = False  # True if the pod already runs on its node, and its resize there is deferred
     scores_without_pods: bool = False  # True if an extender returned Node objects, which are scored without their pods
 
     def clone(self) -> "CycleState":

@@ -1,13 +1,13 @@
 """Optional methods of in-tree filter plugins that let an attempt, or preemption, try many nodes in one call.
 
-Each row of a what-if copy represents a separate cluster, in which pods were removed from (or added to) only that node.
-A plugin whose PreFilter state follows pods (AddPod, RemovePod) would need a copy of the state for each row. With
-`dry_run_columns`, the plugin returns the differences between these clusters instead, as one column for each number that
-its filter reads. `affected_by` returns whether a pod can change the filter's result. If preemption's dry run restores a
-pod that cannot, it does not call the filter again. With `known_to_pass`, a filter that evaluates one node at a time can
-skip nodes that need no check.
+Each row of a what-if copy represents a separate cluster, in which pods changed on that node only. A plugin whose
+PreFilter state follows pods (AddPod, RemovePod) would need a copy of the state for each row. Instead, `dry_run_columns`
+returns the differences between these clusters, as one column for each number that the plugin's filter reads.
+`affected_by` returns whether a pod can change the filter's result. If not, preemption's dry run restores the pod
+without another call of the filter. With `known_to_pass`, a filter that evaluates one node at a time can skip nodes that
+need no check.
 
-The scheduler calls these methods only on in-tree plugins, and they never change a result.
+The scheduler calls these methods only on in-tree plugins; the methods never change a result.
 """
 
 from collections.abc import Sequence
@@ -34,14 +34,14 @@ class DryRunColumns(Protocol):
         """Return the filter's verdict on each row: 0 passes, other numbers are codes for the plugin's `code_status`."""
 
     def status(self, code: int, /) -> Status:
-        """Return the status of a code, for a plugin without `code_status`."""
+        """Return the status of a code; for plugins without `code_status`."""
 
 
 class TriesRowsTogether(Plugin, Protocol):
     def dry_run_columns(self, state: CycleState, pod: Pod, table: TableCopy, /) -> DryRunColumns | None:
-        """Return the columns for an unchanged copy, from the state of `pre_filter`, which must not be modified.
+        """Return the columns for an unchanged copy, from the state of `pre_filter`; the state must not be modified.
 
-        Return None if that state is missing; the filter then passes every node.
+        Return None if the state is missing, in which case the filter passes every node.
         """
 
 
@@ -49,15 +49,13 @@ class AffectedBySomePods(Plugin, Protocol):
     def affected_by(self, spec: PodSpec, /) -> bool:
         """Return whether a pod with this spec can affect the filter.
 
-        Rule: if the result is False, the filter's verdict on a node is the same with and without a pod with this spec
-        on it.
+        Rule: if the result is False, adding such a pod to a node does not change the filter's verdict on the node.
         """
 
 
 class KnownToPass(Plugin, Protocol):
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Bools:
-        """Return the rows for which the filter certainly passes, as a mask.
+        """Return a mask of the rows that the filter certainly passes.
 
-        Rule: if a value is True, the filter passes the node of that row, and a call would record nothing that is needed
-        later.
+        Rule: if a value is True, the filter passes this row, and a call of the filter would store no data.
         """

@@ -1,9 +1,9 @@
 """Cluster events: kinds of changes, the plugins registered for them, and their queueing hints.
 
 A plugin registers events (`events_to_register`), each with a queueing hint. A change of an object is translated into
-the narrowest possible events (`node_events`, `pod_events`, `object_event`). An event is delivered to each plugin that
-is registered for the same event or a wider one (`matches`). The hint then decides whether the event requeues a rejected
-pod. All functions of this module are pure.
+the narrowest possible events (`node_events`, `pod_events`, `object_event`). A plugin receives an event if it is
+registered for the same event or for a wider one (`matches`). The hint then decides whether the event requeues a pod
+that the plugin rejected. All functions of this module are pure.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/types.go (ActionType, EventResource, ClusterEvent),
 scheduler/framework/events.go and types.go, scheduler/scheduler.go (buildQueueingHintMap).
@@ -51,7 +51,7 @@ class ActionType(IntFlag):
 
     @property
     def label(self) -> str:
-        """The name in Kubernetes, such as `UpdateNodeLabel`, or "" for a combination without a name."""
+        """Kubernetes' name, such as `UpdateNodeLabel`, or "" for a combination without a name."""
         return _ACTION_LABELS.get(self, "")
 
 
@@ -77,7 +77,7 @@ _ACTION_LABELS = {
 
 
 class EventResource(StrEnum):
-    """The kind of the object that an event is about.
+    """The kind of the object that changed.
 
     Plugins register for POD; ASSIGNED_POD and UNSCHEDULED_POD occur only in events.
     """
@@ -102,13 +102,13 @@ class EventResource(StrEnum):
 
 @attrs.frozen
 class CustomResource:
-    """A kind that is not built in, by its name in `SchedulerCache.of_kind`, for example ElasticQuota."""
+    """The name of a kind that is not built in, as in `SchedulerCache.of_kind`, for example ElasticQuota."""
 
     value: str
 
     @property
     def label(self) -> str:
-        """The name in upstream's format, with the API group as a prefix if there is one."""
+        """The kind in upstream's format, with the API group as a prefix if there is one."""
         name, _, group = self.value.partition(".")
         return f"{group}/{name}" if group else name
 
@@ -139,7 +139,7 @@ class ClusterEvent:
 def matches(registered: ClusterEvent, incoming: ClusterEvent) -> bool:
     """Return whether `incoming` is the same event as `registered` or a narrower one.
 
-    A general update, to which no narrower event applies, matches only registrations for general updates.
+    A general update matches only registrations for general updates.
     """
     if registered.wildcard:
         return True
@@ -174,12 +174,12 @@ Concerns = Callable[[PodSignature, Any, Any], Collection[str] | None]
 class ClusterEventWithHint:
     """An event for which a plugin is registered. Without a hint, the event requeues each pod that the plugin rejected.
 
-    `by_signature` is a promise that the hint reads only the pod's signature (spec, namespace, labels). The hint may
-    read more only if the event's object is the pod itself (same uid). For all other pods of a signature, the queue then
-    calls the hint only once.
+    If `by_signature` is true, the hint must read only the pod's signature (spec, namespace, labels). If the event's
+    object is the pod itself (same uid), the hint may read more. The queue then calls the hint once for all other pods
+    of a signature.
 
-    `concerns` returns the pods that an event may concern, so that the queue need not call the hint for each pod. Rule:
-    the hint returns QueueSkip for all other pods of the signature. In-tree plugins only.
+    `concerns` returns the pods to which an event may apply; the queue calls the hint only for these pods. The hint must
+    return QueueSkip for all other pods of the signature. In-tree plugins only.
     """
 
     event: ClusterEvent
@@ -211,7 +211,7 @@ NODE_DELETE = ClusterEvent(EventResource.NODE, ActionType.DELETE)
 UNSCHEDULABLE_TIMEOUT = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "UnschedulableTimeout")
 FORCE_ACTIVATE = ClusterEvent(EventResource.WILDCARD, ActionType.ALL, "ForceActivate")
 
-# Reasons for requeueing that do not come from cluster events.
+# causes of requeueing that are not cluster events
 SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
 BACKOFF_COMPLETE = "BackoffComplete"
 POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
@@ -228,7 +228,7 @@ RESOURCE_OF_KIND = {
 def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
     """Return the event for a change of an object other than a Pod or a Node.
 
-    Returns None for a kind for which no plugin can register.
+    Return None if plugins cannot register for this kind.
     """
     subject = new or old
     assert subject is not None, "a change has an old or a new object"
@@ -243,9 +243,9 @@ def object_event(old: Object | None, new: Object | None) -> ClusterEvent | None:
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """Return the events of a node update, in upstream's order; none if no change matters for scheduling.
+    """Return the events of a node update, in upstream's order; none if the update does not affect scheduling.
 
-    Uncordoning a node also counts as a change of taints, so this event may occur twice.
+    Uncordoning a node is also a change of taints, so this event may occur twice.
     """
     found = []
     if old.unschedulable and not new.unschedulable:
@@ -270,8 +270,8 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[ClusterEvent]:
     """Return the events of a pod update in upstream's order, or a general update if no narrower event applies.
 
-    `resizing` contains the rules for counting requests of running pods, if resized pods are queued. With None, pods to
-    be resized are not queued, and an increased request is not a separate event.
+    `resizing` contains the rules for counting the requests of running pods. If it is None, pods with a deferred resize
+    are not queued, and an increased request is not a separate event.
     """
     found = []
     if old.signature is not new.signature and old.labels != new.labels:
@@ -286,7 +286,7 @@ def pod_events(old: Pod, new: Pod, resizing: ResizeRules | None = None) -> list[
     if old.pod_spec is not new.pod_spec:
         if old.pod_spec.scheduling_gates and not new.pod_spec.scheduling_gates:
             found.append(ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        # Tolerations of a pod can be added but not changed, so comparing their number is enough.
+        # Tolerations of a pod can be added but not changed, so it is enough to compare their number.
         if len(old.pod_spec.tolerations) != len(new.pod_spec.tolerations):
             found.append(ActionType.UPDATE_POD_TOLERATION)
     if _generated_claims(old.status) != _generated_claims(new.status):
@@ -331,7 +331,7 @@ def _generated_claims(status: Raw) -> tuple[list[tuple[Any, Any]], Any] | None:
     return [(s.get("name"), s.get("resourceClaimName")) for s in statuses or ()], extended
 
 
-# Extenders register no events; a pod rejected by an extender has this name in its unschedulable plugins.
+# Extenders register no events; this name is in the unschedulable plugins of a pod that an extender rejected.
 EXTENDER_NAME = "Extender"
 
 # A plugin without registrations is treated as registered for every event.
@@ -357,8 +357,8 @@ def hints_of(
 ) -> tuple[ClusterEventWithHint, ...]:
     """Return one plugin's registrations in the queue's form. `registered` is None without `events_to_register`.
 
-    With `taints_for_all`, a plugin registered for node additions but not for taint changes also gets every taint
-    change, as in releases without the rule taints_wake_their_own.
+    With `taints_for_all`, a plugin registered for node additions also gets every taint change, as in releases without
+    the rule taints_wake_their_own.
     """
     if registered is None:
         return EVERY_EVENT

@@ -1,13 +1,13 @@
 """SchedulerLock: exclusive access to the scheduler's state, for configurations with out-of-tree plugins.
 
-Without out-of-tree plugins, one thread does all work, and the lock is not taken. With out-of-tree plugins, each step of
-the scheduling actor runs in a thread that holds the lock. A step of an attempt releases the lock (`passed_on`) while it
-waits for a plugin, so that queries and bindings continue. A function that a plugin calls and that would change the
-state takes the lock first (`GuardedCall`).
+Without out-of-tree plugins, one thread does all work and needs no lock. With out-of-tree plugins, each step of the
+scheduling actor runs in a thread that holds the lock. While a step of an attempt waits for a plugin, it releases the
+lock (`passed_on`), so that queries and bindings continue. If a plugin calls a function that changes the state, the
+function takes the lock first (`GuardedCall`).
 
-A thread-local variable records the lock that the thread holds, or the lock that the thread must take.
+A thread-local variable records the lock that the thread holds or must take.
 
-Invariant: a thread that holds the lock and may release it has taken it only once, so that other threads can take it.
+Invariant: a thread that may release the lock has taken it only once, so that one release is enough.
 """
 
 import threading
@@ -31,7 +31,7 @@ class SchedulerLock:
 
     @contextmanager
     def known(self) -> Iterator[None]:
-        """Mark plugins called by this thread as concurrent with the scheduler; they take the lock if needed."""
+        """Mark plugin calls from this thread as concurrent with the scheduler; before a change, they take the lock."""
         with _known(self, holds=False, passes_on=False):
             yield
 
@@ -62,7 +62,7 @@ def _known(lock: SchedulerLock, *, holds: bool, passes_on: bool) -> Iterator[Non
 def to_be_taken() -> SchedulerLock | None:
     """Return the lock that a plugin called from this thread must take before a change.
 
-    Returns None if this thread holds the lock for the plugin, or if there is no lock.
+    Return None if this thread holds the lock, or if there is no lock.
     """
     known: tuple[SchedulerLock, bool, bool] | None = getattr(_this_thread, "lock", None)
     if known is None:
@@ -73,7 +73,7 @@ def to_be_taken() -> SchedulerLock | None:
 
 @contextmanager
 def passed_on() -> Iterator[None]:
-    """Release the lock while this thread waits for a plugin, if the current step allows a release."""
+    """Release the lock while this thread waits for a plugin, if the current step may release it."""
     known: tuple[SchedulerLock, bool, bool] | None = getattr(_this_thread, "lock", None)
     if known is None or not known[2]:
         yield

@@ -1,10 +1,9 @@
 """Optional plugin attributes with which the scheduler can skip calls of the plugin; each attribute has a rule.
 
-No attribute changes a decision: every attempt has the same result with and without it, which `kschedd.testing.rules`
-checks. A plugin that breaks a rule causes wrong verdicts instead of an error, so omit the attribute when in doubt.
-In-tree and out-of-tree plugins may have the same attributes. These attributes are read only from in-tree plugins:
-`constant_score`, `verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages` and
-`IdlePoints`.
+No attribute may change a decision: `kschedd.testing.rules` checks that every attempt has the same result without it. A
+plugin that breaks a rule causes wrong verdicts instead of an error, so omit an attribute when in doubt. In-tree and
+out-of-tree plugins may have the same attributes. These attributes are read only from in-tree plugins: `constant_score`,
+`verdict_key`, `repeats_while_unchanged` and the attributes of `MissingCycleStateMessages` and `IdlePoints`.
 
 A pod's signature is its spec (without the assigned node), namespace and labels.
 """
@@ -25,15 +24,16 @@ DEPENDENCIES: Final[frozenset[str]] = frozenset(("node", "requested", "pods"))
 
 
 class CacheableEvaluation(Plugin, Protocol):
-    """A `VectorFilterPlugin` or `VectorScorePlugin` that declares the inputs of its result other than the signature.
+    """A vector plugin that declares all inputs of its result except the pod's signature.
 
     * "node": the Node object of the row;
     * "requested": the node's resources, ports and pod slots used by its pods;
     * "pods": any data of the node's pods.
 
     Rule: while these inputs are unchanged, the result for a row (code or raw score) is also unchanged, for every pod of
-    the signature. While the inputs are unchanged, the state of `pre_filter` or `pre_score` may be missing; the plugin
-    must then compute the same values again. With None, or without the attribute, the plugin is called in each attempt.
+    the signature. While the inputs are unchanged, the plugin may be called without the state of `pre_filter` or
+    `pre_score`; it must then compute the same values again. With None, or without the attribute, the plugin is called
+    in each attempt.
     """
 
     depends_on: ClassVar[frozenset[Dependency] | None]
@@ -43,7 +43,7 @@ class CacheKey(Plugin, Protocol):
     def cache_key(self, cluster: SchedulerCache, /) -> Hashable:
         """Return a key for the plugin's other inputs.
 
-        Rule: the key covers all inputs of a plugin with `depends_on` that `depends_on` does not cover. The key consists
+        Rule: the key covers all inputs of the plugin that `depends_on` does not cover. The key consists
         of numbers, strings, None, and tuples of these.
         """
 
@@ -52,12 +52,12 @@ class VerdictKey(Plugin, Protocol):
     """A filter that reads only the Node object, or that counts pods on the nodes."""
 
     def verdict_key(self, pod: Pod, state: CycleState, /) -> Hashable:
-        """Return a key for the inputs of the codes other than the nodes; None if the key would be long.
+        """Return a key for the inputs of the codes other than the nodes; None if no short key exists.
 
         Rule: equal keys mean equal codes on every node:
-        * for all pods as long as the Node objects are unchanged, if `depends_on` is only "node"; `state` is empty;
-        * otherwise, for pods of one signature, until a part of the cluster changes that `Versions.at` covers. This
-          method is called after `pre_filter`, unless `pre_filter` returned Skip.
+        * if `depends_on` is only "node", for all pods until a Node object changes; `state` is then empty;
+        * otherwise, for pods of one signature, until one of the parts of the cluster that `Versions.at` covers changes.
+          This method is called after `pre_filter`, unless `pre_filter` returned Skip.
 
         In-tree plugins only.
         """
@@ -67,7 +67,7 @@ class IdleFor(Plugin, Protocol):
     def idle_for(self, pod: Pod, /) -> Collection[str]:
         """Return the points in `IDLE_POINTS` at which the plugin has no work for this pod.
 
-        Rule: in any cluster with the same DeviceClasses, for every pod of the signature without a node,
+        Rule: for every unassigned pod of the signature, in any cluster with the same DeviceClasses,
         * "pre_filter": `pre_filter` returns Skip and stores nothing in `state`, whatever the DeviceClasses are;
         * "filter": the filter passes every node;
         * "binding": `reserve`, `unreserve`, `permit`, `pre_bind` and `post_bind` do nothing and return None, and
@@ -78,30 +78,30 @@ class IdleFor(Plugin, Protocol):
 
 class RepeatsWhileUnchanged(Plugin, Protocol):
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> Collection[str]:
-        """Return the methods in `PRE_POINTS` that need not be called again.
+        """Return the methods in `PRE_POINTS` that need not be called again for pods of this signature.
 
-        Rule, until a part of the cluster changes that `Versions.at` covers: `pre_filter` returns the same result for
-        every pod of this signature and controller, and stores the same values in `state`, which are never modified;
-        `pre_score` returns the same result, whatever rows it gets, and stores nothing in `state` that its score needs.
-        Pods pinned to different nodes have the same signature in this rule, apart from the node to which `pre_filter`
-        narrows the search. This method is called after an attempt that has found a node for a pod of the signature.
-        In-tree plugins only.
+        Rule: until one of the parts of the cluster that `Versions.at` covers changes, `pre_filter` returns the same
+        result for every pod of this signature and controller, and stores the same values in `state`, which are never
+        modified. `pre_score` returns the same result for any rows, and stores nothing in `state` that its score needs.
+        For this rule, pods pinned to different nodes have the same signature; only the node to which `pre_filter`
+        narrows the search may differ. This method is called after an attempt that has found a node for a pod of the
+        signature. In-tree plugins only.
         """
 
 
 class ConstantScore(Plugin, Protocol):
     def constant_score(self, pod: Pod, table: NodeTable, /) -> int | None:
-        """Return the plugin's constant score; None if scores must be computed.
+        """Return the final score that all nodes have; None if scores must be computed.
 
-        Rule: a number is the final score (normalized, if the plugin normalizes) of the pod on every node of the table,
+        Rule: the number is the pod's final score (normalized, if the plugin normalizes) on every node of the table,
         whichever nodes are feasible. In-tree plugins only.
         """
 
 
 class MissingCycleStateMessages(Plugin, Protocol):
-    """Kube-scheduler's error messages for a profile without the extension point where the plugin writes its CycleState.
+    """Kube-scheduler's error messages if the extension point that writes the plugin's CycleState is disabled.
 
-    A plugin without this attribute computes its state again in that case. In-tree plugins only.
+    Without this attribute, the plugin must compute its state again in such a profile. In-tree plugins only.
     """
 
     without_pre_filter: ClassVar[str]
@@ -109,7 +109,7 @@ class MissingCycleStateMessages(Plugin, Protocol):
 
 
 class IdlePoints(Plugin, Protocol):
-    """The extension points that kube-scheduler's plugin implements, but kschedd's plugin does not need.
+    """The extension points that the plugin implements in kube-scheduler, but not in kschedd.
 
     In-tree plugins only.
     """

@@ -1,7 +1,7 @@
 """Errors of out-of-tree plugins, which name the plugin; and safe formatting of plugin values in messages.
 
-A plugin's exceptions, strings and `repr`s are untrusted code or input, so they are converted here to an exact `str` of
-limited length that can be encoded.
+A plugin's exceptions, strings and `repr`s are untrusted, so they are converted here to an exact `str` of limited length
+that can be encoded.
 """
 
 import re
@@ -29,7 +29,7 @@ class PluginError(KscheddError, rpc_code="plugin"):
 
 @attrs.define(eq=False)
 class PluginTimeout(PluginError, rpc_code="timeout"):
-    """A call that was abandoned at the time limit, or omitted because an abandoned call is still running."""
+    """The error for a call that exceeded the time limit, or that was omitted because such a call is still running."""
 
 
 class BadAnswer(Exception):
@@ -43,10 +43,10 @@ def plain_text(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value's repr for a message, truncated if long; the value's type if the repr fails."""
+    """Return the value's repr for a message, truncated if long; the name of its type if the repr fails."""
     try:
-        # Memory addresses differ from run to run, but messages must be reproducible.
+        # memory addresses differ from run to run, but messages must be reproducible
         text = re.sub(r" at 0x[0-9a-f]+", "", plain_text(repr(value)))
-    except BaseException:  # a repr runs code of the plugin
+    except BaseException:  # the repr runs plugin code
         text = f"a {type(value).__name__}"
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."

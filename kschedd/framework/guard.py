@@ -1,30 +1,30 @@
 """PluginGuard: calls of an out-of-tree plugin with a time limit. Each failure becomes an error that names the plugin.
 
-A call runs in one of the plugin's threads, while its caller waits at most until the limit. A call that has not returned
-at the limit is abandoned (a thread cannot be stopped), and its thread is replaced. Until an abandoned call returns,
-further calls of the plugin for the same pod fail immediately, so that each pod waits once. Calls for other pods are
-executed. If MOST_HUNG calls are abandoned, every call of the plugin fails immediately until one of the abandoned calls
-returns. If the daemon's event loop must not block, the callers themselves run in worker threads. A step of an attempt
-lets other threads use the scheduler's state while it waits (`exclusion`).
+A call runs in one of the plugin's threads; its caller waits until the call returns or the limit is reached. After the
+limit the call is abandoned and its thread is replaced, because a thread cannot be stopped. Until an abandoned call
+returns, further calls of the plugin for the same pod fail immediately. Calls for other pods continue. If MOST_HUNG
+calls are abandoned, every call of the plugin fails immediately until one of them returns. In a daemon, the callers run
+in worker threads, so that the event loop does not block. While a step of an attempt waits, other threads may use the
+scheduler's state (`exclusion`).
 
 `filter` and `score`, which evaluate one node at a time, are called thousands of times for one pod. For these methods
-the limit applies to a whole shard of nodes (`GuardedCall`). The filter workers enforce the limit, or
-`PluginGuard.batch` if there are none. PreBind, Bind and PostBind are called in a thread for each pod that is being
-bound, with the same kind of limit (`GuardedCall`).
+the limit applies to a whole shard of nodes (`GuardedCall`). The limit is enforced by the filter workers, or else by
+`PluginGuard.batch`. PreBind, Bind and PostBind are called in a separate thread for each pod, also with a limit
+(`GuardedCall`).
 
-The scheduling queue and the store call the methods in `OWNERS_METHODS`, and cannot do other work during the call. Their
-limit is short. If such a call takes too long, the method is rejected for all objects until the call has returned, and
-then for a pause that doubles each time. The first call of `validate` that hangs therefore blocks the daemon's event
-loop for one second. The call of `validate` happens in the middle of a write, which no other write may interrupt, so a
-thread would delay all other writes just as long. A shorter limit would reject objects if the plugin only waits for the
-CPU: on a busy machine a thread may wait for hundreds of milliseconds.
+The scheduling queue and the store wait for the methods in `OWNERS_METHODS`, and cannot do other work during the call.
+Their limit is short. After such a call has exceeded its limit, the method is not called until this call has returned,
+and then not for a pause that doubles each time. Meanwhile its objects are rejected. The first `validate` call that
+hangs therefore blocks the daemon's event loop for one second. A separate thread would not help, because the call is in
+the middle of a write that no other write may interrupt. A shorter limit would reject objects on a busy machine, where a
+thread may wait hundreds of milliseconds for the CPU.
 
 Any exception of a plugin, even `SystemExit` and `KeyboardInterrupt`, reaches the caller as a PluginError. The
 exception's text is formatted in the plugin's thread, because its `__str__` also runs plugin code.
 
 With an infinite limit, a plugin is called in the caller's thread, so that debuggers and Ctrl-C work.
 
-Some failures cannot be contained within one process: a crash of the interpreter (`os._exit`, a fault in C code), C code
+Some failures cannot be contained within a process: a crash of the interpreter (`os._exit`, a fault in C code), C code
 that never releases the interpreter lock, and excessive memory use.
 
 Upstream has no guard: a plugin that hangs blocks kube-scheduler.
@@ -56,14 +56,14 @@ OWNERS_LIMIT_S: Final = 1.0  # time limit for a method called by the scheduling 
 OWNERS_METHODS: Final = frozenset(("pre_enqueue", "hint", "sort_key", "validate"))
 _LONGEST_PAUSE: Final = 6  # exponent: 2 ** 6 seconds
 START_LIMIT_S: Final = 30.0  # time limit for importing the module, or constructing the plugin
-SLOW_START_S: Final = 3.0  # time after which standard error names the plugin that delays the start
-_QUITS: Final = ("BdbQuit", "Exit")  # raised by `q` in pdb and in pytest's pdb, which is no error of the plugin
+SLOW_START_S: Final = 3.0  # time after which a message names the plugin that delays the start
+_QUITS: Final = ("BdbQuit", "Exit")  # raised by `q` in pdb; not an error of the plugin
 MOST_HUNG: Final = 32  # maximum number of abandoned calls of one plugin; each occupies a thread
 
 
 @attrs.define(eq=False)
 class GuardedCall:
-    """Work in another thread that calls plugins, with the caller's time limit; it records the plugin being called."""
+    """Work in another thread that calls plugins, with a time limit; it records which plugin is being called."""
 
     done: threading.Event = attrs.field(factory=threading.Event)
     calling: "PluginGuard | None" = None
@@ -71,14 +71,13 @@ class GuardedCall:
     args: tuple[Any, ...] = ()
     given_up: bool = False
     begun: bool = False
-    # Held while a call of the plugin changes a cache of the scheduler (for example, when it first requests a label
-    # column).
+    # held while a plugin call changes a cache of the scheduler, such as adding a label column
     lock: threading.Lock = attrs.field(factory=threading.Lock)
-    scheduler: SchedulerLock | None = None  # lock taken for the same purpose, unless the waiting caller holds this lock
-    limited: bool = True  # False: no caller waits, and Ctrl-C is no fault of the plugin
+    scheduler: SchedulerLock | None = None  # lock to take for such changes, unless the caller holds it
+    limited: bool = True  # False: there is no limit, and Ctrl-C is not a fault of the plugin
 
     def run(self, work: Callable[[], T]) -> T:
-        """Run the work in the worker thread. Raises PluginTimeout if the thread begins too late."""
+        """Run the work in the worker thread. Raise PluginTimeout if the limit has passed before the thread begins."""
         with self.lock:
             if self.given_up:
                 raise PluginTimeout("", "", "the call was abandoned before it began")
@@ -91,9 +90,9 @@ class GuardedCall:
             self.done.set()
 
     def give_up(self, limit_s: float) -> PluginTimeout:
-        """Abandon the call at the limit, and return an error that names the running plugin.
+        """Abandon the call at the limit, and return an error that names the plugin that was being called.
 
-        The named plugin is not called again for the same pod until the abandoned call returns.
+        This plugin is not called again for the same pod until the abandoned call returns.
         """
         with self.lock:
             self.given_up = True
@@ -112,7 +111,7 @@ class GuardedCall:
 class PluginTraceback:
     """An exception that a plugin raised.
 
-    `traceback` is the text of the traceback, with only the lines outside kschedd.
+    `traceback` contains only the lines outside kschedd.
     """
 
     plugin: str
@@ -125,13 +124,13 @@ class PluginTraceback:
 class HungCall:
     """A call that was abandoned."""
 
-    pod: str  # uid of the pod that the call concerns, or ""
+    pod: str  # uid of the pod of this call, or ""
     returned: threading.Event
     method: str = ""
 
 
 def _pod_of(args: tuple[Any, ...]) -> str:
-    """Return the uid of the pod that a call with these arguments concerns, or ""."""
+    """Return the uid of the pod among the arguments of a call, or ""."""
     return next((arg.uid for arg in args if isinstance(arg, Pod)), "")
 
 
@@ -140,9 +139,9 @@ _this_thread = threading.local()
 
 @contextmanager
 def without_limits() -> Iterator[None]:
-    """Call plugins in this thread inside the context.
+    """Call plugins in this thread without a time limit, inside the context.
 
-    A call without a limit is much faster, but a hanging plugin blocks the thread.
+    This is much faster, but a hanging plugin blocks the thread.
     """
     _this_thread.call = GuardedCall(limited=False)
     try:
@@ -155,7 +154,7 @@ def without_limits() -> Iterator[None]:
 def waited_for() -> Iterator[None]:
     """Give this thread's plugin call exclusive access to the scheduler's state.
 
-    Raises RuntimeError in an abandoned call, or in a thread that a plugin started.
+    Raise RuntimeError in an abandoned call, or in a thread that a plugin started.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is None:
@@ -170,12 +169,12 @@ def waited_for() -> Iterator[None]:
 def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
     """Give the caller exclusive access to the scheduler's state from any thread.
 
-    Unlike `waited_for`, this also works in a plugin's own threads and in abandoned calls. `scheduler` is the lock that
-    a plugin's own thread takes; None if one thread does all work.
+    Unlike `waited_for`, this function also works in a plugin's own threads and in abandoned calls. `scheduler` is the
+    lock for a plugin's own thread; None if one thread does all work.
     """
     call: GuardedCall | None = getattr(_this_thread, "call", None)
     if call is not None and call.scheduler is None:
-        with call.lock:  # the call was not abandoned meanwhile, so the caller holds the lock for the call
+        with call.lock:  # the call was not abandoned, so the caller holds the lock for the call
             if not call.given_up:
                 yield
                 return
@@ -186,7 +185,7 @@ def alone(scheduler: SchedulerLock | None) -> Iterator[None]:
 class PluginGuard:
     """One plugin's time limits and its threads.
 
-    `on_fault` receives faults that make no call fail; `raised` receives every exception of the plugin.
+    `on_fault` receives faults that do not fail a call; `raised` receives every exception of the plugin.
     """
 
     def __init__(
@@ -203,7 +202,7 @@ class PluginGuard:
         self.limits: Mapping[str, float] = {}  # time limits in seconds by method, if they differ from `limit_s`
         self.costs = CallCosts() if costs is None else costs
         self.hanging: list[HungCall] = []
-        # By method: end of the pause in seconds, and number of calls that took too long
+        # by method: end of the pause in seconds, and number of calls that exceeded the limit
         self._paused: dict[str, tuple[float, int]] = {}
         self._on_fault = on_fault
         self._idle: list[SimpleQueue[_Call | None]] = []  # queues of idle threads
@@ -219,7 +218,7 @@ class PluginGuard:
     ) -> T:
         """Call the plugin's method `name`. Record the duration if `noted` is true. Raises only PluginError.
 
-        `source` is the plugin's origin, given for a call at the start: if the call takes long, standard error names it.
+        `source` is the plugin's origin; if the call takes long at the start of the daemon, a message names it.
         """
         if self.hanging:
             self._refuse_hung(name, args)
@@ -238,7 +237,7 @@ class PluginGuard:
             thread = self._thread()
             thread.put(call)
             if not _waited(call.guarded, name, limit_s, source):
-                thread.put(None)  # the thread ends when the call returns
+                thread.put(None)  # the thread ends after its call
                 raise call.guarded.give_up(limit_s)
             self._idle.append(thread)
         if noted:
@@ -263,7 +262,7 @@ class PluginGuard:
         raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
 
     def pause(self, name: str) -> None:
-        """Record that a call took too long; a method in `OWNERS_METHODS` is then not called again for a while."""
+        """Record that a call exceeded its limit; a method in `OWNERS_METHODS` is then not called for a while."""
         if name in OWNERS_METHODS:
             times = self._paused.get(name, (0.0, 0))[1] + 1
             self._paused[name] = perf_counter() + 2.0 ** min(times, _LONGEST_PAUSE), times
@@ -275,7 +274,7 @@ class PluginGuard:
             raise PluginTimeout(self.plugin, name, f"{name} was not called: {why}")
 
     def batch(self, name: str, work: Callable[[], T], pod: Pod) -> T:
-        """Run work that makes many calls of this plugin for one pod as one call with one limit."""
+        """Run work with many calls of this plugin for one pod, with one time limit."""
         return self.call(name, lambda pod: work(), pod, noted=False)
 
     def limit_of(self, name: str) -> float:
@@ -288,7 +287,7 @@ class PluginGuard:
         self.costs.returned(self.plugin, name, perf_counter() - started, failed=failed)
 
     def report(self, fault: PluginError) -> None:
-        """Report a fault that makes no call fail."""
+        """Report a fault that does not fail a call."""
         if self._on_fault is not None:
             self._on_fault(fault)
 
@@ -333,9 +332,9 @@ class PluginGuard:
             calls.put(None)
 
     def _thread(self) -> "SimpleQueue[_Call | None]":
-        """Return the queue of an idle thread.
+        """Return the queue of an idle thread, or of a new one.
 
-        There may be several, because the queue and the scheduler call concurrently.
+        The plugin may have several threads, because the queue and the scheduler call it concurrently.
         """
         try:
             return self._idle.pop()
@@ -346,7 +345,7 @@ class PluginGuard:
 
 
 def _trace(fault: BaseException) -> str:
-    """Return the exception's traceback without the frames of kschedd."""
+    """Return the exception's traceback without lines of kschedd."""
     trace = traceback.TracebackException.from_exception(fault)
     trace.stack = traceback.StackSummary.from_list([frame for frame in trace.stack if not is_ours(frame.filename)])
     try:
@@ -356,7 +355,7 @@ def _trace(fault: BaseException) -> str:
 
 
 def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
-    """Wait for a call, at most until the limit. Return whether the call has ended."""
+    """Wait until a call ends or its limit is reached. Return whether the call has ended."""
     if not source or limit_s <= SLOW_START_S:
         return call.done.wait(limit_s)
     if call.done.wait(SLOW_START_S):
@@ -367,7 +366,7 @@ def _waited(call: GuardedCall, name: str, limit_s: float, source: str) -> bool:
 
 
 class _Call:
-    """One call for the plugin's thread, with its result."""
+    """A call in the plugin's thread, with its result."""
 
     __slots__ = ("args", "fault", "guarded", "value", "work")
 
@@ -390,4 +389,6 @@ def _serve(calls: "SimpleQueue[_Call | None]") -> None:
     while (call := calls.get()) is not None:
         with suppress(PluginTimeout):  # the exception is stored in the call
             call.guarded.run(call.run)
-        del call  # the call refers to the guard, and garbage collection of the guard ends the thread
+        # The call refers to the guard; without this line, the guard would not be garbage-collected, and its thread
+        # would not end.
+        del call

@@ -1,11 +1,11 @@
 """Handle: the scheduler's services that a plugin receives at construction.
 
-A plugin instance lives as long as its name, its arguments, the feature gates and the rules are unchanged. State of the
-cluster that does not depend on the arguments, such as assumptions for pods being bound, must survive the instance.
-State that must survive is stored in an object (`shared`) that all instances in all profiles have in common.
+A plugin instance is reused as long as its name, its arguments, the feature gates and the rules are unchanged. Some
+state, such as assumptions for pods being bound, must outlive an instance. Such state is stored in an object (`shared`)
+that is common to all instances in all profiles.
 
-An out-of-tree plugin may use the handle in its own threads: its view (`views.HandleView`) takes `lock` and calls
-`changed`, so that the scheduler continues pods that were allowed.
+An out-of-tree plugin may use the handle in its own threads. Its view (`views.HandleView`) takes `lock`, and calls
+`changed` to make the scheduler process allowed pods.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go (Handle).
 """
@@ -32,36 +32,37 @@ def _nobody(_: str) -> Sequence[Pod]:
 class Handle:
     """The scheduler's services for plugins.
 
-    `cluster` is read-only. The owner of the profile sets the other fields.
+    `cluster` is read-only. The code that builds profiles sets all other fields.
     """
 
     cluster: SchedulerCache
     feature_gates: Mapping[str, bool] = attrs.field(factory=dict)
     seed: int = 0  # seed for plugins that need randomness; equal seeds give equal choices
-    rules: Rules = DEFAULT.default_rules  # rules of the Kubernetes version in use whose feature gate is on
+    rules: Rules = DEFAULT.default_rules  # rules of the Kubernetes version in use
     nominated_pods: Callable[[str], Sequence[Pod]] = _nobody  # node name -> pods nominated to the node
-    # Live waiting pods (uid -> (pod, node)), which coscheduling plugins allow or reject.
+    # waiting pods (uid -> (pod, node)), which coscheduling plugins allow or reject; always up to date
     allow: Callable[[str, str], bool] = lambda uid, plugin: False
     reject: Callable[[str, str, str], bool] = lambda uid, plugin, reason: False
     waiting_pods: Callable[[], Sequence[tuple[Pod, str]]] = tuple
-    # Returns whether the pod was allowed or rejected but its binding has not continued yet
+    # returns whether the pod was allowed or rejected, but its binding has not continued yet
     decided_at_permit: Callable[[str], bool] = lambda uid: False
     in_pre_bind: Callable[[str], bool] = lambda uid: False  # returns whether the pod's binding is running PreBind
     evicting: Callable[[str], bool] = lambda uid: False  # returns whether PostFilter's writes are in progress
-    leaving: Callable[[str], bool] = lambda key: False  # returns whether a deleted pod still counts for this PodGroup
-    # Key -> stored pod, if there is a source newer than the watch; else None
+    # returns whether a deleted pod must still be counted in this PodGroup
+    leaving: Callable[[str], bool] = lambda key: False
+    # key -> stored pod, which may be newer than the watched pod; None: use the watched pod
     current_pod: Callable[[str], Pod | None] | None = None
     activate: Callable[[Sequence[Pod]], None] = lambda pods: None
     lock: SchedulerLock | None = None  # None if one thread does all work
-    changed: Callable[[], None] = lambda: None  # lets the scheduler process allowed, rejected or activated pods
-    now_s: float = 0.0  # latest time passed to the scheduler, in seconds since the epoch
+    changed: Callable[[], None] = lambda: None  # makes the scheduler process allowed, rejected or activated pods
+    now_s: float = 0.0  # latest time that the scheduler has received, in seconds since the epoch
     _shared: dict[Callable[[SchedulerCache], Any], Any] = attrs.field(factory=dict, init=False)
 
     def fork(self, cluster: SchedulerCache) -> "Handle":
-        """Return a handle for a fork of the cluster. The fork's handle never allows, rejects or activates pods.
+        """Return a handle for a fork of the cluster. The fork's handle does not allow, reject or activate pods.
 
-        An object shared by plugins is forked if it has a method `fork(cluster)`, and otherwise created again on first
-        use.
+        An object shared by plugins is copied by its method `fork(cluster)`; without this method, it is created again on
+        first use.
         """
         waiting = tuple(self.waiting_pods())
         forked = Handle(
@@ -73,7 +74,7 @@ class Handle:
         return forked
 
     def shared(self, make: Callable[[SchedulerCache], S]) -> S:
-        """Return the single object that `make` (usually a class) creates from the cluster, on first use."""
+        """Return the shared object that `make` (usually a class) creates from the cluster on first use."""
         found: S | None = self._shared.get(make)
         if found is None:
             found = self._shared[make] = make(self.cluster)

@@ -1,21 +1,20 @@
 """The extension points, each as a Protocol. A plugin takes part in an extension point by having its methods.
 
-`POINTS` lists them. The catalogue of plugins, the guarded methods of out-of-tree plugins, and the checks of their
-return values are all derived from these Protocols. Optional attributes, which only affect speed, are in
-`kschedd.framework.fast_path`.
+`POINTS` lists them. The catalogue of plugins, the guards of out-of-tree plugins, and the checks of their return values
+are derived from these Protocols. Optional attributes, which only affect speed, are in `kschedd.framework.fast_path`.
 
-A plugin uses one of two styles, or different styles for different points: **one node at a time**, in plain Python
+A plugin uses one of two styles for each extension point: **one node at a time**, in plain Python
 (`FilterPlugin`, `ScorePlugin`), or **all nodes at once**, as columns (`VectorFilterPlugin`, `VectorScorePlugin`).
 
 `from_args(args, handle)`, a class method, constructs a plugin: `args` is an instance of the plugin's `args_type`
 (`kschedd.config.args`), or the original mapping as `RawArgs` if it has none; `handle` is a
 `kschedd.framework.handle.Handle`.
 
-State computed by `pre_filter` or `pre_score` is stored in `state.data[name]`. The stored state may be any object, and
-needs a `clone` method if add_pod or remove_pod changes it.
+`pre_filter` and `pre_score` store their state in `state.data[name]`. The state may be any object; it needs a `clone`
+method if add_pod or remove_pod changes it.
 
 Source: Kubernetes v1.34, kube-scheduler/framework/interface.go. Units: times are seconds, scores int64. Shapes:
-`rows` are rows of the table (int64), and results are parallel to them.
+`rows` are row numbers of the table (int64); each result has one element for each of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +43,7 @@ P_co = TypeVar("P_co", bound="Plugin", covariant=True)
 
 
 class Plugin(Protocol):
-    """An object with a name; its other methods determine the extension points in which it takes part."""
+    """An object with a name; its other methods determine its extension points."""
 
     name: ClassVar[str]
 
@@ -64,9 +63,9 @@ class MadeFromArgs(Plugin, Protocol):
 
 @attrs.frozen
 class PreFilterResult:
-    """The restriction of the search to some nodes, which need not exist.
+    """The nodes to which PreFilter restricts the search; these nodes need not exist.
 
-    With `already_filtered`, the plugin's own filter passes on each of these nodes and can be skipped.
+    With `already_filtered`, the plugin's own filter is skipped, because it passes all of these nodes.
     """
 
     node_names: frozenset[str]
@@ -75,15 +74,18 @@ class PreFilterResult:
 
 @attrs.frozen
 class PostFilterResult:
-    """PostFilter's decision. `nominated_node`: None leaves the pod's nomination unchanged; "" clears it."""
+    """PostFilter's decision.
+
+    `nominated_node`: `nominated_node` None leaves the pod's nomination unchanged; "" clears it.
+    """
 
     status: Status
     nominated_node: str | None = None
     victims: tuple[Any, ...] = ()  # victims, most important first, including pods that are already terminating
     writes: tuple[Any, ...] = ()  # required writes in order
-    rejected: tuple[Any, ...] = ()  # victims that wait at Permit; these are rejected ("preempted") instead of deleted
-    cancelled: tuple[Any, ...] = ()  # victims in PreBind; their binding is cancelled instead of the pod being deleted
-    details: Any = None  # data for `explain` and `verify`
+    rejected: tuple[Any, ...] = ()  # victims that wait at Permit; they are rejected ("preempted") instead of deleted
+    cancelled: tuple[Any, ...] = ()  # victims in PreBind; their binding is cancelled instead of deleting them
+    details: Any = None  # data about the preemption for `explain` and `verify`
 
 
 Verdict = Status | None
@@ -103,7 +105,7 @@ class QueuedEntry(Protocol):
     def pod(self) -> Pod: ...
     @property
     def timestamp(self) -> int:
-        """The time in nanoseconds at which the pod was added, or at which its latest failed attempt ended."""
+        """The time in nanoseconds at which the pod was added, or its latest failed attempt ended."""
 
     @property
     def attempts(self) -> int: ...
@@ -118,13 +120,13 @@ class QueueSortPlugin(Plugin, Protocol):
     def sort_key(self, entry: QueuedEntry, /) -> Any:
         """Return the sort key. The pod with the lowest key is popped first.
 
-        A profile has one QueueSort plugin; it must be the same in all profiles.
+        All profiles must use the same QueueSort plugin.
         """
 
 
 class EnqueueExtensions(Plugin, Protocol):
     def events_to_register(self) -> Sequence[ClusterEventWithHint]:
-        """Return the events that may make a pod schedulable that this plugin rejected.
+        """Return the events that may make a pod schedulable after this plugin has rejected it.
 
         A plugin without this method is registered for every event.
         """
@@ -137,11 +139,11 @@ class PreFilterPlugin(Plugin, Protocol):
     def pre_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, /
     ) -> Annotated[Status | PreFilterResult | None, Code.SKIP]:
-        """Prepare an attempt; called once, before any filter. Skip means that the plugin's filter is not run."""
+        """Prepare an attempt; called once, before any filter. Skip means that the plugin's filter is not called."""
 
 
 class PreFilterExtensions(Plugin, Protocol):
-    """Updates of `pre_filter`'s state when a what-if adds a pod to a node or removes it from the node."""
+    """Updates of `pre_filter`'s state when a what-if evaluation adds a pod to a node or removes it."""
 
     def add_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
     def remove_pod(self, state: CycleState, pod: Pod, other: Pod, node: NodeInfo, /) -> None: ...
@@ -154,20 +156,20 @@ class FilterPlugin(Plugin, Protocol):
 
 class VectorFilterPlugin(Plugin, Protocol):
     def filter_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows, /) -> Ints | None:
-        """Return a code for each row: 0 passes; the plugin defines the meaning of any positive number.
+        """Return a code for each row: 0 passes; the plugin defines the meaning of positive codes.
 
         None: all pass.
         """
 
     def code_status(self, state: CycleState, pod: Pod, code: int, /) -> Status:
-        """Return the status of a code. Called only when the status is read."""
+        """Return the status of a code. Called only if the status is needed."""
 
 
 class PostFilterPlugin(Plugin, Protocol):
     def post_filter(
         self, state: CycleState, pod: Pod, cluster: SchedulerCache, view: PostFilterView, /
     ) -> PostFilterResult:
-        """Make the pod schedulable, or explain why that is impossible. Called if no node is feasible."""
+        """Make the pod schedulable, or explain why this is impossible. Called if no node is feasible."""
 
 
 # -- choosing one --------------------------------------------------------------------------------------------------
@@ -177,7 +179,7 @@ class PreScorePlugin(Plugin, Protocol):
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows, /) -> VerdictOrSkip:
         """Prepare scoring; called once per attempt, with the feasible rows.
 
-        Skip means that the plugin's score is not run.
+        Skip means that the plugin's score is not called.
         """
 
 
@@ -185,7 +187,7 @@ class ScorePlugin(Plugin, Protocol):
     def score(self, state: CycleState, pod: Pod, node: NodeInfo, /) -> int | Status:
         """Return a score from 0 to 100; any int64 if the plugin has `normalize`. A Status is an error.
 
-        The pod gets the node with the highest sum of weighted scores over all score plugins.
+        The pod is scheduled to the node with the highest sum of weighted scores over all score plugins.
         """
 
 
@@ -213,7 +215,7 @@ class UnreservePlugin(Plugin, Protocol):
     def unreserve(self, state: CycleState, pod: Pod, node_name: str, /) -> Plan | None:
         """Undo `reserve`, because the pod lost its node.
 
-        This method must not fail, and is called even if this plugin's `reserve` was not called.
+        This method must not fail; it may be called even if this plugin's `reserve` was not called.
         """
 
 
@@ -221,7 +223,7 @@ class PermitPlugin(Plugin, Protocol):
     def permit(
         self, state: CycleState, pod: Pod, node_name: str, /
     ) -> Annotated[tuple[Status | None, float] | Status | None, Code.WAIT]:
-        """Return a verdict, or Wait with a timeout in seconds, during which the pod waits for `handle.allow`."""
+        """Return a status, or Wait with a timeout in seconds, during which the pod waits for `handle.allow`."""
 
 
 class PreBindPreFlight(Plugin, Protocol):
@@ -231,7 +233,7 @@ class PreBindPreFlight(Plugin, Protocol):
 
 class PreBindPlugin(Plugin, Protocol):
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str, /) -> Annotated[Plan | Status | None, Code.SKIP]:
-        """Return the writes to execute, and the condition for which to wait, before the pod is bound."""
+        """Return the writes to execute before the pod is bound, and the condition for which to wait afterwards."""
 
 
 class BindPlugin(Plugin, Protocol):
@@ -258,7 +260,7 @@ class PlacementScorePlugin(Plugin, Protocol):
     ) -> Sequence[int] | Status:
         """Return a score from 0 to 100 for each placement, or an error. In-tree plugins only.
 
-        The group gets the placement with the highest sum of weighted scores.
+        The group is scheduled in the placement with the highest sum of weighted scores.
         """
 
 
@@ -274,7 +276,7 @@ class ExtensionPoint(Generic[P_co]):
 
     name: str
     any_of: tuple[type[Plugin], ...]
-    extensions: tuple[type[Plugin], ...] = ()  # Protocols of optional methods of plugins that take part
+    extensions: tuple[type[Plugin], ...] = ()  # Protocols of optional methods
 
     def has(self, plugin: object) -> bool:
         """Return whether the plugin (or plugin class) takes part in this extension point."""
@@ -314,7 +316,7 @@ POINTS: Final[Mapping[str, ExtensionPoint[Plugin]]] = {
 
 
 def missing_methods(plugin: object) -> str:
-    """Return the first incompletely implemented Protocol, such as "filter_rows without code_status", or ""."""
+    """Return what an incomplete Protocol lacks, such as "filter_rows without code_status", or ""."""
     for point in POINTS.values():
         for protocol in (*point.any_of, *point.extensions):
             methods = methods_of(protocol)
@@ -330,7 +332,7 @@ def extension_points(plugin: object) -> frozenset[str]:
 
 
 def plugin_info(cls: type[Any]) -> PluginInfo:
-    """Return the information about a plugin class that the configuration needs."""
+    """Return the data about a plugin class that the configuration needs."""
     args_type = getattr(cls, "args_type", None)
     typed = isinstance(args_type, type) and attrs.has(args_type)
     return PluginInfo(extension_points(cls), args_type if typed else None)

@@ -1,6 +1,6 @@
-"""Methods of a plugin class that are never called, but whose name resembles that of a method that the scheduler calls.
+"""Methods of a plugin class that are never called, but resemble a method that the scheduler calls.
 
-The methods found are reported as a hint for the plugin's author, because they need not be errors.
+The methods are only reported as a hint, because they need not be errors.
 """
 
 from difflib import get_close_matches
@@ -9,7 +9,7 @@ from typing import Any, Final
 from kschedd.framework import fast_path
 from kschedd.framework.interface import POINTS, EnqueueExtensions, methods_of
 
-_ALIKE: Final = 0.8  # least similarity of two names, as difflib's ratio
+_ALIKE: Final = 0.8  # smallest similarity of two names, as difflib's ratio
 _PROTOCOLS: Final = (
     *(protocol for point in POINTS.values() for protocol in (*point.any_of, *point.extensions)),
     *(EnqueueExtensions, *fast_path.METHODS),

@@ -15,9 +15,9 @@ from kschedd.cache.table import NodeTable
 
 @attrs.frozen
 class NodeInfo:
-    """A node with its pods, as plugins see it: a view of one row of the node table, always with the current state.
+    """A node with its pods, for plugins: a view of one row of the node table, always up to date.
 
-    `labels` includes labels such as topology.kubernetes.io/zone, and `pods` contains the pods bound to or assumed on
+    `labels` are the node's labels, such as topology.kubernetes.io/zone. `pods` contains the pods bound to or assumed on
     the node. `node` is the Node object, with its taints.
     """
 
@@ -44,7 +44,7 @@ class NodeInfo:
 
     @property
     def allocatable(self) -> dict[str, int]:
-        """The allocatable amount of each resource: `cpu` in thousandths of a core, `memory` in bytes."""
+        """The allocatable amount of each resource: `cpu` in millicores, `memory` in bytes."""
         own = {name: amount for name, amount in self.node.allocatable.items() if name != "pods"}
         return {**dict.fromkeys(self.table.resources, 0), **own}
 

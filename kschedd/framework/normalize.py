@@ -1,4 +1,4 @@
-"""The normalization that most score plugins share: the highest raw score becomes 100, and the others are in proportion.
+"""The normalization that most score plugins share: raw scores are scaled so that the highest becomes 100.
 
 Source: Kubernetes v1.34, plugins/helper/normalize_score.go (DefaultNormalizeScore).
 """

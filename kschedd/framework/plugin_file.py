@@ -1,6 +1,6 @@
-"""PluginFile: a plugin's Python file as it was read. PluginRecipe: the data to create a plugin in a worker process.
+"""PluginFile: the text of a plugin's Python file. PluginRecipe: the data to create a plugin in a worker process.
 
-The file's text is stored, so that the same code runs everywhere, even if the file has changed meanwhile.
+The text is stored, so that the same code runs everywhere, even if the file changes later.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class PluginFile:
         return f"kschedd_plugin_{Path(self.path).stem}"
 
     def module(self) -> ModuleType:
-        """Run the file and return its module. Raises the exceptions of the file's code."""
+        """Run the file and return its module. Raises any exception of the file's code."""
         module = ModuleType(self.module_name)
         module.__file__ = self.path
         exec(compile(self.text, self.path, "exec"), module.__dict__)
@@ -35,7 +35,7 @@ file_of: WeakKeyDictionary[type, PluginFile] = WeakKeyDictionary()
 
 @attrs.frozen
 class PluginRecipe:
-    """The data from which a worker process creates a plugin: its arguments, and its class by file or module."""
+    """The data from which a worker process creates a plugin: its arguments, and its class in a file or module."""
 
     name: str
     module: str

@@ -22,22 +22,22 @@ class Candidate:
 
     node_name: str
     victims: tuple[Pod, ...]
-    pdb_violations: int  # number of victims whose eviction a PodDisruptionBudget does not allow
+    pdb_violations: int  # number of victims whose eviction violates a PodDisruptionBudget
 
 
 @attrs.frozen(eq=False)
 class DryRun:
     """The result of a dry run on some nodes.
 
-    If there is no candidate, `message` contains the reasons in the form of a fit error.
+    If there is no candidate, `message` contains the reasons in the format of a fit error.
     """
 
     candidates: tuple[Candidate, ...]
     best: Candidate | None
-    ties: tuple[str, ...]  # sorted names of all candidates that equal the best one by every criterion
+    ties: tuple[str, ...]  # sorted names of all candidates that equal the best candidate by every criterion
     message: str = ""
     fault: str = ""  # message of the filter or extender that failed, if there is no candidate
-    nominated_node: str | None = ""  # without a candidate: None keeps the pod's nomination, "" clears the nomination
+    nominated_node: str | None = ""  # without a candidate: None: keep the pod's nomination; "": clear it
 
 
 @attrs.frozen(eq=False)
@@ -47,14 +47,14 @@ class Preemption:
     candidates: tuple[Candidate, ...]
     ties: tuple[str, ...]
     cleared: tuple[Pod, ...]  # pods whose nomination to the node is cleared
-    deleted: tuple[Pod, ...]  # victims that are deleted by a call, or removed from their binding cycle
+    deleted: tuple[Pod, ...]  # victims that are deleted, or whose binding is rejected
 
 
 class PostFilterView(Protocol):
     """One failed attempt: the filters' verdicts, the nominated pods, and dry runs of preemption."""
 
     def code_on(self, node_name: str) -> Code:
-        """Return the filters' status code for this node; unvisited nodes also have a code."""
+        """Return the status code of the filters for this node, even if the node was not visited."""
 
     def rows_with(self, code: Code) -> Rows:
         """Return the rows of the nodes rejected with this code, in visiting order."""
@@ -65,5 +65,5 @@ class PostFilterView(Protocol):
     def dry_run(self, state: CycleState, pod: Pod, rows: Rows, offset: int, wanted: int) -> DryRun:
         """Find the pods of lower priority to evict, row by row from `rows[offset]`, wrapping around.
 
-        The search ends with `wanted` candidates, of which at least one violates no PodDisruptionBudget.
+        The search ends with `wanted` candidates, if at least one of them violates no PodDisruptionBudget.
         """

@@ -53,7 +53,7 @@ RunAsync = Callable[[Callable[..., Any], Sequence[Any], float], Any]
 
 
 def no_async(method: Callable[..., Any], args: Sequence[Any], limit_s: float) -> Any:
-    """Reject an async method; for registries whose plugins bind no pods."""
+    """Reject an async method; used by registries whose plugins bind no pods."""
     raise BadAnswer(f"{method.__name__} is async, which is not supported here")
 
 
@@ -62,7 +62,7 @@ class Registry:
     """The registry of in-tree plugins and of added out-of-tree classes."""
 
     added: dict[str, type[Any]] = attrs.field(factory=dict)
-    sources: dict[str, str] = attrs.field(factory=dict)  # sources of added plugins: name -> file or entry point
+    sources: dict[str, str] = attrs.field(factory=dict)  # name of an added plugin -> its file or entry point
     start_limit_s: float = START_LIMIT_S  # time limit in seconds for importing a module, or constructing a plugin
     run_async: RunAsync = no_async  # runs methods that are `async def`
     validating: dict[str, type[Any]] = attrs.field(factory=dict, kw_only=True)  # admission plugins, by name
@@ -72,7 +72,7 @@ class Registry:
         return frozenset(IN_TREE) | frozenset(self.added)
 
     def source_of(self, name: str) -> str | None:
-        """Return the source of the added plugin or admission plugin with this name; None if there is none."""
+        """Return the file or entry point of this plugin or admission plugin; None if no such plugin was added."""
         return self.sources.get(name) or self.validating_sources.get(name)
 
     def plugin_class(self, name: str) -> type[Any]:
@@ -178,7 +178,7 @@ class Registry:
             file_of[cls] = file
 
     def _within_limit(self, source: str, work: Callable[[], None]) -> None:
-        """Import a module and inspect its classes within the time limit, because both steps run untrusted code."""
+        """Import a module and inspect its classes within the time limit; both steps run plugin code."""
 
         def guarded() -> PluginLoadError | None:
             try:

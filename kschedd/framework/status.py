@@ -25,7 +25,7 @@ class Code(IntEnum):
 
     @property
     def label(self) -> str:
-        """The name in Kubernetes, such as `UnschedulableAndUnresolvable`."""
+        """Kubernetes' name, such as `UnschedulableAndUnresolvable`."""
         return _LABELS[self]
 
 
@@ -42,7 +42,7 @@ _LABELS = {
 
 @attrs.frozen
 class Status:
-    """A verdict with its reasons. None in place of a Status always means success."""
+    """A verdict with its reasons. Success may also be represented by None."""
 
     code: Code
     reasons: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ _LIBRARY: Final = str(PurePath(threading.__file__).parent)
 
 
 def fault_text(fault: BaseException) -> str:
-    """Return an exception in one line, with the line number of the plugin's code that raised it.
+    """Return an exception in one line, with its line number in the plugin's code.
 
     Example: `ValueError: boom (my_plugin.py:12)`.
     """
@@ -105,7 +105,7 @@ def fault_text(fault: BaseException) -> str:
 
 
 def is_ours(file: str) -> bool:
-    """Return whether a frame of this file belongs to kschedd or to the import machinery."""
+    """Return whether this file belongs to kschedd or to Python's import system."""
     return file.startswith((_OURS, "<frozen "))
 
 

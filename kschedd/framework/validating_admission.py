@@ -1,9 +1,9 @@
 """Validating admission plugins from plugin files: classes with a method `validate` that may reject a write.
 
 `validate(self, operation, new, old)` is called with "CREATE", "UPDATE" or "DELETE" and the manifests (read-only maps;
-`new` is None for a DELETE, `old` for a CREATE). The method returns None, or the reasons for rejecting the write: a text
-or a list of texts. `kinds` are the kinds for which the method is called; without `kinds` it is called for all. The
-method is not called for subresources (status, scale, binding).
+`new` is None for a DELETE, `old` for a CREATE). The method returns None, or the reasons for rejecting the write: a
+string or a list of strings. `kinds` lists the kinds for which the method is called; without `kinds`, it is called for
+all kinds. The method is not called for subresources (status, scale, binding).
 
 Errors: Forbidden, with the plugin's reasons; AdmissionPluginFailed if the method raises, returns another value or takes
 too long (like `failurePolicy: Fail`).
@@ -38,7 +38,10 @@ def fault_of_class(cls: type[Any], name: str) -> str:
 def validating_plugin(
     name: str, cls: type[Any], start_limit_s: float, limit_s: float = OWNERS_LIMIT_S, *, on: bool
 ) -> ValidatingPlugin:
-    """Return the plugin as a link of the admission chain. Raises PluginError if the plugin cannot be constructed."""
+    """Return the plugin in the form that the admission chain calls.
+
+    Raises PluginError if the plugin cannot be constructed.
+    """
     guard = PluginGuard(name, limit_s)
     plugin = guard.call("__init__", cls, limit_s=start_limit_s, source=name)
 
@@ -59,9 +62,9 @@ def validating_plugin(
 
 
 def _reasons(answer: Any) -> tuple[str, ...]:
-    """Return the reasons in the result of `validate`.
+    """Return the reasons from the result of `validate`.
 
-    This function must run in the plugin's thread, because the result may have methods of its own.
+    Call this function in the plugin's thread, because reading the result may run plugin code.
     """
     if answer is None:
         return ()

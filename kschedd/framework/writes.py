@@ -1,6 +1,6 @@
 """Plans of PreBind and Bind: writes as data, and a condition for which to wait after the writes.
 
-A plugin only returns a plan, which the owner of the connection to the API server executes.
+A plugin only returns a plan; the scheduler's connection to the API server executes it.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ __all__ = ["Bind", "Create", "Delete", "MergePatch", "Plan", "Update", "Write"]
 class Plan:
     """Writes that are executed in order, followed by a wait for `ready`.
 
-    `ready(cluster)` is called whenever the cluster has changed: None continues the wait; a Status ends it, whether or
-    not its code is SUCCESS. After `timeout_s` seconds the wait ends with `timed_out`; if the binding is cancelled
-    meanwhile, the wait ends with `cancelled`.
+    `ready(cluster)` is called whenever the cluster has changed: None continues the wait; a Status ends it, even if its
+    code is SUCCESS. After `timeout_s` seconds the wait ends with the Status `timed_out`. If the binding is cancelled
+    meanwhile, it ends with `cancelled`.
     """
 
     writes: tuple[Write, ...] = ()

@@ -1,11 +1,11 @@
 """DefaultPreemption: if no node is feasible, evicts pods of lower priority to make room for the pod.
 
-Only nodes where eviction may help are tried (Unschedulable, not UnschedulableAndUnresolvable). In large clusters only
-some of these nodes are tried, starting at a seeded offset for each pod. The candidate is chosen by kube-scheduler's
-criteria: fewest violated PodDisruptionBudgets, then lowest priority of the highest victim, lowest sum of priorities,
-fewest victims, latest start. The pod is nominated to the chosen node; the victims get a DisruptionTarget condition and
-are deleted. Until these writes are done, PreEnqueue keeps the pod out of the active queue. The plugin returns writes as
-data, and the driver's caller executes the writes.
+Only nodes that were rejected as Unschedulable are tried; eviction does not help on UnschedulableAndUnresolvable nodes.
+In large clusters only some of these nodes are tried, starting at a seeded offset for each pod. The candidate is chosen
+by kube-scheduler's criteria in order: fewest violated PodDisruptionBudgets, lowest priority of the most important
+victim, lowest sum of priorities, fewest victims, latest start. The pod is nominated to the chosen node; the victims get
+a DisruptionTarget condition and are deleted. Until these writes are done, PreEnqueue keeps the pod out of the active
+queue. The plugin returns writes as data; the driver's caller executes them.
 
 A victim that waits at Permit is rejected there instead of being deleted.
 
@@ -67,14 +67,14 @@ class DefaultPreemption:
     args_type: ClassVar = DefaultPreemptionArgs
     args: DefaultPreemptionArgs
     _seed: int
-    _deletes: Callable[[Pod], bool]  # returns True if this victim must be deleted
-    _gates: bool  # True for asynchronous preemption: evictions run while other pods are scheduled
+    _deletes: Callable[[Pod], bool]  # returns whether this victim must be deleted
+    _gates: bool  # True if preemption is asynchronous: evictions run while other pods are scheduled
     _evicting: Callable[[str], bool]
     _waiting: Callable[[], Sequence[tuple[Pod, str]]]
-    _cancels: Callable[[str], bool]  # cancels the binding of the victim with this uid, if it has begun
+    _cancels: Callable[[str], bool]  # cancels the victim's binding (by uid), if it has begun
     _latest: Callable[[Pod], Pod | None]  # returns the pod's current version, or None if it is deleted
-    success: Callable[[str, int], Status]  # status for the node and the number of victims of a preemption
-    _groups: PodGroups | None  # PodGroups that preempt or are evicted as a whole; None: only single pods
+    success: Callable[[str, int], Status]  # returns the status for the node and the number of victims of a preemption
+    _groups: PodGroups | None  # PodGroups that preempt or are evicted as a whole; None if the version has none
 
     @classmethod
     def from_args(cls, args: Any, handle: Handle) -> Self:
@@ -112,7 +112,7 @@ class DefaultPreemption:
         latest = self._latest(pod)
         if latest is None:
             return PostFilterResult(error(f'preemption: pod "{pod.name}" not found'))
-        # If the pod was deleted and created again under the same name, filters still use the version of the attempt.
+        # If the pod was deleted and recreated under the same name, filters still use the version of the attempt.
         tried_for, pod = (latest if latest.uid == pod.uid else pod), latest
         why = ineligible(pod, cluster, view, pod_priority if self._groups is None else self._groups.priority)
         if why:
@@ -156,7 +156,7 @@ class DefaultPreemption:
 
 
 def _undecided(handle: Handle) -> list[tuple[Pod, str]]:
-    """Return the pods that wait at Permit and can still be rejected; a pod that was already decided must be deleted."""
+    """Return the pods that wait at Permit and can still be rejected."""
     return [one for one in handle.waiting_pods() if not handle.decided_at_permit(one[0].uid)]
 
 
@@ -197,7 +197,7 @@ def ineligible(
 
 
 def goes_for_another(pod: Pod) -> bool:
-    """Return whether the pod is terminating because of a preemption."""
+    """Return whether the pod is terminating because it was preempted."""
     if not pod.deletion_timestamp:
         return False
     for condition in pod.status.get("conditions") or ():
@@ -207,7 +207,7 @@ def goes_for_another(pod: Pod) -> bool:
 
 
 def cleared_nominations(pod: Pod, nominated: Sequence[Pod]) -> tuple[Pod, ...]:
-    """Return the pods of lower priority nominated to this node, which are retried without their nominations."""
+    """Return the pods of lower priority nominated to this node, whose nominations are cleared."""
     return tuple(other for other in nominated if other.priority < pod.priority and other.nominated_node_name)
 
 
@@ -217,9 +217,9 @@ def _no_nomination(pod: Pod) -> MergePatch:
 
 
 def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
-    """Return the writes that set the victim's DisruptionTarget condition, if missing, and delete the victim gracefully.
+    """Return the writes that set the victim's DisruptionTarget condition, if it is missing, and delete the victim.
 
-    The condition has no lastTransitionTime yet, because plugins have no clock. The scheduling machine adds the time.
+    The condition has no lastTransitionTime, because plugins have no clock; the scheduling machine adds it.
     """
     wanted = {
         "type": _DISRUPTION,
@@ -246,5 +246,5 @@ def evict(victim: Pod, scheduler_name: str, preemptor: str) -> list[Write]:
 
 
 def _after_pod_deleted(pod: Pod, old: Any, new: Any) -> QueueingHint:
-    """Never requeue the pod: this is decided by the hints of the plugins that rejected the pod, not by preemption."""
+    """Never requeue the pod, because the hints of the plugins that rejected the pod decide about this event."""
     return QUEUE_SKIP

@@ -1,11 +1,11 @@
-"""DeferredPodScheduling: a pod with a deferred resize preempts on its node, unless the node forbids preemption.
+"""DeferredPodScheduling: allows a pod with a deferred resize to preempt on its node, unless the node forbids it.
 
-The pod is already running, and the kubelet resizes it once its node has enough free resources. The plugin is in the
+Such a pod is already running; the kubelet resizes it when its node has enough free resources. The plugin is in the
 default profile if the feature resizes_preempt is enabled. The plugin ignores all other pods.
 
 Rules: resizes_preempt, at every extension point.
 Source: Kubernetes v1.37, plugins/deferredpodscheduling/deferred_pod_scheduling.go.
-Codes: 1, the node is not the pod's own node; 2, the node forbids preemption for resizes.
+Codes: 1, the node is not the pod's node; 2, the node forbids preemption for resizes.
 """
 
 from collections.abc import Sequence

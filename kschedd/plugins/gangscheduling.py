@@ -1,8 +1,8 @@
-"""GangScheduling: at least `minCount` pods of a PodGroup with the policy `gang` are placed together, or none.
+"""GangScheduling: either at least `minCount` pods of a PodGroup with the policy `gang` are scheduled, or none.
 
 PreEnqueue keeps a pod out of the active queue until its PodGroup and the required number of pods exist. Permit lets a
-pod wait on its node until enough pods are scheduled, and then allows all of them. Between PreEnqueue and Permit, the
-group's scheduling cycle (`kschedd.scheduling.gangs`) takes place. In 1.36 the cycle calls Permit for each tentatively
+pod wait on its node until enough pods are scheduled, and then allows all of them. The group's scheduling cycle
+(`kschedd.scheduling.gangs`) runs between PreEnqueue and Permit. In 1.36 the cycle calls Permit for each tentatively
 placed pod. From 1.37 on, the cycle checks after each pod whether the gang can still succeed (`placement_feasible`).
 
 Rules: gang_scheduling, at every extension point (1.34 lacks this plugin), and gangs_counted.

@@ -129,7 +129,7 @@ class NodeAffinity:
         raw = ((pod.pod_spec.raw.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "preferredDuringSchedulingIgnoredDuringExecution"
         )
-        # An explicit list counts as present even if all its terms are empty.
+        # An explicit list of preferred terms is treated as present even if all its terms are empty.
         return SKIP if not preferred and raw is None and not self.prefers else None
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:

@@ -23,7 +23,7 @@ _INTEGER = re.compile(r"[-+]?[0-9]+", re.ASCII)
 
 
 def _node_affinity(place: ConfigValue, context: ArgsContext) -> Any:
-    """Read a `nodeAffinity` in the format of a pod spec, which is validated but not modified."""
+    """Read a `nodeAffinity` in the format of a pod spec, and validate it."""
     inner = place.fields(REQUIRED, PREFERRED)
     if inner is None:
         return None

@@ -2,7 +2,7 @@
 
 Rules: node_name_narrows.
 Source: Kubernetes v1.34 and v1.37, plugins/nodename/node_name.go (Fits, PreFilter).
-Codes: 1, a node other than the named one.
+Codes: 1, the node is not the named node.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""PodGroupPodsCount: a placement of a PodGroup scores higher, the more pods of the group are placed.
+"""PodGroupPodsCount: scores a placement of a PodGroup by the number of the group's pods that fit in it.
 
-Rules: fields_of_1_37, at every extension point; without groups_in_domains it is not called.
+Rules: fields_of_1_37, at every extension point; without groups_in_domains the plugin is not called.
 Source: Kubernetes v1.37, plugins/podgrouppodscount/podgroup_pods_count.go.
 """
 

@@ -1,4 +1,4 @@
-"""PrioritySort: sorts pods by priority, highest first, and then by the time of entering the queue, earliest first.
+"""PrioritySort: sorts pods by descending priority, and pods of equal priority by the time of entering the queue.
 
 Source: Kubernetes v1.34, plugins/queuesort/priority_sort.go, Less.
 """

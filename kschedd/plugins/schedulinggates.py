@@ -1,4 +1,4 @@
-"""SchedulingGates: SchedulingGates: PreEnqueue rejects a pod until its last scheduling gate is removed.
+"""SchedulingGates: PreEnqueue rejects a pod until its last scheduling gate is removed.
 
 Source: Kubernetes v1.34, plugins/schedulinggates/scheduling_gates.go.
 """

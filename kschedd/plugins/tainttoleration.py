@@ -1,7 +1,7 @@
 """TaintToleration: rejects nodes with NoSchedule and NoExecute taints that the pod does not tolerate.
 
-PreferNoSchedule taints that the pod does not tolerate lower the node's score. Many nodes share few taint sets, so a pod
-signature is evaluated once per taint set, and every node has the result of its set.
+PreferNoSchedule taints that the pod does not tolerate lower the node's score. Many nodes share few taint sets, so each
+pod signature is evaluated once per taint set.
 
 Rules: untolerated_taints_unnamed.
 

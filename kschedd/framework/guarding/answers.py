@@ -1,9 +1,10 @@
 """Validation of out-of-tree plugins' return values, and conversion to exact built-in values.
 
-Each function takes the return value of a method, and returns the value for the scheduler or raises BadAnswer with the
-actual and the required value. The functions run in the plugin's thread and within its time limit, because inspecting a
-plugin's value may run plugin code (`__len__`, `__eq__`, a generator). The plugin cannot change the result, and no
-plugin code runs when the result is compared, hashed or printed. Callables are an exception: the guard wraps them.
+Each function takes a method's return value. It returns the value for the scheduler, or raises BadAnswer with the actual
+and the required value. The functions run in the plugin's thread and within its time limit, because reading a plugin's
+value may run plugin code (`__len__`, `__eq__`, a generator). The returned values do not refer to plugin objects, so
+that comparing, hashing or printing them runs no plugin code. Callables are the exception; they are wrapped by the
+guard.
 """
 
 import math
@@ -68,7 +69,7 @@ def number(what: str, value: object) -> float:
 def status(method: str, value: object, plugin: str, *more: Code) -> Status | None:
     """Return a Status or None.
 
-    `more` contains codes that this method may return in addition to the codes allowed for every method.
+    `more` contains additional codes that this method may return.
     """
     if value is None:
         return None
@@ -153,7 +154,7 @@ def process_count(value: object) -> int:
 
 
 def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
-    """Return a hashable of numbers, strings, None and tuples or frozensets of these, which is safe to compare."""
+    """Return a hashable of numbers, strings, None, tuples and frozensets; comparing it runs no plugin code."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int | np.integer):
@@ -171,7 +172,7 @@ def plain_key(method: str, value: object, depth: int = 0) -> Hashable:
 
 
 def sort_key(method: str, value: object) -> tuple[Any, ...]:
-    """Return the key in a form in which any two keys are comparable: each value is preceded by the rank of its type."""
+    """Return the key in a form in which any two keys are comparable: the rank of its type precedes each value."""
     return _ranked(method, plain_key(method, value))
 
 

@@ -1,12 +1,11 @@
 """GuardedPlugin: an out-of-tree plugin with guarded versions of its methods.
 
-`GuardedRegistry.make` constructs the plugin inside the guard. The registry reads every attribute that the scheduler
-needs (methods, dependencies, registered events) once. The GuardedPlugin that the registry returns has only these
-attributes. A call passes read-only views instead of the scheduler's own objects (`views`), and its return value is
-validated and copied (`answers`) before the scheduler uses it. In-tree plugins are not guarded: they are part of the
-program.
+`GuardedRegistry.make` constructs the plugin inside the guard. The registry reads every attribute of the plugin that the
+scheduler needs (methods, dependencies, registered events) once. The returned GuardedPlugin has only these attributes. A
+call passes read-only views instead of the scheduler's own objects (`views`), and its return value is validated and
+copied (`answers`) before the scheduler uses it. In-tree plugins are not guarded, because they are part of the program.
 
-Each GuardedPlugin owns its guard. Errors: construction raises PluginLoadError, and the methods raise PluginError.
+Errors: construction raises PluginLoadError, and the methods raise PluginError.
 """
 
 import inspect
@@ -69,10 +68,10 @@ Check = Callable[["GuardedPlugin", str, tuple[Any, ...], Any], Any]
 """Arguments: the plugin, the method, the scheduler's original arguments of the call, and the return value."""
 
 _MOST_RAISED: Final = 100  # maximum number of stored plugin exceptions
-# Protocols that are guarded separately, or that out-of-tree plugins cannot implement.
+# Protocols that are guarded elsewhere, or that out-of-tree plugins cannot implement.
 _UNCHECKED: Final = (QueueSortPlugin, EnqueueExtensions, PlacementGeneratePlugin, PlacementScorePlugin)
 
-# Return annotation -> the required check; codes in an Annotated are allowed in addition.
+# return annotation -> check of the return value; an Annotated type lists codes that are also allowed
 _CHECKS: Final[Mapping[Any, Callable[["GuardedPlugin", str, tuple[Any, ...], Any, tuple[Code, ...]], Any]]] = {
     type(None): lambda plugin, method, args, value, codes: None,
     Status | None: lambda plugin, method, args, value, codes: answers.status(method, value, plugin.name, *codes),
@@ -127,7 +126,7 @@ They are derived from the Protocols of the extension points and of the fast path
 """
 
 _MAY_BE_ASYNC: Final = ("pre_bind", "bind", "post_bind")
-_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # methods whose faults are reported but make no call fail
+_WITHOUT_CONSEQUENCE: Final = ("unreserve", "post_bind")  # methods whose faults are only reported
 
 
 # -- arguments of calls ----------------------------------------------------------------------------------------------
@@ -164,7 +163,7 @@ def _outgoing(args: tuple[Any, ...], guard: PluginGuard) -> list[Any]:
 
 
 class AnswerListener(Protocol):
-    """An observer of each answer of an out-of-tree plugin; a recording is one."""
+    """An observer of the return values of out-of-tree plugins, such as a recording."""
 
     def answered(self, plugin: str, method: str, call: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         """Make the call and return its result."""
@@ -173,7 +172,7 @@ class AnswerListener(Protocol):
 class GuardedPlugin:
     """An out-of-tree plugin with the methods that it had at construction, each guarded.
 
-    A GuardedPlugin must be constructed inside the guard.
+    Construct it inside the guard.
     """
 
     name: str
@@ -201,7 +200,7 @@ class GuardedPlugin:
             raise BadAnswer(f"{missing}; both are required")
 
     def limit(self, by_point: Mapping[str, float]) -> None:
-        """Set the time limits of the plugin's calls by extension point; the daemon's limit applies to other calls."""
+        """Set the time limits of the plugin's calls by extension point; other calls have the daemon's limit."""
         self.guard.limits = {
             method: seconds
             for point, seconds in by_point.items()
@@ -231,7 +230,7 @@ class GuardedPlugin:
         return value
 
     def _heard(self, method: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a call that the listener observes, if there is one."""
+        """Return the call, wrapped so that the listener observes it, if there is a listener."""
 
         def heard(*args: Any) -> Any:
             listener = self.listener
@@ -285,9 +284,9 @@ class GuardedPlugin:
         return self._heard("hint", lambda pod, old, new: self.guard.call("hint", work, pod, old, new))
 
     def _sorting(self, sort_key: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, ...]]:
-        """Return a function that computes the plugin's sort key in comparable built-in values.
+        """Return a function that computes the plugin's sort key, as comparable built-in values.
 
-        If the computation fails, the pod sorts after all others; ties are broken by priority and time.
+        If the computation fails, the pod sorts after all other pods; these pods are sorted by priority and time.
         """
 
         def work(entry: Any) -> Any:
@@ -320,9 +319,9 @@ def _depends_on(value: object) -> frozenset[str] | None:
 class GuardedRegistry(Registry):
     """A registry that guards out-of-tree plugins.
 
-    `limit_s` is the time limit of one call in seconds. An infinite limit means that plugins are called in the caller's
-    thread and their latest exceptions are stored in `raised`. `on_fault` receives faults that make no call fail.
-    Without `processes`, no plugin uses worker processes.
+    `limit_s` is the time limit of one call in seconds. If the limit is infinite, plugins are called in the caller's
+    thread, and their latest exceptions are stored in `raised`. `on_fault` receives faults that do not fail a call.
+    If `processes` is None, no plugin uses worker processes.
     """
 
     def __init__(
@@ -379,7 +378,7 @@ class GuardedRegistry(Registry):
 
 
 def guarded(registry: Registry | None) -> GuardedRegistry:
-    """Return the registry itself if it guards its plugins, otherwise a guarding registry with the same plugins."""
+    """Return the registry if it guards its plugins; otherwise return a guarding registry with the same plugins."""
     if isinstance(registry, GuardedRegistry):
         return registry
     if registry is None:

@@ -2,20 +2,18 @@
 
 A plugin requests worker processes with its class attribute `worker_processes`, the maximum number of parallel
 processes. Threads do not help a CPU-bound plugin: only one thread runs at a time, and the plugin slows down the event
-loop. Each shard of nodes is sent as a whole to one process, and the thread that owns the shard waits for this process
-(`WorkerProcess.call`). The results do not depend on where they are computed.
+loop. Each shard of nodes is sent as a whole to one process, and the calling thread waits for the answer
+(`WorkerProcess.call`). The results do not depend on the process that computes them.
 
-A process is started when one is needed and none is idle, and is then reused; there are at most `most` processes. A
-process that does not respond within the plugin's limit is killed. If a process is killed or crashes, the attempt ends
-with an error of the plugin, and the next attempt uses a new process. Starting a process, and creating a plugin in a
-process, each have the same time limit as creating a plugin in the daemon. Processes that a plugin has forked end with
-the worker process.
+A process is started if none is idle, up to `most` processes, and is then reused. A process that does not respond within
+the plugin's limit is killed. If a process is killed or crashes, the attempt ends with an error of the plugin, and the
+next attempt uses a new process. Starting a process and creating the plugin in it each have the time limit for creating
+a plugin in the daemon. Processes that a plugin has forked end with their worker process.
 
-No library fits: `concurrent.futures` breaks the whole pool if one process dies, and cannot end a hanging process;
-`anyio.to_process` and trio-parallel include the start of a process in the limit of the call.
+No library fits: Other libraries do not fit: `concurrent.futures` breaks the whole pool if one process dies, and cannot
+end a hanging process; `anyio.to_process` and trio-parallel include the start of a process in the limit of the call.
 
-This object owns the processes, and the serialized nodes that were sent.  Ends: with `close`.
-Fails: PluginError, PluginTimeout.
+Ends: with `close`. Fails: PluginError, PluginTimeout.
 """
 
 import hashlib
@@ -92,7 +90,7 @@ class WorkerProcess:
 
     def end(self) -> None:
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.1)  # wait for the exit status of a process that ended by itself
+            self._process.wait(0.1)  # wait for the exit status of a process that has ended
         self._kill_group()
         self._process.wait()
         self._pipe.close()
@@ -106,7 +104,7 @@ class WorkerProcess:
 
 @attrs.frozen(eq=False)
 class ProcessPlugin:
-    """A plugin that uses processes: the data to create the plugin, and its maximum number of parallel processes."""
+    """A plugin that uses processes: the data to create it, and its maximum number of parallel processes."""
 
     name: str
     recipe: PluginRecipe
@@ -149,7 +147,7 @@ class WorkerProcesses:
         limit_s: float,
         costs: CallCosts,
     ) -> list[Answer | PluginError]:
-        """Return the plugin's result for each row, with `data` in `state.data`. Raises PluginError."""
+        """Return the plugin's result for each row; `data` is the plugin's part of `state.data`. Raises PluginError."""
         try:
             given = written(data, plugin.recipe.module)
         except NotSendable as fault:
@@ -178,7 +176,7 @@ class WorkerProcesses:
         return [_read(plugin.name, method, answer) for answer in answers]
 
     def close(self) -> None:
-        """End all processes. A thread that waits for a process gets a PluginError."""
+        """End all processes. Threads that wait for a process get a PluginError."""
         with self._changed:
             self._closed = True
             processes = list(self._all)
@@ -246,7 +244,7 @@ class WorkerProcesses:
     # -- nodes ----------------------------------------------------------------------------------------------------
 
     def _node(self, table: NodeTable, row: int) -> bytes:
-        """Return the serialized node, cached as long as the node and its pods do not change."""
+        """Return the serialized node, cached until the node or its pods change."""
         info = NodeInfo(table, row)
         node, pods, resources = info.node, tuple(info.pods), (table.numbering, len(table.resources))
         known = self._sent.get(node.name)
@@ -256,7 +254,7 @@ class WorkerProcesses:
             if same and all(map(is_, pods, its_pods)):
                 return data
         data = written(NodeSnapshot(node, pods, info.allocatable, info.requested, info.used_ports))
-        if len(self._sent) > 2 * table.node_count:  # most of the cached nodes no longer exist
+        if len(self._sent) > 2 * table.node_count:  # drop the cache, because most of its nodes no longer exist
             self._sent = {name: sent for name, sent in self._sent.items() if name in table.row_of}
         self._sent[node.name] = node, pods, resources, data
         return data

@@ -1,8 +1,8 @@
 """Serialization of pods, nodes, and the plugin's entries in `state.data` for worker processes.
 
-API objects are sent as their fields, without their caches; a read-only object arrives as a read-only object. Classes
-and functions of a plugin's file are sent as their names, because the file is not an importable module: the receiver
-passes the module (`read`).
+API objects are sent as their fields, without cached values; a read-only object is received as a read-only object. A
+class or function of a plugin's file is sent as its name, because the file is not an importable module. `read` looks up
+the name in the module that the receiver passes.
 
 Based on pickle. Raises NotSendable.
 """
@@ -33,7 +33,7 @@ class NotSendable(KscheddError):
 
 @attrs.frozen(eq=False)
 class NodeSnapshot:
-    """A node in a worker process: the content of a `NodeInfo` without the node table."""
+    """A node in a worker process: the content of a `NodeInfo`, without the node table."""
 
     node: Node
     pods: Sequence[Pod]
@@ -64,7 +64,7 @@ def made(cls: type, fields: Mapping[str, Any], twin: bool) -> Any:
 
 
 def attribute(name: str) -> Any:
-    """Act as a placeholder for an object of the plugin's module, which the receiver inserts."""
+    """Represent an object of the plugin's module, with which the receiver replaces this function."""
     raise pickle.UnpicklingError(f"{name} belongs to a plugin's file")
 
 

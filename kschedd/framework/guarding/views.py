@@ -1,10 +1,10 @@
 """Read-only views of the scheduler's tables, objects and state, for out-of-tree plugins.
 
-Each view has the attributes of its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...), so plugins use the view
-like the original. Arrays are returned as read-only numpy views, API objects as their read-only classes, lists and maps
-as views. Only requested rows and raw manifests are copied.
+Each view has the same attributes as its original (`NodeTable`, `SchedulerCache`, `CycleState`, ...). Arrays are
+returned as read-only numpy views, API objects as their read-only classes, lists and maps as views. Only requested rows
+and raw manifests are copied.
 
-A few calls let the scheduler cache additional data (a label column, a pod counter). Calls that change the cache are
+A few calls make the scheduler cache additional data (a label column, a pod counter). Calls that add such data are
 allowed only within a call by the scheduler, and while no other code changes the scheduler's state.
 """
 
@@ -36,13 +36,13 @@ from kschedd.values import frozen
 
 
 def array(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array as a read-only view of a buffer, because a plugin could make a plain numpy view writeable."""
+    """Return the array as a view of a read-only buffer, because a plugin could make a plain numpy view writeable."""
     buffer: Any = values  # numpy's stubs declare no Buffer before Python 3.12
     return np.asarray(memoryview(buffer).toreadonly())
 
 
 class ListView(Sequence[Any]):
-    """A read-only list; `_out` converts each item that is returned."""
+    """A read-only list; `_out` converts each returned item."""
 
     __slots__ = ("_items", "_out")
 
@@ -63,7 +63,7 @@ class ListView(Sequence[Any]):
 
 
 class MapView(Mapping[Any, Any]):
-    """A read-only map; `_out` converts each value that is returned."""
+    """A read-only map; `_out` converts each returned value."""
 
     __slots__ = ("_items", "_out")
 
@@ -89,7 +89,7 @@ def _pods(pods: Sequence[Pod]) -> tuple[Pod, ...]:
 
 
 class _View:
-    """The base of views: rejects the original's mutating methods."""
+    """The base class of views; rejects the original's mutating methods."""
 
     __slots__ = ()
 
@@ -351,7 +351,7 @@ class ClusterView(_View):
 
 
 class PluginData:
-    """Out-of-tree plugins' entries in one attempt's CycleState: value and plugin for each key."""
+    """Out-of-tree plugins' entries in one attempt's CycleState: a value and the plugin's name for each key."""
 
     __slots__ = ("values",)
     KEY: Final = "out-of-tree plugins"
@@ -360,7 +360,7 @@ class PluginData:
         self.values = {} if values is None else values
 
     def clone(self) -> "PluginData":
-        """Return a clone for a what-if. Raises PluginError if the `clone` method of a value raises."""
+        """Return a clone for a what-if evaluation. Raises PluginError if the `clone` method of a value raises."""
         return PluginData(
             {
                 key: (guard, guard.call("clone", value.clone) if clones else value)
@@ -371,7 +371,7 @@ class PluginData:
 
 
 class DataView(MutableMapping[str, Any]):
-    """`CycleState.data` for one plugin: the entries of this plugin and of other out-of-tree plugins.
+    """`CycleState.data` as one plugin may use it: its own entries and those of other out-of-tree plugins.
 
     Keys are strings.
     """
@@ -505,7 +505,7 @@ def _text(method: str, value: object) -> str:
 
 
 class PostFilterViewView(_View):
-    """A view of a `PostFilterView`, which belongs to the attempt for `pod`."""
+    """A view of a `PostFilterView` for the attempt of `pod`."""
 
     __slots__ = ("_pod", "_view")
 

@@ -1,15 +1,15 @@
 """A worker process that creates plugins and calls their `filter` and `score`, until its parent ends.
 
-`main` is the entry point. The process receives messages over one pipe and answers each in turn
-(`kschedd.framework.guarding.processes` is at the other end):
+`main` is the entry point. The process receives messages over a pipe and answers each in turn (the other side is
+`kschedd.framework.guarding.processes`):
 
     ("make", key, PluginRecipe)                          None, or why the plugin cannot be made
     ("call", key, method, state.data, pod, [node, ...])  an answer for each node, and the seconds it took
 
-An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": reason} if the plugin raised. The process ends
-when the pipe is closed, whatever a plugin is doing at that time, because a separate thread reads the pipe.
+An answer is None, a score, a {"status": [code, reasons]}, or a {"fault": reason} if the plugin raised. When the pipe is
+closed, the process ends even if a plugin is running, because a separate thread reads the pipe.
 
-A process that a plugin forks never sends answers, and ends when it returns from the plugin, or with the worker process.
+A process that a plugin forks never sends answers. It ends when it returns from the plugin, or with the worker process.
 A worker process and the processes forked from it belong to one process group.
 """
 
@@ -89,7 +89,7 @@ class _Worker:
     def call(self, key: str, method: str, data: bytes, pod: bytes, nodes: list[bytes]) -> tuple[list[Any], list[Any]]:
         made = self._made.get(key)
         if made is None:
-            return [], []  # the plugin was dropped, and must be created again
+            return [], []  # the plugin was dropped and must be created again
         module, plugin = made
         state, subject = CycleState(), read(pod)
         StateView(state, plugin.guard).data.update(read(data, module))
@@ -139,7 +139,7 @@ def _answer(call: Any, state: CycleState, pod: Any, node: NodeSnapshot) -> Any:
 
 
 def main(descriptor: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to the daemon, which then ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the daemon handles Ctrl-C, and then ends this process
     pipe = Connection(descriptor)
     worker = _Worker()
 

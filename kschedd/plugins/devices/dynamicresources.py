@@ -2,14 +2,15 @@
 
 An allocated claim restricts the pod to the nodes of its allocation. For claims that are not allocated, each node is
 searched for devices (`kschedd.devices`). The allocation on the selected node is assumed (Reserve), and written before
-binding (PreBind). From Reserve until the watch delivers the allocation, the claim's devices count as used, and other
-pods wait for the claim. For an unschedulable pod, PostFilter may deallocate a claim that restricts the pod to
+binding (PreBind). From Reserve until the watch delivers the allocation, the claim's devices are treated as used, and
+other pods wait for the claim. For an unschedulable pod, PostFilter may deallocate a claim that restricts the pod to
 infeasible nodes.
 
 Extended resources that a DeviceClass provides form an additional claim of the pod, which is different on each node and
 is created in PreBind (`kschedd.devices.extended_resources`).
 
-Pods without claims and without extended resources of a DeviceClass pass, and no device state is read for them.
+Pods without claims and without extended resources of a DeviceClass pass every node, and no device state is read for
+them.
 
 Rules: incomplete_pools_passed_over, invalid_pools_passed_over, alternatives_kept_apart, partitionable_devices,
 consumable_capacity, device_taints, device_taint_rules, binding_conditions, counter_slices_passed_over,
@@ -84,8 +85,8 @@ from kschedd.plugins.devices import dynamicresources_writes as writes_of
 from kschedd.plugins.devices.dynamicresources_args import DynamicResourcesArgs
 from kschedd.plugins.devices.dynamicresources_state import WITHOUT_CLAIMS, AllocationOnNode, DeviceAttempt, NodeRequests
 
-# Search steps per second that correspond to upstream's filter timeout. Steps are counted instead of time, so that runs
-# are deterministic.
+# Search steps per second that correspond to upstream's filter timeout. Search steps are counted instead of time, so
+# that runs are deterministic.
 STEPS_PER_SECOND: Final = 5_000
 _BINDING_TIMEOUT_S: Final = 600.0
 
@@ -124,15 +125,15 @@ class DynamicResources:
     name: ClassVar = "DynamicResources"
     args_type: ClassVar = DynamicResourcesArgs
     without_pre_filter: ClassVar = "not found"
-    depends_on: ClassVar = None  # None: free devices depend on the claims of the whole cluster
+    depends_on: ClassVar = None  # None: free devices depend on claims in the whole cluster
     rule_of_point: ClassVar = {"score": "devices_scored"}
 
     _handle: Handle
     _enabled: bool
     _rules: DeviceRules
     _extended: bool  # True if DeviceClasses may provide extended resources
-    _owner_word: str  # spelling of "pod" in the reason that a claim belongs to another pod
-    _quiet: bool  # True if PostFilter gives no reason when it has nothing to do
+    _owner_word: str  # spelling of "pod" in the reason for a claim that belongs to another pod
+    _quiet: bool  # True if PostFilter gives no reason when it changes nothing
     _after_timeout: Callable[[str], Status]
     _most_steps: int
     _binding_timeout_s: float
@@ -160,8 +161,8 @@ class DynamicResources:
         return PRE_POINTS if self.idle_for(pod) else ()
 
     def idle_for(self, pod: Pod) -> Sequence[str]:
-        # PreFilter stores a state even for pods without claims, so that PostFilter can find out whether the attempt
-        # reached it.
+        # PreFilter stores a state even for pods without claims, because PostFilter checks that the attempt reached
+        # PreFilter.
         spec = pod.signature.spec
         if self._enabled:
             if spec.raw.get("resourceClaims"):
@@ -330,7 +331,7 @@ class DynamicResources:
     def _requested(
         self, attempt: DeviceAttempt, claims: tuple[Claim, ...], pod: Pod, needed: tuple[str, ...]
     ) -> NodeRequests:
-        """Return the claims to allocate on nodes for which a DeviceClass provides these resources."""
+        """Return the claims to allocate on nodes where a DeviceClass provides these resources."""
         extended = None
         if attempt.extended is not None:
             extended = node_claim(attempt.extended, pod, needed, self._manager.resolver.classes())
@@ -354,7 +355,7 @@ class DynamicResources:
             return self.did_nothing("plugin disabled")
         attempt: DeviceAttempt | None = state.data.get(self.name)
         if attempt is None:
-            # PreFilter of another plugin ended the cycle before this plugin's: upstream reports the missing state.
+            # PreFilter of an earlier plugin ended the cycle; upstream then reports the missing state.
             return PostFilterResult(error("not found"))
         if not attempt.claims:
             return self.did_nothing("no new claims to deallocate")
@@ -374,11 +375,11 @@ class DynamicResources:
         return self.did_nothing("still not schedulable")
 
     def seen_by(self, state: CycleState) -> bool:
-        """Return whether PreFilter ran in this attempt."""
+        """Return whether PreFilter stored its state in this attempt."""
         return self._enabled and self.name in state.data
 
     def did_nothing(self, why: str) -> PostFilterResult:
-        """Return PostFilter's result for this reason to do nothing."""
+        """Return PostFilter's result without a change, for this reason."""
         return PostFilterResult(Status(Code.UNSCHEDULABLE) if self._quiet else unschedulable(why))
 
     # Score
@@ -419,7 +420,7 @@ class DynamicResources:
         return None
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> Plan | None:
-        """Release the assumed devices. The returned writes undo the writes of PreBind."""
+        """Release the assumed devices. The returned writes revert the writes of PreBind."""
         attempt: DeviceAttempt = state.data.get(self.name, WITHOUT_CLAIMS)
         writes: list[Write] = []
         for place, claim in enumerate(attempt.claims):
@@ -480,7 +481,7 @@ class DynamicResources:
         return Plan(tuple(writes)) if writes else None
 
     def _plan_to_wait(self, writes: list[Write], keys: list[str]) -> Plan:
-        """Return a plan that binds the pod once the devices of these claims are ready."""
+        """Return a plan that waits until the devices of these claims are ready, and then binds the pod."""
         timeout_s = self._binding_timeout_s
         ready = writes_of.devices_ready(keys, timeout_s, lambda: self._handle.now_s)
         return Plan(tuple(writes), ready, timeout_s, error("device binding timeout"))
@@ -508,7 +509,7 @@ class DynamicResources:
         return [registered] if self._rules.device_taint_rules else []
 
     def _after_taint_rule(self, pod: Pod, old: Object | None, new: Object | None) -> QueueingHint:
-        """Requeue pods if a rule changes slices, because upstream gets only the events of the changed slices."""
+        """Requeue pods if a rule changes slices; upstream gets only the events of the changed slices."""
         slices = self._handle.cluster.of_kind("ResourceSlice").values()
         return QUEUE if changes_taints(slices, old, new) else QUEUE_SKIP
 
@@ -541,7 +542,7 @@ def _freed(old: Object | None, new: Object | None) -> bool:
 
 
 def _users(signature: PodSignature, old: Object | None, new: Object | None) -> Collection[str] | None:
-    """Return the pods affected by a claim's change: pods that name it, or the pod for which it was created."""
+    """Return the pods that a claim's change affects: pods that name the claim, or the pod for which it was created."""
     if _freed(old, new):
         return None
     if new is None or signature.namespace != new.namespace:

@@ -21,7 +21,7 @@ _MOST_ALTERNATIVES: Final = 8  # largest number of alternatives of a request; al
 
 @attrs.frozen(eq=False)
 class NodeRequests:
-    """The claims to allocate on nodes for which a DeviceClass provides the same extended resources."""
+    """The claims to allocate on nodes where a DeviceClass provides the same extended resources."""
 
     claims: tuple[Claim, ...]
     known: ClaimRequests = attrs.field(repr=False)
@@ -41,7 +41,7 @@ class AllocationOnNode:
 class DeviceAttempt:
     """State of one attempt.
 
-    All what-if runs share the state, because the pods that they add or remove do not affect it.
+    What-if evaluations share this state, because added or removed pods do not affect it.
     """
 
     claims: tuple[Object, ...] = ()  # the pod's claims; the claim for extended resources is last
@@ -50,21 +50,22 @@ class DeviceAttempt:
     allocator: Allocator | None = None
     open_claims: tuple[int, ...] = ()  # indices of the claims to allocate
     extended: ExtendedResourceClaim | None = None
-    # By the extended resources that a DeviceClass provides on the node.
+    # by the pod's extended resources that a DeviceClass provides on the node
     requests_by_need: dict[tuple[str, ...], NodeRequests] = attrs.field(factory=dict, repr=False)
     outcomes: dict[str, Status | None] = attrs.field(factory=dict)  # by node
     requested: dict[str, tuple[Claim, ...]] = attrs.field(factory=dict)  # by node
     found: dict[str, AllocationOnNode] = attrs.field(factory=dict)  # by node
-    unavailable: set[int] = attrs.field(factory=set)  # indices of claims whose allocation is unusable on some node
-    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> the assumed allocation of the claim
-    written: set[int] = attrs.field(factory=set)  # indices of claims that PreBind reserves for the pod
+    unavailable: set[int] = attrs.field(factory=set)  # indices of claims whose allocation some node cannot use
+    reserved: dict[int, Raw] = attrs.field(factory=dict)  # claim index -> assumed allocation
+    # indices of claims for which PreBind has written a reservation for the pod
+    written: set[int] = attrs.field(factory=set)
 
     @property
     def has_user_claims(self) -> bool:
         return len(self.claims) > (self.extended is not None)
 
     def score(self, node_name: str) -> int:
-        """Return the node's score; the earlier an allocated alternative is in its request's list, the higher."""
+        """Return the node's score; an alternative that is earlier in its request's list scores higher."""
         found = self.found.get(node_name)
         return 0 if found is None else _score(found) + sum(map(_score_allocated, self.claims))
 
@@ -86,7 +87,7 @@ def _score(found: AllocationOnNode) -> int:
 
 
 def _score_allocated(claim: Object) -> int:
-    """Return the score of a claim that was allocated before."""
+    """Return the score of a claim that was already allocated before this attempt."""
     results = ((allocation(claim) or {}).get("devices") or {}).get("results") or ()
     names = {result.get("request") for result in results}
     return sum(

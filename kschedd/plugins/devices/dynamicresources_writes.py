@@ -25,7 +25,7 @@ _LONGEST_BASE: Final = 58  # length of a generateName
 def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> list[Write]:
     """Return the writes that set the claim's allocation, if it is new, and its reservations.
 
-    `at` is set as the time of an existing allocation that has none; with "", no time is set.
+    If an existing allocation has no time, `at` is set as its time; "" sets no time.
     """
     writes: list[Write] = []
     fields: dict[str, Any] = {"reservedFor": list(reserved)}
@@ -37,7 +37,8 @@ def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> 
         fields["allocation"] = kept
     elif at and known is not None and not known.get("allocationTimestamp"):
         fields["allocation"] = {**known, "allocationTimestamp": at}
-    # An allocation requires an unchanged claim, but a reservation may be added beside those of other pods.
+    # An allocation requires an unchanged claim; a reservation does not, because other pods may reserve the claim
+    # meanwhile.
     writes.append(status_of(claim, fields, guarded=kept is not None))
     return writes
 
@@ -45,7 +46,7 @@ def bound(claim: Object, kept: Raw | None, reserved: Sequence[Raw], at: str) -> 
 def name_to_create(claim: Object, pod: Pod) -> str:
     """Return the name of the claim for the pod's extended resources.
 
-    The name is deterministic, whereas upstream's is random.
+    The name is deterministic, unlike upstream's random name.
     """
     if claim.name != IN_MEMORY:
         return claim.name
@@ -72,7 +73,7 @@ def created(claim: NodeClaim, pod: Pod, kept: Raw) -> list[Write]:
 def released(claim: Object, pod: Pod, *, reserved: bool) -> list[Write]:
     """Return the writes that remove the claim's reservation for the pod.
 
-    With `reserved`, a write has reserved the claim, although this version of the claim may not contain the reservation.
+    With `reserved`, the reservation was already written, although this version of the claim may not contain it yet.
     """
     if not reserved and not is_reserved_for(claim, pod):
         return []
@@ -99,7 +100,7 @@ def devices_ready(
 ) -> Callable[[SchedulerCache], Status | None]:
     """Return a function for a plan that checks the binding conditions of these claims.
 
-    The function returns a status once all conditions are true or one of them has failed.
+    The function returns a status after all conditions are true or one has failed.
     """
 
     def ready(cluster: SchedulerCache) -> Status | None:

@@ -1,7 +1,7 @@
 """NodeDeclaredFeatures: a node must declare the features that a pod needs (`status.declaredFeatures`).
 
-For scheduling, pods need only two of the features that nodes declare. The other features matter only when a running pod
-is updated.
+Only two of the features that nodes declare matter for scheduling. All other features matter only for updates of running
+pods.
 
 Rules: declared_features, at every extension point; 1.34 does not have the plugin.
 Source: Kubernetes v1.36, plugins/nodedeclaredfeatures/nodedeclaredfeatures.go; component-helpers/nodedeclaredfeatures

@@ -1,4 +1,4 @@
-"""NodeLabel: nodes must have some label keys and lack others, and are scored by further keys; values are ignored.
+"""NodeLabel: filters and scores nodes by the presence or absence of label keys; label values are ignored.
 
 The plugin belongs to older releases; now NodeAffinity's addedAffinity replaces it. Source: Kubernetes v1.22,
 plugins/nodelabel/node_label.go.

@@ -1,4 +1,4 @@
-"""NodePreferAvoidPods: an annotation of a node names controllers; their pods should avoid the node.
+"""NodePreferAvoidPods: a node annotation lists controllers whose pods should avoid the node.
 
 A node scores 0 for pods of the named ReplicationControllers or ReplicaSets, and 100 for all other pods. With the usual
 weight of 10000, this outweighs every other score. The plugin belongs to older releases; now a taint with the effect

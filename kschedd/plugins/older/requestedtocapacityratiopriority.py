@@ -1,8 +1,8 @@
 """RequestedToCapacityRatioPriority: the priority function of a Policy, with its integer arithmetic from 0 to 10.
 
 A node's raw score is the weighted mean of its resources' scores, rounded. Each resource's score is a whole number from
-0 to 10, so a node that is 75 % used scores 7, not 75. The node's score is multiplied by 10 for comparison with scores
-from 0 to 100. A shape with scores above 10 uses the scale from 0 to 100, as some Policy files do.
+0 to 10, so a node that is 75 % used scores 7, not 75. The result is multiplied by 10, so that it is comparable with
+scores from 0 to 100. A shape with scores above 10 uses the scale from 0 to 100, as in some Policy files.
 
 Source: Kubernetes v1.16, algorithm/priorities/requested_to_capacity_ratio.go.
 """

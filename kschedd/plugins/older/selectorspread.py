@@ -1,6 +1,6 @@
 """SelectorSpread: spreads the pods of a Service or controller over nodes and, with double weight, over zones.
 
-A node scores higher if fewer pods that match the pod's Services and controller are on the node and in its zone. Pods
+A node scores higher if the node and its zone have fewer pods that match the pod's Services and controller. Pods
 with topology spread constraints are not scored. The plugin belongs to older releases; now PodTopologySpread with its
 System defaults replaces it.
 
@@ -31,7 +31,7 @@ _ZONE_WEIGHT: Final = 2.0 / 3.0
 class _Prepared:
     counts: Ints  # number of matching pods by row of the whole table
     rows: Rows  # the feasible rows
-    zones: Ints  # number of each row's zone; -1: the node has no zone
+    zones: Ints  # zone number of each row; -1: the node has no zone
 
 
 @attrs.define(eq=False)

@@ -1,13 +1,12 @@
-"""ServiceAffinity: places a Service's pods on nodes with equal values of some labels, spread over values of others.
+"""ServiceAffinity: keeps a Service's pods on nodes with equal values of some labels, and spreads them by other labels.
 
 The filter applies only to pods that a Service selects. A node must have the same values of `affinityLabels` as the node
-of the first pod in the namespace that has all labels of the pod to schedule. Labels in the pod's nodeSelector are not
-compared. For each label in `antiAffinityLabelsPreference`, a node's score is higher if fewer of the Service's pods are
-on nodes with the same value. The plugin belongs to older releases; now InterPodAffinity
-replaces it.
+of the first similar pod: a pod in the same namespace that has all labels of the pod to schedule. Labels in the pod's
+nodeSelector are not compared. For each label in `antiAffinityLabelsPreference`, a node scores higher if fewer of the
+Service's pods are on nodes with the same value. The plugin belongs to older releases; now InterPodAffinity replaces it.
 
-Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go. Differences: "first" refers to the order in which
-nodes are visited, and Services are sorted by name; upstream defines neither order. Codes: 1, the node's labels differ.
+Source: Kubernetes v1.22, plugins/serviceaffinity/service_affinity.go. Differences: "First" means first in the visiting
+order of nodes, and Services are sorted by name; upstream defines neither order. Codes: 1, the node's labels differ.
 Units: raw scores are numbers of pods.
 """
 
@@ -102,7 +101,7 @@ class ServiceAffinity:
         return differs.astype(np.int64)
 
     def _wanted(self, state: CycleState, pod: Pod) -> dict[str, str]:
-        """Return the labels that a node must have."""
+        """Return the labels that a feasible node must have."""
         labels = self.args.affinity_labels
         selector = pod.pod_spec.node_selector
         wanted = {label: selector[label] for label in labels if label in selector}

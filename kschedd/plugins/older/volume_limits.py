@@ -1,9 +1,9 @@
-"""Common base of EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits, which limit in-tree volumes per node.
+"""Common base class of EBSLimits, GCEPDLimits, AzureDiskLimits and CinderLimits, which limit in-tree volumes per node.
 
-A volume used by several pods on the node is counted once. A volume that is not provisioned yet counts if the
-provisioner of its StorageClass is of the plugin's kind. The limit is the node's allocatable `attachable-volumes-*`, or
-else the value of `KUBE_MAX_PD_VOLS`, or else a default. If the CSINode shows that this kind of volume has been migrated
-to its CSI driver, NodeVolumeLimits counts the volumes instead.
+A volume used by several pods on the node is counted once. A volume that is not provisioned yet is counted if the
+provisioner of its StorageClass is of the plugin's kind. The limit is the node's allocatable `attachable-volumes-*`,
+otherwise the value of `KUBE_MAX_PD_VOLS`, otherwise a default. If the CSINode shows that this kind of volume has been
+migrated to its CSI driver, NodeVolumeLimits counts the volumes.
 
 Source: Kubernetes v1.30, plugins/nodevolumelimits/non_csi.go.
 Errors: a missing claim rejects the pod.
@@ -102,7 +102,7 @@ class InTreeVolumeLimits:
         key = f"{pod.namespace}/{name}"
         claim = self._cluster.of_kind("PersistentVolumeClaim").get(key)
         if claim is None:
-            # A running pod may have lost its claim, but a new pod cannot start without its claim.
+            # A running pod may have lost its claim, but a new pod cannot start without it.
             return unresolvable(f"looking up PVC {key}: {missing('PersistentVolumeClaim', name)}") if new else None
         if ephemeral and (why := not_made_for(pod, claim)):
             return error(why)

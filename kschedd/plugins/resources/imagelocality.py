@@ -1,6 +1,6 @@
 """ImageLocality: scores a node by the total size of the pod's images that the node already has.
 
-An image that few nodes have counts less, so that these nodes do not attract all pods that use it.
+An image that few nodes have is scaled down, so that these nodes do not attract all pods that use it.
 
 Rules: image_volumes_scored, image_volumes_counted.
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/imagelocality/image_locality.go.
@@ -40,7 +40,7 @@ class ImageLocality:
     name: ClassVar = "ImageLocality"
     depends_on: ClassVar = frozenset({"node"})
     _images: Callable[[PodSpec], tuple[str, ...]]
-    _counted: Callable[[PodSpec], tuple[str, ...]]  # returns the images that raise the largest counted size
+    _counted: Callable[[PodSpec], tuple[str, ...]]  # returns the images that raise the maximum for scaling
 
     @classmethod
     def from_args(cls, args: object, handle: Handle) -> Self:

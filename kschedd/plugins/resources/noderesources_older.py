@@ -1,10 +1,8 @@
-"""Resource scores as releases up to v1.22 computed them, separately for each resource of the arguments.
+"""Resource scores of releases up to v1.22, computed separately for each configured resource.
 
-The balance of cpu and memory is computed as in v1.18.
-
-The old scores differ from those of the current NodeResourcesFit in three ways: a resource that the node lacks counts,
-an extended resource counts even if the pod does not request it, and utilization is the share that is not free, rounded
-up.
+These scores differ from those of the current NodeResourcesFit in three ways. A resource that the node lacks is
+included. An extended resource is included even if the pod does not request it. Utilization is the share that is not
+free, rounded up.
 
 Source: Kubernetes v1.22, plugins/noderesources/least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go,
 resource_allocation.go.
@@ -28,7 +26,7 @@ from kschedd.framework.interface import MAX_NODE_SCORE
 def utilizations(
     pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight]
 ) -> Iterator[tuple[int, Ints, Ints]]:
-    """Yield each resource's weight, the requests for the resource including the pod's, and its capacity."""
+    """Yield each resource's weight, the requests for the resource with the pod's request added, and its capacity."""
     requests = pod.pod_spec.fit_score_requests
     for resource in resources:
         name = resource.name
@@ -65,7 +63,7 @@ def most_allocated(pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[R
 def requested_to_capacity_ratio(
     pod: Pod, table: NodeTable, rows: Rows, resources: Sequence[ResourceWeight], curve: Ints
 ) -> Ints:
-    """Return the mean score of the resources, leaving out resources that score 0.
+    """Return the weighted mean of the resources' scores, without resources that score 0.
 
     `curve` contains the score for each utilization from 0 to 100 (`broken_linear`).
     """
@@ -80,7 +78,7 @@ def requested_to_capacity_ratio(
 
 
 def balanced(pod: Pod, table: NodeTable, rows: Rows) -> Ints:
-    """Return how close the shares of cpu and memory are to each other, or 0 if one of them is exhausted.
+    """Return a score for how close the shares of cpu and memory are, or 0 if one of them is exhausted.
 
     Source: Kubernetes v1.18, plugins/noderesources/balanced_allocation.go (balancedResourceScorer).
     """
@@ -93,7 +91,7 @@ def balanced(pod: Pod, table: NodeTable, rows: Rows) -> Ints:
 
 
 def broken_linear(shape: Sequence[ShapePoint], scale: int) -> Ints:
-    """Return the score for each utilization from 0 to 100 in integers, linear between the points, times `scale`."""
+    """Return the integer score for each utilization from 0 to 100, interpolated between the points, times `scale`."""
     scores = []
     for percent in range(101):
         before: ShapePoint | None = None
@@ -112,5 +110,5 @@ def broken_linear(shape: Sequence[ShapePoint], scale: int) -> Ints:
 
 
 def _within_range(scores: Ints) -> Ints:
-    """Clip scores out of range, which are due to negative or overflowing amounts and are errors upstream."""
+    """Clip scores that are out of range because of negative or overflowing amounts; upstream reports an error."""
     return np.clip(scores, 0, MAX_NODE_SCORE)

@@ -1,15 +1,14 @@
 """NodeResourcesBalancedAllocation: nodes with more even utilization across resources score higher.
 
 The balance of a node is (1 - standard deviation of the used fractions) * 100, truncated. The score is the balance of
-the node including the pod. With the feature balance_before_and_after, the score is instead the change of the balance
-caused by the pod, with 75 for no change. Pods without requests are not scored; otherwise they would all be placed on
-the same node.
+the node including the pod. With the rule balance_before_and_after, the score is the change of the balance caused by the
+pod; 75 means no change. Pods without requests are not scored, because all of them would be scheduled to the same node.
 
-With the argument `arithmetic: difference`, the default for files of v1.18, the score is 100 minus the difference
-between the shares of cpu and memory. The arithmetic `difference` applies to every pod, and gives 0 if cpu or memory is
-exhausted (`noderesources_older`).
+With the argument `arithmetic: difference`, the default for configuration files of v1.18, the score is 100 minus the
+difference between the utilizations of cpu and memory. The arithmetic `difference` applies to every pod, and the score
+is 0 if cpu or memory is exhausted (`noderesources_older`).
 
-Devices that provide an extended resource count as in NodeResourcesFit (rule extended_resources).
+Devices that provide an extended resource are counted as in NodeResourcesFit (rule extended_resources).
 
 Rules: balance_before_and_after, extended_resources.
 Source: Kubernetes v1.34 and v1.36, plugins/noderesources/balanced_allocation.go.
@@ -37,7 +36,7 @@ from kschedd.plugins.resources.noderesources_args import NodeResourcesBalancedAl
 from kschedd.plugins.resources.noderesources_older import balanced
 
 _HALF: Final = MAX_NODE_SCORE // 2
-# Plain numbers would be converted to arrays at each use.
+# plain numbers would be converted to arrays at each use
 _ONE, _TWO, _MOST = np.array(1.0), np.array(2.0), np.array(float(MAX_NODE_SCORE))
 Floats = npt.NDArray[np.float64]
 
@@ -79,7 +78,7 @@ class NodeResourcesBalancedAllocation:
             return balanced(pod, table, rows)
         requests = pod.pod_spec.requests
         requested = [requests.get(name, 0) for name in self.resources]
-        if not any(requested):  # the profile disables PreScore, which skips these pods
+        if not any(requested):  # PreScore skips these pods, but the profile may disable PreScore
             return np.zeros(len(rows), dtype=np.int64)
         fractions = scoring_resources(requests, table, rows, self.resources, nonzero=False)
         if self._devices is not None:
@@ -114,7 +113,7 @@ def before_and_after(fractions: Fractions, requested: Sequence[int]) -> Ints:
 def _deviation(columns: list[tuple[int, Ints, Ints]], rows: int) -> Floats:
     """Return the population standard deviation over the resources, for each row.
 
-    For two resources, the deviation is half of their difference.
+    For two resources, the deviation is half of the difference between their values.
     """
     present = [capacity != 0 for _, _, capacity in columns]
     fractions = [np.minimum(used / np.where(capacity == 0, 1, capacity), 1.0) for _, used, capacity in columns]

@@ -1,17 +1,18 @@
-"""NodeResourcesFit: a node passes if its free resources cover the pod's requests; its utilization determines its score.
+"""NodeResourcesFit: filters nodes by free resources, and scores nodes by utilization.
 
-If a DeviceClass provides an extended resource (rule extended_resources), DynamicResources decides about nodes without
-this resource in their allocatable, and their devices count in the score.
+If a DeviceClass provides an extended resource (rule extended_resources), DynamicResources filters nodes whose
+allocatable lacks the resource, and the devices are included in the score.
 
-A placement of a PodGroup is scored by MostAllocated over the sums of its nodes, whatever the strategy is.
+A placement of a PodGroup is always scored by MostAllocated over the sums of its nodes, whatever the configured
+strategy.
 
 Rules: extended_resources, fields_of_1_37 (score_placements).
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/noderesources/fit.go (fitsRequest, ScorePlacement),
 resource_allocation.go, least_allocated.go, most_allocated.go, requested_to_capacity_ratio.go. Units: int64; CPU in
-millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: N rows; one
-contiguous column for each resource. Columns are only read, never written. Codes: bit 0, a request exceeds the node's
-allocatable; bit 1, too many pods; bit 2 + i, the i-th requested resource is insufficient. For a pod with more than 32
-requested resources, the bits from 2 on are a number instead, which identifies the set of insufficient resources.
+millicores, memory and storage in bytes, other resources in counts; scores 0 to 100. Shapes: N rows; one contiguous
+column for each resource. Columns are only read, never written. Codes: bit 0, a request exceeds the node's allocatable;
+bit 1, too many pods; bit 2 + i, the i-th requested resource is insufficient. If a pod requests more than 32 resources,
+the bits from 2 on are a number that identifies the set of insufficient resources.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -65,18 +66,18 @@ Scorer = Callable[[Fractions], Ints]
 
 @fast_frozen(eq=False)
 class _Lines:
-    """Columns of resources that are compared together, one line for each resource.
+    """Columns of resources that are compared in one operation, one line for each resource.
 
-    The lines are a block of the table's columns, from the first resource to the last. If there are many columns, or
-    they are far apart, the lines are a copy (`block` is None).
+    The lines are consecutive columns of the table, from the first resource to the last. If there are many columns
+    between the resources, the lines are a copy (`block` is None).
     """
 
-    names: tuple[str, ...]  # resource names in the order of upstream's reasons
+    names: tuple[str, ...]  # names of the requested resources, in the order of upstream's reasons
     numbers: tuple[int, ...]  # their columns
     block: slice | None
     places: tuple[int, ...]  # their lines
     lines: tuple[int, ...]  # all lines
-    bits: Ints  # by line: bit that the code contains if the resource is insufficient
+    bits: Ints  # by line: bit of the code that marks the resource as insufficient
 
     def of(self, table: NodeTable, at: Rows | slice) -> tuple[Ints, Ints]:
         """Return the allocatable and the requested amounts of these rows."""
@@ -92,7 +93,7 @@ class _Lines:
     def amounts(self, requested: list[int]) -> Ints:
         """Return the pod's requests for these resources, as a column.
 
-        The line of a resource that is not requested contains the smallest number, which every node satisfies.
+        For a resource that the pod does not request, the value is the smallest int64, which every node satisfies.
         """
         if self.places == self.lines:
             return np.array(requested)[:, np.newaxis]
@@ -107,7 +108,7 @@ def _lines_of(names: tuple[str, ...], numbers: tuple[int, ...]) -> _Lines:
     together = len(names) <= _MOST_BITS and end - first <= 2 * len(names)
     places = tuple(number - first for number in numbers) if together else tuple(range(len(names)))
     bits = np.zeros(end - first if together else len(names), dtype=np.int64)
-    for place, line in enumerate(places[:_MOST_BITS]):  # bits are not used for more resources
+    for place, line in enumerate(places[:_MOST_BITS]):  # further resources have no bit
         bits[line] = 1 << _FIRST_RESOURCE + place
     return _Lines(names, numbers, slice(first, end) if together else None, places, tuple(range(len(bits))), bits)
 
@@ -119,7 +120,7 @@ _Wanted = tuple[_Lines, Ints]
 def requested_resources(requests: Resources) -> list[tuple[str, int]]:
     """Return the requests that are compared with a node, in the order of upstream's reasons."""
     plain = [(name, requests[name]) for name in _PLAIN if requests.get(name, 0) > 0]
-    # A negative amount (after overflow) is compared, as in kube-scheduler, except for cpu, memory and storage.
+    # A negative amount (after an overflow) is compared as in kube-scheduler, except for cpu, memory and storage.
     scalar = [(name, n) for name, n in sorted(requests.items()) if n and name not in _PLAIN and is_scalar(name)]
     return plain + scalar
 
@@ -206,7 +207,7 @@ class NodeResourcesFit:
                     lacks[line] &= allocatable[line] > 0
 
     def _set_codes(self, lines: _Lines, lacks: Bools) -> Ints:
-        """Return the codes for a pod with more resources than bits."""
+        """Return the codes for a pod that requests more resources than there are bits."""
         sets, set_of_row = np.unique(lacks, axis=1, return_inverse=True)
         numbers = [self._scarce_number(tuple(compress(lines.names, scarce))) for scarce in sets.T.tolist()]
         codes: Ints = np.array(numbers, dtype=np.int64)[set_of_row.reshape(-1)] << _FIRST_RESOURCE
@@ -236,7 +237,7 @@ class NodeResourcesFit:
         return status
 
     def _lacking(self, pod: Pod, code: int) -> Sequence[str]:
-        # `_wants` is not used here, because its entry may have been cleared since the code was stored.
+        # Not read from `_wants`, because the entry may have been dropped since the code was stored.
         names = [name for name, _ in self._compared(pod) if not self._ignores(name)]
         if len(names) > _MOST_BITS:
             return self._scarce[code]
@@ -278,7 +279,7 @@ class NodeResourcesFit:
         return self._score(fractions)
 
     def score_placements(self, group: Object, placements: Sequence[PlacedPods], table: NodeTable) -> Sequence[int]:
-        """Return the share of each placement's resources that is requested together with the group's pods."""
+        """Return the utilization of each placement's resources, with the requests of the group's pods added."""
         return [self._placement_score(placed, table) for placed in placements]
 
     def _placement_score(self, placed: PlacedPods, table: NodeTable) -> int:
@@ -301,7 +302,7 @@ class NodeResourcesFit:
         of_nodes = ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE
         if self._resizes_preempt:
             of_pods |= ActionType.UPDATE_POD_SCALE_UP
-        alike = not self._resizes_preempt  # the resize state and the node of a pod are not part of its signature
+        alike = not self._resizes_preempt  # whether a pod is being resized, and its node, are not part of its signature
         events = [
             on(EventResource.POD, of_pods, self._after_pod, by_signature=alike),
             on(EventResource.NODE, of_nodes, self._after_node, by_signature=alike),
@@ -372,13 +373,13 @@ def _counted(weights: tuple[int, ...], places: tuple[int, ...]) -> tuple[Ints, I
 
 
 def _average(fractions: Fractions, weights: tuple[int, ...], score: Callable[[Ints, Ints], Ints]) -> Ints:
-    """Return the weighted mean of the resources' scores, truncated. Resources that a node lacks are ignored."""
+    """Return the weighted mean of the resources' scores, truncated."""
     by_resource, weight_sum, alike = _counted(weights, fractions.places)
     capacity = fractions.capacity
     total: Ints
     if fractions.complete:
         shares = score(fractions.used, capacity)
-        # A sum, which is enough if all weights are 1, is four times as fast as a product of integers.
+        # With equal weights a sum is enough, which is four times as fast as a product of integers.
         total = np.add.reduce(shares) if alike else by_resource @ shares
     else:
         counts = capacity != 0
@@ -421,7 +422,7 @@ def requested_to_capacity_ratio(weights: tuple[int, ...], shape: tuple[ShapePoin
 
     def wrapping(requested: Ints, capacity: Ints) -> Ints:
         percent = np.where(requested > capacity, 100, truncated(requested * 100, capacity))
-        # The function is constant below the first and above the last point.
+        # the curve is constant below its first and above its last point
         return np.where(capacity != 0, scores[np.clip(percent, 0, 100)], 0)
 
     def score(fractions: Fractions) -> Ints:

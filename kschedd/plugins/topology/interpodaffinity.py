@@ -1,13 +1,13 @@
 """InterPodAffinity: affinity and anti-affinity between the incoming pod and existing pods, in both directions.
 
-A required affinity term needs a pod in the node's topology domain that matches all the pod's terms. If no pod anywhere
-matches, a pod that matches its own terms passes. A required anti-affinity term needs a domain without a matching pod.
-The required anti-affinity terms of existing pods exclude the domains in which these pods run. Preferred terms of the
-pod and of existing pods add their weights. Required affinity terms of existing pods that match the incoming pod also
-add a weight.
+A required affinity term needs a pod in the node's topology domain that matches all the pod's terms. If no pod in the
+cluster matches, a pod that matches its own terms passes. A required anti-affinity term requires a domain without a
+matching pod. The required anti-affinity terms of existing pods exclude the domains of these pods. Preferred
+terms of the pod and of existing pods add their weights. Required affinity terms of existing pods that match the
+incoming pod also add a weight.
 
-The number of pods per domain that match a term, or that have the term, is read from the cache's counters. The cost of
-an attempt is therefore a few vector operations per term on the given rows, and none per existing pod.
+The number of pods in a domain that match a term, or have the term, is read from the cache's counters. An attempt
+therefore costs a few vector operations per term, whatever the number of existing pods.
 
 Rules: namespace_selector_kept; nominated_pods_wake, affinity_wakes_more and any_anti_affinity_wakes, in the hint after
 a pod has changed.
@@ -67,12 +67,12 @@ _NO_TERMS = AffinityTerms(None, (), (), ())
 
 
 def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term in the form in which releases before 1.37 compare the term with existing pods.
+    """Return an incoming pod's term in the form that releases before 1.37 compare with existing pods.
 
-    Upstream adds to the term the namespaces that the namespaceSelector selects. Upstream should then clear the
-    selector, but clears only the selector of a copy (kubernetes#141526). The selector is therefore evaluated again, on
-    a namespace without labels. A selector that matches empty labels (only NotIn and DoesNotExist) therefore selects
-    every namespace.
+    Upstream adds to the term the namespaces that the namespaceSelector selects. Upstream is meant to clear the selector
+    as well, but clears it only in a copy (kubernetes#141526). The selector is therefore evaluated a second time, on a
+    namespace without labels. A selector that matches empty labels (only NotIn and DoesNotExist) therefore selects every
+    namespace.
     """
     selector = term.namespace_selector
     if selector is None or not selector.matches({}):
@@ -81,7 +81,7 @@ def as_asked(term: PodAffinityTerm) -> PodAffinityTerm:
 
 
 def as_stated(term: PodAffinityTerm) -> PodAffinityTerm:
-    """Return an incoming pod's term in the form that existing pods must match with namespace_selector_kept."""
+    """Return an incoming pod's term in the form that is compared with existing pods under namespace_selector_kept."""
     return term
 
 
@@ -89,7 +89,7 @@ AsEvaluated = Callable[[PodAffinityTerm], PodAffinityTerm]
 
 
 def evaluated_by(rules: Rules) -> AsEvaluated:
-    """Return the function with which a version compares an incoming pod's terms with existing pods."""
+    """Return the function that converts an incoming pod's terms for comparison with existing pods in a version."""
     return as_stated if rules.namespace_selector_kept else as_asked
 
 
@@ -107,7 +107,7 @@ class InterPodAffinityArgs:
 
 @attrs.frozen
 class _HintRules:
-    """The features that affect the hint for a change of a pod."""
+    """The rules that affect the hint for a change of a pod."""
 
     nominated_pods_wake: bool = False
     affinity_wakes_more: bool = False
@@ -244,8 +244,8 @@ class InterPodAffinity:
         filtering: AffinityFiltering = state.data[_FILTER]
         codes = np.zeros(len(rows), dtype=np.int64)
         at = table.places(rows)
-        # Upstream checks the reasons in the order near, away, minded. Writing the codes in reverse order lets the first
-        # failing check win.
+        # Upstream checks in the order near, away, minded; the reverse order of writes makes the first failing check
+        # win.
         for tally in filtering.minded.values():
             if tally.total:
                 _reject(codes, tally.counts[table.label(tally.key).ids[at]] > 0, MINDED)
@@ -264,7 +264,7 @@ class InterPodAffinity:
     # -- score ------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Rows) -> Status | None:
-        """Skip scoring if no term of the pod or of existing pods affects any node."""
+        """Return Skip if no term of the pod or of existing pods affects any node."""
         terms = self._own(pod.signature)
         if self._args.ignore_preferred_terms_of_existing_pods and not terms.preferred:
             return SKIP
@@ -349,7 +349,7 @@ def _tally(key: str, domains: TopologyPairCounts) -> AffinityTally:
 
 
 def _reject(codes: Ints, rejected: Bools, code: int) -> None:
-    # Usually no row is rejected, and a write with an empty mask would cost as much as any other write.
+    # Usually no row is rejected; a write with an empty mask would cost as much as any other write.
     if np.count_nonzero(rejected):
         codes[rejected] = code
 

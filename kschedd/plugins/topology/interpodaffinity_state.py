@@ -1,11 +1,11 @@
 """InterPodAffinity's state in an attempt: pods by domain for each term, and columns for preemption's dry run.
 
-In the dry run, every row represents a separate cluster, in which only pods of that node were removed. Only the count of
-the node's own domain and the total differ between rows. Each row therefore needs only one number instead of a copy of
-the state.
+In the dry run, every row represents a separate cluster, in which pods were removed from that row's node only. Only the
+count of the node's own domain and the total differ between rows. Each row therefore needs only one number instead of a
+copy of the state.
 
 Source: Kubernetes v1.34, plugins/interpodaffinity/filtering.go (preFilterState, updateWithPod). Shapes: counts of a
-tally have an int64 for each value id of the key's column, and a last element, 0, for rows without the key; counts and
+tally have an int64 for each value id of the key's column, and a last element, 0, for rows without the key. Counts and
 totals of a column have one element for each row.
 """
 
@@ -31,10 +31,11 @@ STATUS_OF_CODE = {
 class AffinityTerms:
     """A signature's own terms, as matchers for the counters."""
 
-    candidates: PodMatcher | None  # pods that match all required affinity terms
+    candidates: PodMatcher | None  # matcher of the pods that match all required affinity terms
     near_keys: tuple[str, ...]
-    away: tuple[tuple[PodMatcher, str], ...]  # each required anti-affinity term, as matching pods and topology key
-    preferred: tuple[tuple[PodMatcher, str, int], ...]  # with weight, negative for anti-affinity
+    away: tuple[tuple[PodMatcher, str], ...]  # for each required anti-affinity term: matcher and topology key
+    # for each preferred term: matcher, topology key, and weight (negative for anti-affinity)
+    preferred: tuple[tuple[PodMatcher, str, int], ...]
 
 
 @attrs.define(eq=False)
@@ -60,7 +61,7 @@ class AffinityTally:
         self.total += amount
 
     def clone(self) -> "AffinityTally":
-        self.changed = False  # two tallies may share the array; it is copied before a write
+        self.changed = False  # two tallies may share the array until it is copied before a write
         return AffinityTally(self.key, self.counts, self.total)
 
 
@@ -69,13 +70,13 @@ class AffinityFiltering:
     table: NodeTable
     terms: AffinityTerms
     speaks_of_itself: bool
-    candidates: list[AffinityTally]  # tallies of required affinity, in the order of `near_keys`
-    away: list[AffinityTally]  # tallies of required anti-affinity, in the order of the terms
+    candidates: list[AffinityTally]  # counts for required affinity, in the order of `near_keys`
+    away: list[AffinityTally]  # counts for required anti-affinity, in the order of the terms
     minded: dict[str, AffinityTally]  # by topology key
 
     @property
     def first_of_its_kind(self) -> bool:
-        """True if no domain has a matching pod but the pod matches its own terms; nodes then need only the keys."""
+        """True if the pod matches its own terms and no domain has a matching pod; nodes then need only the keys."""
         return self.speaks_of_itself and not any(tally.total for tally in self.candidates)
 
     def clone(self) -> "AffinityFiltering":
@@ -120,7 +121,7 @@ class AffinityColumns:
         self._away = [_DomainColumn(tally, tally.key, table) for tally in filtering.away]
         self._minded = {key: _DomainColumn(tally, key, table) for key, tally in filtering.minded.items()}
         self._of: Sequence[Pod] = ()
-        # By pod: the columns in which it counts, with the number of times that it counts.
+        # by pod: the columns in which the pod is counted, and how often
         self._counting: list[tuple[_DomainColumn, Ints]] = []
 
     def follow(self, rows: Rows, kinds: Ints, of: Sequence[Pod], amount: int) -> None:
@@ -135,7 +136,7 @@ class AffinityColumns:
             column.add(np.repeat(rows, times[kinds]), amount)
 
     def _find(self, other: Pod) -> list[_DomainColumn]:
-        """Return the columns in which the pod counts, repeated by the number of times that it counts."""
+        """Return the columns in which the pod is counted; a column occurs as often as it counts the pod."""
         found: list[_DomainColumn] = []
         terms, namespaces = self._terms, self._namespaces
         if terms.candidates is not None and terms.candidates.includes(other.namespace, other.labels, namespaces):
@@ -154,7 +155,7 @@ class AffinityColumns:
         return found
 
     def codes(self, rows: Rows) -> Ints:
-        # Codes are written in reverse order, as in `filter_rows`, so that the first failing check wins.
+        # The first failing check wins, because codes are written in reverse order, as in `filter_rows`.
         codes = np.zeros(len(rows), dtype=np.int64)
         for column in self._minded.values():
             codes[column.has_any(rows)] = MINDED

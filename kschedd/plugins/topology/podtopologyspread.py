@@ -1,15 +1,16 @@
 """PodTopologySpread: spreads the pods selected by a constraint evenly over the domains of its topology key.
 
-A hard constraint rejects a node if its domain would exceed the minimum by more than maxSkew; a soft constraint prefers
+A hard constraint rejects a node if its domain would exceed the minimum by more than maxSkew. A soft constraint prefers
 domains with fewer pods. Only nodes that have all topology keys form domains. Depending on the constraint's policies,
-the pod's node affinity and tolerations must also allow these nodes.
+the pod's node affinity and tolerations must also match these nodes.
 
-Results that depend only on labels (the rows that count, the domains) are cached until labels change. Numbers of pods
-are read from the cache's counters. The cost of an attempt is therefore a few vector operations over domains and rows.
+Results that depend only on labels (the counted rows, the domains) are cached until labels change. Numbers of pods
+are read from the cache's counters. An attempt therefore costs a few vector operations over domains and rows.
 
 Rules: nominated_pods_wake, in the hint for a change of a pod.
 Source: Kubernetes v1.34 and v1.36, plugins/podtopologyspread (common.go, filtering.go, scoring.go, plugin.go).
-Shapes: counts are int64, with an element for each value of the topology key and a last one for nodes without the key.
+Shapes: counts are int64, with an element for each value of the topology key and a last element for nodes without the
+key.
 Errors: none.
 """
 
@@ -62,7 +63,10 @@ Floats = npt.NDArray[np.floating[Any]]
 
 @attrs.define(eq=False)
 class _Tally:
-    """The number of pods in each domain in this attempt. `counts` is the cache's own array until the first change."""
+    """The number of matching pods in each domain, during this attempt.
+
+    `counts` is the cache's own array until the first change.
+    """
 
     ready: ReadyConstraint
     counts: Ints
@@ -77,7 +81,7 @@ class _Tally:
 
     @property
     def most(self) -> int:
-        """The largest number of pods that a domain may have before another pod is added."""
+        """The largest number of matching pods in a domain to which another pod may be added."""
         return self.ready.constraint.max_skew + self.least - self.ready.selects_itself
 
     def codes(self, ids: Ints) -> Ints:
@@ -102,7 +106,7 @@ class _Tally:
             self.least = int(sums.min())
 
     def clone(self) -> "_Tally":
-        self.changed = False  # two tallies may share the array; it is copied before a write
+        self.changed = False  # two tallies may share the array until it is copied before a write
         return _Tally(self.ready, self.counts, self.least)
 
 
@@ -122,8 +126,8 @@ class _DomainColumns:
     tally: _Tally
     ids: Ints  # value id of each row
     counts: Ints  # pods in the row's domain
-    others_least: Ints | None  # minimum over the other domains; None: it is 0 because of minDomains
-    among_domains: Bools  # true if the row's domain counts for the minimum
+    others_least: Ints | None  # minimum over the other domains; None: 0, because of minDomains
+    among_domains: Bools  # true if the row's domain is included in the minimum
     may_count: Bools  # pods on the row count
 
     @classmethod
@@ -178,7 +182,7 @@ class _SpreadColumns:
     def _which(self, constraint: SpreadConstraint, of: Sequence[Pod]) -> Bools:
         """Return which of these pods the constraint selects, as a mask.
 
-        As in kube-scheduler, terminating pods count in this case.
+        As in kube-scheduler, terminating pods are included here.
         """
         namespace, selector = self._namespace, constraint.selector
         return np.array([other.namespace == namespace and selector.matches(other.labels) for other in of])
@@ -197,7 +201,7 @@ class _SpreadColumns:
 class _Scoring:
     rows: Rows
     raw: Ints
-    ignored: Bools | None  # nodes that lack one of the keys; None: no node does
+    ignored: Bools | None  # nodes that lack one of the keys; None: no node lacks a key
 
 
 @attrs.define(eq=False)
@@ -242,7 +246,7 @@ class PodTopologySpread:
         for tally in filtering.tallies:
             if table.label(tally.ready.constraint.topology_key).ids[row] < 0:
                 return
-        # As in kube-scheduler, terminating pods count here, although the counters leave them out.
+        # As in kube-scheduler, terminating pods are included here, although the counters omit them.
         for tally in filtering.tallies:
             ready = tally.ready
             if ready.constraint.selector.matches(other.labels) and (ready.among is None or ready.among.mask[row]):
@@ -312,7 +316,7 @@ class PodTopologySpread:
                 by_domain = counts * weight + float(constraint.max_skew - 1)
                 by_domain[-1] = 0.0
                 if len(readies) == 1 and len(by_domain) < len(ids):
-                    raw = _rounded(by_domain)[ids]  # round the few domains, not the many rows
+                    raw = _rounded(by_domain)[ids]  # rounding the few domains is faster than rounding the many rows
                     break
                 points = by_domain[ids]
             total = points if total is None else total + points
@@ -325,7 +329,7 @@ class PodTopologySpread:
 
     def score_rows(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Ints:
         scoring: _Scoring = state.data[_SCORE]
-        if isinstance(table, TableWithoutPods):  # count the pods per node again, for these nodes only
+        if isinstance(table, TableWithoutPods):  # count the pods of these nodes again
             scoring = state.data[_SCORE] = self._scoring(pod, table, rows, self._constraints.of(pod, SOFT))
         if rows is scoring.rows:
             return scoring.raw
@@ -352,7 +356,7 @@ class PodTopologySpread:
         action = ActionType
         pods = action.ADD | action.UPDATE_POD_LABEL | action.UPDATE_POD_TOLERATION | action.DELETE
         nodes = action.ADD | action.DELETE | action.UPDATE_NODE_LABEL | action.UPDATE_NODE_TAINT
-        # Default constraints depend also on the pod's controller.
+        # Default constraints also depend on the pod's controller.
         by_signature = not self._constraints.defaults_are_hard
         return (
             on(EventResource.POD, pods, self._after_pod_change, by_signature=by_signature),
@@ -397,17 +401,17 @@ def _raw_taints(node: Node) -> Sequence[Any]:
 
 
 def _values_among(ids: Ints, size: int) -> Bools:
-    """Return, for each value id, whether it occurs in `ids`. The last entry is for id -1."""
+    """Return for each value id whether it is in `ids`; the last element is for id -1."""
     seen = np.zeros(size, dtype=np.bool_)
     seen[ids[:_FIRST]] = True
     rest = ids[_FIRST:]
-    # Usually there are few values, the first nodes have all of them, and every node has one.
+    # Usually there are few values, and the first nodes already have all of them.
     if len(rest) and (np.count_nonzero(seen[:-1]) < size - 1 or lowest(rest) < 0):
         seen[rest] = True
     return seen
 
 
 def _rounded(points: Floats) -> Ints:
-    """Round to the nearest integer, halves up. The numbers must not be negative."""
+    """Round nonnegative numbers to the nearest integer, halves up."""
     whole = np.floor(points)
     return (whole + (points - whole >= 0.5)).astype(np.int64)

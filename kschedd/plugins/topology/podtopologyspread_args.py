@@ -97,8 +97,7 @@ class PodTopologySpreadArgs:
     def defaults(cls, context: ArgsContext, given: Mapping[str, Any]) -> Self:
         """Return the arguments with the version's default for `defaultingType`.
 
-        Before v1beta2, user-defined constraints did not require `defaultingType`; before v1.20 there were only
-        user-defined constraints.
+        Before v1beta2, user-defined constraints did not require `defaultingType`; before v1.20, no other type existed.
         """
         if context.version in ("v1alpha1", "v1alpha2", "Policy"):
             return cls((), "List")

@@ -1,8 +1,8 @@
-"""Evaluation of a pod's spread constraints: the rows that count, the domains, and the pods to count in them.
+"""Evaluation of a pod's spread constraints: the counted rows, the domains, and the matching pods.
 
 The constraints are the pod's own, or the default constraints with the selector of its Services and controller. The
-result depends only on the pod's signature and on labels and taints, so it is cached until labels or taints change. Pods
-with equal affinity and tolerations share the set of rows that count.
+result depends only on the pod's signature, labels and taints, so it is cached until labels or taints change. Pods with
+equal affinity and tolerations share the set of counted rows.
 
 Source: Kubernetes v1.34, plugins/podtopologyspread/common.go.
 Errors: none.
@@ -38,14 +38,14 @@ HARD, SOFT = "DoNotSchedule", "ScheduleAnyway"
 
 @attrs.frozen(eq=False)
 class ReadyConstraint:
-    """A constraint evaluated for pods of one signature.
+    """A spread constraint with its matcher and domains, for pods of one signature.
 
-    The evaluated constraint is valid while labels are unchanged.
+    It is valid until labels change.
     """
 
     constraint: SpreadConstraint
-    kind: PodMatcher | None  # matcher of the pods to count; None: an empty selector, which counts no pods
-    among: RowSet | None  # rows whose pods count; None: every row that has the key
+    kind: PodMatcher | None  # matcher of the pods to count; None: an empty selector, which matches no pods
+    among: RowSet | None  # rows whose pods are counted; None: every row that has the key
     values: Ints | None  # value ids of the domains; None: every value of the key
     domains: int
     selects_itself: int  # 1 if the pod matches its own constraint
@@ -58,15 +58,15 @@ def _by_action(args: PodTopologySpreadArgs) -> dict[str, list[Mapping[str, Any]]
 
 @attrs.define(eq=False)
 class SpreadConstraints:
-    """The evaluated constraints of one cluster's pods with one configuration."""
+    """The prepared constraints of pods in one cluster, for one configuration."""
 
     _args: PodTopologySpreadArgs
     _cluster: SchedulerCache
     _defaults: Mapping[str, Sequence[Mapping[str, Any]]] = attrs.field(init=False)  # as in a pod's spec
     _selectors: DefaultSelectors = attrs.field(init=False)
-    # The fields below are valid until labels change.
+    # the fields below are valid until labels change
     _stamp: int = attrs.field(init=False, default=-1)
-    # By signature without amounts, and the two other inputs.
+    # by pod signature without amounts, and by the two other arguments
     _ready: dict[tuple[int, str, LabelSelector | None], tuple[ReadyConstraint, ...]] = attrs.field(
         init=False, factory=dict
     )
@@ -120,11 +120,14 @@ class SpreadConstraints:
         return bool(self._defaults[HARD])
 
     def all_keys_needed(self, pod: Pod) -> bool:
-        """Return whether a node must have all topology keys. With the System defaults, the hostname is enough."""
+        """Return whether a node must have all topology keys.
+
+        With the System defaults, only the hostname is required.
+        """
         return bool(pod.signature.spread_constraints) or self._args.defaulting_type != "System"
 
     def domains(self, ready: ReadyConstraint) -> TopologyPairCounts:
-        """Return the matching pods by domain."""
+        """Return the number of matching pods by domain."""
         key = ready.constraint.topology_key
         if ready.kind is None:
             column = self._cluster.table.label(key)
@@ -132,16 +135,16 @@ class SpreadConstraints:
         return self._cluster.counts.matching(ready.kind).by_domain(key, ready.among)
 
     def rows_counted(self, ready: ReadyConstraint) -> Ints:
-        """Return the matching pods by row, on all rows."""
+        """Return the number of matching pods by row, for all rows."""
         if ready.kind is None:
             return np.zeros(self._cluster.table.capacity, dtype=np.int64)
         return self._cluster.counts.matching(ready.kind).rows()
 
     def with_unlabelled(self, ready: ReadyConstraint, counts: Ints, seen: Bools) -> Ints:
-        """Return the counts including the domain "", to which upstream assigns nodes without the key.
+        """Return the counts with an additional domain "" for nodes without the key, as upstream counts them.
 
-        `seen` contains the values of the nodes to score; the last entry is for nodes without the key. The pods of all
-        nodes without the key count for that domain, even if none of these nodes is scored.
+        `seen` contains the values of the nodes to score; its last element is for nodes without the key. The pods of all
+        nodes without the key are added to that domain, even if none of these nodes is scored.
         """
         table = self._cluster.table
         column = table.label(ready.constraint.topology_key)

@@ -1,8 +1,8 @@
 """The default selector of a pod without spread constraints: the selectors of its Services and its controller.
 
-PodTopologySpread uses the selector if default constraints are configured. Results are cached until an object of a
-Service, ReplicationController, ReplicaSet or StatefulSet changes. Source: Kubernetes v1.34, plugins/helper/spread.go
-(DefaultSelector). Errors: none. A controller that does not exist, or whose selector cannot be parsed, adds nothing.
+PodTopologySpread uses this selector for default constraints. Results are cached until a Service, ReplicationController,
+ReplicaSet or StatefulSet changes. Source: Kubernetes v1.34, plugins/helper/spread.go (DefaultSelector). Errors: none. A
+controller that does not exist, or whose selector cannot be parsed, is ignored.
 """
 
 from collections.abc import Mapping

@@ -1,11 +1,11 @@
-"""TopologyPlacementGenerator: a PodGroup with a topology constraint is placed in one domain of the topology key.
+"""TopologyPlacementGenerator: restricts a PodGroup with a topology constraint to one domain of the topology key.
 
-Each value of the key is a placement with the nodes that have this value. If pods of the group are already placed, their
-domain is the only one. A group without a constraint has one placement with all nodes.
+Each value of the key gives one placement: the nodes that have this value. If pods of the group are already scheduled,
+only their domain is a placement. A group without a constraint has one placement with all nodes.
 
 Rules: fields_of_1_37, at every extension point; without groups_in_domains it is not called.
-Source: Kubernetes v1.37, plugins/topologyaware/topology_placement.go. Upstream's order of the placements is random;
-here the placement of the node that is visited first is the first one.
+Source: Kubernetes v1.37, plugins/topologyaware/topology_placement.go. Upstream's order of the placements is random; in
+kschedd, placements are in the visiting order of their first nodes.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class TopologyPlacementGenerator:
         return [Placement(column.values[domain], table.order[ids == domain]) for domain in there if domain >= 0]
 
     def _domain(self, group: Object, key: str, table: NodeTable) -> str | Status | None:
-        """Return the domain of the pods that are already placed; None if there are none."""
+        """Return the domain of the pods that are already scheduled; None if there are none."""
         found: str | None = None
         for pod in self._groups.placed(group.key):
             row = table.row_of.get(pod.node_name)

@@ -1,7 +1,8 @@
 """NodeVolumeLimits: a node passes if its CSI drivers can attach the pod's volumes in addition to the attached ones.
 
-A volume that is also used by another pod on the node is counted once. A driver that the node's CSINode lists without a
-limit, or any driver on a node without a CSINode, has no limit. Rules: portworx_volumes_counted, volumes_need_driver.
+A volume that is also used by another pod on the node is counted once. There is no limit for a driver that the node's
+CSINode lists without a limit, or for any driver if the node has no CSINode. Rules: portworx_volumes_counted,
+volumes_need_driver.
 Source: Kubernetes v1.34, v1.36 and v1.37, plugins/nodevolumelimits/csi.go. Errors: a missing claim rejects the pod; a
 failed CSI translation is an error on nodes that need the translation.
 """
@@ -51,8 +52,8 @@ class _Wanted:
     """The volumes that must be attached to the node for the pod."""
 
     volumes: list[Attachable | Fault]
-    at_most: Attached | None  # upper bound, if all in-tree plugins are migrated; None: there is an invalid volume
-    everywhere: bool  # True if all of these volumes count on every node
+    at_most: Attached | None  # upper bound, if all in-tree plugins are migrated; None: a volume is invalid
+    everywhere: bool  # True if all of these volumes are counted on every node
     is_migrated: IsMigrated
 
     def on(self, csi_node: Object | None) -> Attached | Fault:
@@ -90,9 +91,9 @@ class NodeVolumeLimits:
         return bool(spec.volumes)
 
     def known_to_pass(self, state: CycleState, pod: Pod, table: NodeTable, rows: Rows) -> Bools:
-        """Return the nodes that have room for the pod's volumes even if all of them count and none is attached yet.
+        """Return the nodes that can attach all volumes of the pod, even if none of them is attached yet.
 
-        If no node has limits, all nodes are returned. In a what-if copy, these are nodes that had room with all their
+        If no node has limits, all nodes are returned. In a what-if copy, these are nodes that passed with all their
         pods, and to which no pod was added.
         """
         wanted: _Wanted | None = state.data.get(self.name)
@@ -144,7 +145,7 @@ class NodeVolumeLimits:
         return any(map(self._prevents, drivers))
 
     def _missing(self, new: Attached, csi_node: Object | None) -> str:
-        """Return a driver that the node needs but lacks, or ""."""
+        """Return a driver that a volume needs but the node lacks, or ""."""
         needed = {driver for driver, _ in new if self._prevents(driver)} if self._needs_drivers else set()
         if needed and csi_node is not None:
             needed.difference_update(driver.get("name") for driver in csi_node.spec.get("drivers") or ())

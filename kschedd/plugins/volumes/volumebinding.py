@@ -1,10 +1,11 @@
 """VolumeBinding: a node passes if the pod's bound volumes are usable on it and its unbound claims can be bound to it.
 
-Reserve assumes the bindings and provisionings. PreBind writes the bindings (the claim into the volume, the selected
-node into the claim), and waits until every claim is bound. Unreserve undoes the assumptions. Rules: capacity_scored.
+Reserve assumes the bindings of claims to volumes, and the provisioning of new volumes. PreBind writes the bindings (the
+claim into the volume, the selected node into the claim), and waits until every claim is bound. Unreserve undoes the
+assumptions. Rules: capacity_scored.
 Source: Kubernetes v1.34, plugins/volumebinding/volume_binding.go and binder.go. Units: scores 0 to 100. Errors:
 PreFilter rejects the pod if a claim is missing, lost, being deleted, not the pod's own, or unbound in Immediate mode.
-Cases that cannot be decided (missing StorageClass, invalid selector) give the node an Error.
+Cases that cannot be decided (missing StorageClass, invalid selector) give the node an Error status.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -58,12 +59,15 @@ _SUCCESS: Final = Status(Code.SUCCESS)
 
 @attrs.define(eq=False)
 class _Attempt:
-    """State of the pod's claims in an attempt. What-if runs share this state, because other pods do not affect it."""
+    """State of the pod's claims in an attempt.
+
+    What-if evaluations share this state, because other pods do not affect it.
+    """
 
     claims: PodClaims
     by_node: dict[str, NodeVolumes] = attrs.field(factory=dict)
     all_bound: bool = False
-    before: dict[str, Object] = attrs.field(factory=dict)  # key -> version of each assumed object before the assumption
+    before: dict[str, Object] = attrs.field(factory=dict)  # key -> version of each object before it was assumed
 
 
 CAPACITY_SHAPE: Final = (ShapePoint(0, 10), ShapePoint(100, 0))
@@ -191,7 +195,7 @@ class VolumeBinding:
     # --- score -------------------------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: Pod, cluster: SchedulerCache, rows: Any) -> Status | None:
-        # A scoring shape exists only with StorageCapacityScoring, which scores every pod, even if all scores are 0.
+        # A scoring shape exists only with StorageCapacityScoring, which scores every pod.
         return None if self._shape else SKIP
 
     def constant_score(self, pod: Pod, table: NodeTable) -> int | None:

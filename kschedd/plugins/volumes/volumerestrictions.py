@@ -1,8 +1,8 @@
-"""VolumeRestrictions: a node passes if none of its pods uses a disk of the incoming pod that cannot be shared.
+"""VolumeRestrictions: rejects a node if one of its pods uses a disk of the incoming pod that cannot be shared.
 
 Disks that cannot be shared are GCE persistent disks, iSCSI targets and RBD images (unless both pods only read), and EBS
 volumes. A claim with access mode ReadWriteOncePod can have only one user in the cluster. While another pod uses the
-claim, no node passes, but preemption of that pod helps. Source: Kubernetes v1.34,
+claim, no node passes; preempting that pod helps. Source: Kubernetes v1.34,
 plugins/volumerestrictions/volume_restrictions.go. Errors: a claim that does not exist rejects the pod in PreFilter.
 """
 
@@ -45,7 +45,7 @@ def disks(pod: Pod) -> list[Raw]:
 
 
 def conflict(ours: Iterable[Raw], others: Iterable[Raw]) -> bool:
-    """Return whether two pods with these volumes conflict on one node."""
+    """Return whether two pods with these volumes cannot run on one node."""
     return any(_same_disk(one, other) for one in ours for other in others)
 
 
@@ -84,7 +84,7 @@ class _Wanted:
         return _Wanted(self.disks, self.claims, self.users)
 
     def uses(self, other: Pod) -> int:
-        # Only names are compared, because upstream does not compare the other pod's namespace here.
+        # Only names are compared, because upstream does not compare namespaces here.
         return sum(name in self.claims for name in claims_named(other)) if self.claims else 0
 
 
@@ -95,7 +95,8 @@ class _DiskColumns:
         self._wanted = wanted
         self._of: Sequence[Pod] = ()
         self._effects_of = np.zeros((0, 2), dtype=np.int64)
-        self._effects: dict[int, tuple[bool, int]] = {}  # by signature id: (conflicts, number of uses)
+        # by signature id: whether the pod conflicts, and its number of uses of the claims
+        self._effects: dict[int, tuple[bool, int]] = {}
         self._conflicts = np.array([sum(self._effect(pod)[0] for pod in pods) for pods in table.pods], dtype=np.int64)
         self._users = np.full(len(table.pods), wanted.users, dtype=np.int64)
 
@@ -191,7 +192,7 @@ class VolumeRestrictions:
 
 
 def _used(cluster: SchedulerCache, namespace: str, name: str) -> bool:
-    """Return whether an assigned pod names the claim; claims created for its ephemeral volumes do not count."""
+    """Return whether an assigned pod names the claim; claims for its ephemeral volumes are not included."""
     rows = cluster.table.claims.get(f"{namespace}/{name}", ())
     return any(
         other.namespace == namespace and name in claims_named(other)
