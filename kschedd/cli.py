@@ -242,16 +242,18 @@ class _Parser(NotingParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Report unknown flags with the parser of the subcommand, which defines the other flags."""
+        self.given = list(args or ())
         options, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return options, unknown
 
     def error(self, message: str) -> Never:
-        from kschedd.verbs.command_line.grammar import clearer
+        from kschedd.verbs.command_line.usage_messages import clearer
 
         known = [name for flag in self.noted for name in flag.names]
-        self.exit(WRONG_USE, f"error: {clearer(message, known, self.renamed)}\nSee {self.prog} --help\n")
+        why = clearer(message, known, self.renamed, self.given, self.prog.partition(" ")[2])
+        self.exit(WRONG_USE, f"error: {why}\nSee {self.prog} --help\n")
 
 
 def _mounted(words: list[str], socket: str | None) -> int:

@@ -11,10 +11,11 @@ from typing import Any, Final, Never
 
 import attrs
 
+from kschedd.api.text.similar import allowed_names
 from kschedd.assistants.tool import ToolError
 from kschedd.rpc.errors import ConnectionLostError
 from kschedd.service.errors import RpcError
-from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.verbs.command_line.grammar import UsageError
 from kschedd.verbs.command_line.session import DaemonClient, VerbSession
 from kschedd.verbs.table import BY_NAME, FAILED, WRONG_USE, find_verb, run_words, short_words
 
@@ -112,7 +113,7 @@ def checked_words(words: Sequence[str], given: str, allowed: Sequence[str]) -> l
     words = short_words(words)
     verb = words[0]
     if not {verb, getattr(BY_NAME.get(verb), "whole", verb)} & {*allowed}:
-        raise ToolError(f'"{verb}" is not allowed here{suggest(verb, allowed)}; allowed are {", ".join(allowed)}')
+        raise ToolError(f'"{verb}" is not allowed here{allowed_names(verb, allowed)}')
     flag = _INPUT_FLAGS.get(verb)
     whole = [*words, flag, "-"] if given.strip() and flag is not None and flag not in words else list(words)
     try:

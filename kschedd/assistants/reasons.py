@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.assistants.command import CommandFailed, ServedCluster, checked_words, run, session_on, words_in
 from kschedd.assistants.tool import Answer, Tool, ToolError
 from kschedd.printing.reports.explaining import explanation
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.service.params import Param
-from kschedd.verbs.command_line.grammar import suggest
 from kschedd.verbs.scheduler.explain import call_about_pod
 
 Raw = Mapping[str, Any]
@@ -29,7 +29,7 @@ def tools(target: ServedCluster, *, writes: bool) -> list[Tool]:
         found = _explained(target, given["pod"])
         known = {verdict["node"] for verdict in found["verdicts"]} | set(found["totals"])
         if node not in known:
-            hint = suggest(node, known) or f"; there are {', '.join(sorted(known)[:8])}{' ...' * (len(known) > 8)}"
+            hint = did_you_mean(node, known) or f"; there are {', '.join(sorted(known)[:8])}{' ...' * (len(known) > 8)}"
             raise ToolError(f'there is no node "{node}"{hint}')
         return _blocked_node(target, found, node, writes=writes)
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import attrs
 
+from kschedd.api.text.similar import allowed_names
 from kschedd.assistants import changing, reading, reasons, trying
 from kschedd.assistants.command import ServedCluster
 from kschedd.assistants.tool import Tool, ToolError
 from kschedd.errors import KscheddError
-from kschedd.service.params import similar_names
 
 INSTRUCTIONS = """\
 A Kubernetes cluster under kschedd, which schedules like kube-scheduler 1.37 and can explain its decisions. Begin with \
@@ -52,6 +52,4 @@ class Toolbox:
     def _why_not(self, name: str) -> str:
         if name in self._withheld:
             return "this server is read-only: it was started without --allow-writes. `plan` tests a change on a copy"
-        near = similar_names(name, self.tools)
-        hint = f"did you mean {near[0]}? " if near else ""
-        return f"there is no such tool; {hint}allowed are {', '.join(self.tools)}"
+        return f"there is no such tool{allowed_names(name, self.tools)}"

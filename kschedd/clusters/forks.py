@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from kschedd.answers import plain
+from kschedd.api.text.similar import did_you_mean, similar_names
 from kschedd.clusters.answers import ForkAnswer
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
 from kschedd.config.versions.feature_gates import parse_flag
@@ -23,7 +24,6 @@ from kschedd.config.versions.kube_versions import KubernetesVersion
 from kschedd.scheduling.inputs import ChangeConfig
 from kschedd.scheduling.snapshots.cluster import ClusterSnapshot
 from kschedd.service.errors import RpcError
-from kschedd.service.params import similar_names
 from kschedd.service.workers import GivenUp
 from kschedd.simulation.comparing.changes import DiffAnswer, ForkStart, changes
 from kschedd.simulation.engine import Engine
@@ -36,9 +36,11 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 
 def _not_found(name: str, names: Iterable[str]) -> RpcError:
-    similar = similar_names(name, names)
-    hint = f'; did you mean "{similar[0]}"?' if similar else "; `fork list` lists the forks"
-    return RpcError("not_found", f'there is no fork "{name}"{hint}', {"name": name, "similar": similar})
+    known = list(names)
+    hint = did_you_mean(name, known) or "; `fork list` lists the forks"
+    return RpcError(
+        "not_found", f'there is no fork "{name}"{hint}', {"name": name, "similar": similar_names(name, known)}
+    )
 
 
 @attrs.define(eq=False)

@@ -102,6 +102,8 @@ from pathlib import Path
 import pytest
 
 from kschedd import Cluster, node, pod
+from kschedd.verbs.command_line.overview import brief
+from kschedd.verbs.table import group_members
 from kschedd.testing.judging import judge
 from kschedd.testing.rules import RULES, check
 
@@ -151,14 +153,17 @@ class PluginCommandError(KscheddError):
 
 
 def add_parser(subparsers: Any) -> None:
+    from kschedd.verbs.command_line.overview import brief
+    from kschedd.verbs.table import group_members
+
     parser = subparsers.add_parser(
         "plugin",
         help="create a plugin skeleton, or check a plugin",
         description="Create a plugin with its test and a profile, or check plugin files against the rules of the "
-        "plugin interface in random clusters. examples/plugins/README.md describes plugins. With a "
-        "running daemon: kschedd plugin list, kschedd plugin costs, kschedd plugin reload FILE.py.",
+        "plugin interface in random clusters. examples/plugins/README.md describes plugins. The other "
+        "commands list and reload the plugins of a running daemon.",
     )
-    what = parser.add_subparsers(dest="what", required=True, metavar="new|check")
+    what = parser.add_subparsers(dest="what", required=True, metavar="COMMAND")
     new = what.add_parser("new", help="create a plugin file with a test and a profile")
     new.add_argument("name", metavar="NAME", help="name of the plugin in profiles, such as CheapNodes")
     new.add_argument("--folder", type=path_value, default=Path(), metavar="DIR", help="directory (.)")
@@ -175,6 +180,8 @@ def add_parser(subparsers: Any) -> None:
         "--seeds", type=int, default=_SEEDS, metavar="N", help=f"number of random clusters; default {_SEEDS}"
     )
     check.set_defaults(run=_check)
+    for name, summary in group_members("plugin"):  # verbs, listed here for the help and for suggestions
+        what.add_parser(name, help=brief(summary))
 
 
 def _new(options: argparse.Namespace) -> int:

@@ -28,6 +28,7 @@ import attrs
 
 from kschedd.actors.scheduler.plugin_calls import run_async
 from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.similar import did_you_mean
 from kschedd.api.text.times import LAST_S, stamp
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.in_tree import IN_TREE
@@ -41,7 +42,6 @@ from kschedd.framework.registry import Registry
 from kschedd.methods import daemon_methods
 from kschedd.simulation.engine import LoggedAttempt
 from kschedd.simulation.summary import span
-from kschedd.verbs.command_line.grammar import suggest
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.scheduler.expectations import Finding
 from kschedd.verbs.scheduler.expecting import check
@@ -269,7 +269,9 @@ class ScenarioCluster:
         for flag, text in zip(flat[::2], flat[1::2], strict=True):
             name = flag.removeprefix("--")
             if name == flag or name not in OPTIONS:
-                raise CommandError(f'controllers: no flag "{flag}"{suggest(flag, [f"--{known}" for known in OPTIONS])}')
+                raise CommandError(
+                    f'controllers: no flag "{flag}"{did_you_mean(flag, [f"--{known}" for known in OPTIONS])}'
+                )
             self._options[name] = read_option(name, text)
         return ""
 

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 import attrs
 
 from kschedd.answers import read
-from kschedd.api.schemas.decoding import meant
+from kschedd.api.text.similar import did_you_mean
 from kschedd.api.text.times import LAST_S
 from kschedd.clusters.virtual import VirtualCluster, VirtualDaemon
 from kschedd.config.in_tree import IN_TREE
@@ -381,7 +381,7 @@ def _check_names(argument: str, named: Iterable[str], known: Collection[str]) ->
     """Raise ValueError for a name that belongs to no plugin."""
     for name in named:
         if name not in known:
-            raise ValueError(f"{argument}: no plugin is named {name!r}{meant(name, known)}")
+            raise ValueError(f"{argument}: no plugin is named {name!r}{did_you_mean(name, known, 1)}")
 
 
 def _enabling(plugins: Sequence[PluginClass], args: Mapping[str, Raw], weights: Mapping[str, int]) -> Raw | None:

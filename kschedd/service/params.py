@@ -12,13 +12,13 @@ No I/O. Checking a call costs a few microseconds.
 
 from __future__ import annotations
 
-import difflib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
+from kschedd.api.text.similar import similar_names
 from kschedd.service.errors import BadParamsError, ParamFault
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
@@ -146,13 +146,6 @@ def bind(method: str, declared: Sequence[Param], given: list[Any]) -> dict[str, 
     if faults:
         raise BadParamsError(method, tuple(faults))
     return bound
-
-
-def similar_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
-    """Return known names that are similar to a misspelled name, best first."""
-    folded = {candidate.casefold(): candidate for candidate in names}
-    matches = difflib.get_close_matches(name.casefold()[:80], folded, n=3, cutoff=0.6)
-    return tuple(folded[match] for match in matches)
 
 
 def outline(value: Any, param: Param | None = None) -> str:

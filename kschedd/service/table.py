@@ -29,8 +29,9 @@ import attrs
 
 from kschedd.access.users import Caller
 from kschedd.answers import returned
+from kschedd.api.text.similar import similar_names
 from kschedd.service.errors import ReadOnlyError, UnknownMethodError
-from kschedd.service.params import Param, similar_names
+from kschedd.service.params import Param
 from kschedd.service.turns import Turns
 from kschedd.service.workers import Workers
 

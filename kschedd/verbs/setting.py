@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kschedd.api.quantity import QuantityError, milli_value
 from kschedd.api.schemas.kinds import POD_TEMPLATES
+from kschedd.api.text.similar import did_you_mean
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
@@ -18,7 +19,6 @@ from kschedd.verbs.command_line.grammar import (
     dry_run_flag,
     namespace_flags,
     output_flag,
-    suggest,
     verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -74,8 +74,9 @@ def set_(session: VerbSession, options: argparse.Namespace) -> int:
     if what not in OBJECT_SETS:
         if what not in config.SETS:
             known = {**config.SETS, **OBJECT_SETS}
-            hint = suggest(what, known) if what else ""
-            raise UsageError(f"a setting is required, one of: {'; '.join(known.values())}{hint}", "set")
+            if what and (hint := did_you_mean(what, known)):
+                raise UsageError(f'set: unknown setting "{what}"{hint}', "set")
+            raise UsageError(f"a setting is required, one of: {'; '.join(known.values())}", "set")
         for flag in ("containers", "requests", "limits", "list", "selector", "all", "namespace"):
             if getattr(options, flag):
                 raise UsageError(f"--{flag} is for: set {', set '.join(OBJECT_SETS)}", "set")

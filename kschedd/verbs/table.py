@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from kschedd.api.text.similar import allowed_names, did_you_mean
 from kschedd.errors import KscheddError
 from kschedd.printing.terminal.safe import brief as shortened
 from kschedd.verbs import general, setting
-from kschedd.verbs.command_line.grammar import UsageError, Verb, suggest, verbs_of
+from kschedd.verbs.command_line.grammar import UsageError, Verb, verbs_of
 from kschedd.verbs.command_line.overview import brief, listing
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.nodes import drain, node, nodes, top
@@ -139,7 +140,7 @@ def find_verb(word: str, others: Sequence[str] = ()) -> Verb:
     if verb is None and word in RENAMED:
         raise UsageError(f"{word} was renamed to `{RENAMED[word]}`")
     if verb is None:
-        hint = suggest(word, (*BY_NAME, *GROUPS, *others)) or "; `help` lists all commands"
+        hint = did_you_mean(word, (*BY_NAME, *GROUPS, *others)) or "; `help` lists all commands"
         raise UsageError(f'unknown command "{shortened(word)}"{hint}')
     return verb
 
@@ -158,8 +159,10 @@ def _in_group(session: VerbSession, words: Sequence[str]) -> bool:
             session.write(listing(((name, brief(what)) for name, what in members.items()), session.style.width))
             return True
         if second not in members:
-            hint = f"; {_NO_CONTAINERS}" if first == "debug" else ""
-            raise UsageError(f'{first}: unknown command "{shortened(second)}": allowed are {", ".join(members)}{hint}')
+            names = did_you_mean(second, members)
+            if not names:
+                names = allowed_names(second, members) + (f"; {_NO_CONTAINERS}" if first == "debug" else "")
+            raise UsageError(f'{first}: unknown command "{shortened(second)}"{names}')
     elif session.whole_names and first in BY_NAME and BY_NAME[first].whole:
         raise UsageError(f"{first} was renamed to `{BY_NAME[first].whole}`")
     return False

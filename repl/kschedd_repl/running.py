@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 import attrs
 import trio
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.rpc.errors import ConnectionLostError, NoDaemonError
-from kschedd.verbs.command_line.grammar import suggest
 from kschedd.verbs.command_line.overview import by_topic, listing, paragraph
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.table import BY_NAME, GROUPS, VERBS, WRONG_USE, run_words, short_words, without_program
@@ -270,7 +270,7 @@ class CommandRunner:
                 self._session.namespace = namespace
                 known = self._namespaces()
                 if known and namespace not in known:
-                    self._session.warn(f"there is no namespace {namespace} yet{suggest(namespace, known)}")
+                    self._session.warn(f"there is no namespace {namespace} yet{did_you_mean(namespace, known)}")
                 self.write(f"now in namespace {namespace}\n")
             case ["setting", *rest] if len(rest) <= 2:
                 return self._setting(rest)

@@ -8,8 +8,8 @@ from typing import Final
 
 import attrs
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.errors import KscheddError
-from kschedd.verbs.command_line.grammar import suggest
 
 
 @attrs.define(eq=False)
@@ -55,7 +55,7 @@ class SessionSettings:
     def set(self, name: str, value: str) -> None:
         setting = known_setting(name)
         if not value.strip() or not (setting.free or value in setting.choices):
-            near = suggest(value, setting.choices)
+            near = did_you_mean(value, setting.choices)
             raise SettingError(f'{name} "{value}": allowed are {", ".join(setting.choices)}{near}')
         self._values[name] = value
         self.changed(name)
@@ -68,5 +68,5 @@ class SessionSettings:
 
 def known_setting(name: str) -> Setting:
     if name not in SETTINGS:
-        raise SettingError(f'there is no setting "{name}"{suggest(name, SETTINGS) or ": `setting` lists them"}')
+        raise SettingError(f'there is no setting "{name}"{did_you_mean(name, SETTINGS) or ": `setting` lists them"}')
     return SETTINGS[name]

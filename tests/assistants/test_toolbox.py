@@ -58,7 +58,7 @@ def test_what_changes_the_cluster_is_there_only_where_it_was_allowed(cluster: Sc
     assert set(tools.tools) == READS | TRIES
     assert set(toolbox_of(cluster, writes=True).tools) == READS | TRIES | WRITES
     assert "started without --allow-writes" in _refused(tools, "delete", kind="pod", name="small")
-    assert "did you mean explain" in _refused(tools, "explian", pod="big")
+    assert 'did you mean "explain"' in _refused(tools, "explian", pod="big")
 
 
 def test_every_tool_has_a_schema_and_says_what_it_does(cluster: ScenarioCluster) -> None:

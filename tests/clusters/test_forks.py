@@ -201,7 +201,7 @@ async def test_a_fork_may_have_features_turned_on_and_keeps_the_fields_of_its_ve
 @pytest.mark.parametrize(
     ("version", "gates", "why"),
     [
-        pytest.param("1.36", ["Ganging=true"], "no such feature gate; did you mean GangScheduling", id="unknown"),
+        pytest.param("1.36", ["Ganging=true"], 'no such feature gate; did you mean "GangScheduling', id="unknown"),
         pytest.param("1.34", ["GangScheduling=true"], "no such feature gate", id="not-of-that-version"),
         pytest.param("1.36", ["DRAAdminAccess=false"], "its gate locked", id="locked"),
         pytest.param("1.36", ["GangScheduling=true"], "GenericWorkload=true, too", id="without-what-it-builds-on"),

@@ -122,10 +122,10 @@ def test_code_of_an_arguments_class_that_raises_ends_in_a_fault(cls: type[Any], 
 @pytest.mark.parametrize(
     ("args", "refusal"),
     [
-        ("{atmost: 3}", "atmost: no such field; did you mean atMost?"),
+        ("{atmost: 3}", 'atmost: no such field; did you mean "atMost"?'),
         ("{atMost: 0}", "atMost: out of range"),
         ("{atMost: many}", "atMost: must be a whole number, not text"),
-        ("{mode: Strikt}", "mode: not one of the values; did you mean Strict?"),
+        ("{mode: Strikt}", 'mode: not one of the values; did you mean "Strict"?'),
         ("{nodeLabels: [1]}", "nodeLabels[0]: must be text, not a whole number"),
         ("{racks: [{height: 1}]}", "racks[0].name: required, but missing"),
         ("{quiet: true, note: x}", "note: contradicts quiet"),

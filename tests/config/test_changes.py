@@ -94,7 +94,7 @@ def test_backoff_and_parallelism() -> None:
         (lambda c: with_weight(c, "c", "NodeAffinity", 1), "$.profiles: no such profile"),
         (lambda c: with_weight(c, "b", "NodeName", 1), "$.profiles[1].plugins.score: does not score"),
         (lambda c: with_weight(c, "a", "NodeAffinity", 0), "$.profiles[0].plugins.score: not a weight"),
-        (lambda c: with_plugin_disabled(c, "a", "Nobody"), "$.profiles[0].plugins: takes no part there"),
+        (lambda c: with_plugin_disabled(c, "a", "Nobody"), "$.profiles[0].plugins: is not enabled there"),
         (
             lambda c: with_plugin_disabled(c, "a", "NodeName", ["filters"]),
             "$.profiles[0].plugins: no such ext",
@@ -103,12 +103,12 @@ def test_backoff_and_parallelism() -> None:
         (lambda c: with_plugin_disabled(c, "a", "PrioritySort"), "$.profiles[0].plugins.queueSort: exactly"),
         (
             lambda c: with_plugin_enabled(c, "a", "NodeName"),
-            "$.profiles[0].plugins: takes part there already",
+            "$.profiles[0].plugins: is already enabled there",
         ),
         (lambda c: with_plugin_enabled(c, "a", "NodeNam"), "$.profiles[0].plugins: no such plugin; did you"),
         (
             lambda c: with_plugin_enabled(c, "a", "NodeName", ["bind"]),
-            "$.profiles[0].plugins.bind: does not take part there",
+            "$.profiles[0].plugins.bind: does not implement bind",
         ),
         (
             lambda c: with_plugin_args(c, "a", "InterPodAffinity", {"hardPodAffinityWeight": 101}),

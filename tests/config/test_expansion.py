@@ -215,7 +215,7 @@ def test_order_is_overriding_then_multipoint_then_the_points_own() -> None:
         ),
         pytest.param(
             {"score": {"enabled": enabled("NodeAfinity")}},
-            "$.profiles[0].plugins.score.enabled[0].name: no such plugin; did you mean NodeAffinity?",
+            '$.profiles[0].plugins.score.enabled[0].name: no such plugin; did you mean "NodeAffinity"?',
             id="misspelt",
         ),
         pytest.param(

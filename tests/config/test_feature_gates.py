@@ -47,7 +47,7 @@ def test_the_flag_is_given_once_or_several_times() -> None:
     [
         (
             "StorageCapacityScorin=true",
-            "$.StorageCapacityScorin: no such feature gate; did you mean StorageCapacitySco",
+            '$.StorageCapacityScorin: no such feature gate; did you mean "StorageCapacitySco',
         ),
         ("SchedulerQueueingHints=false", "$.SchedulerQueueingHints: the feature is finished and its gate locked"),
         (

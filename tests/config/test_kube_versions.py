@@ -100,7 +100,7 @@ def test_a_point_that_takes_a_rule_is_refused_without_it() -> None:
     assert config_from_raw(raw, version=V1_36).profiles[0].weight("DynamicResources") == 3
     with pytest.raises(ConfigErrors, match="does not take part in score"):
         config_from_raw(raw, version=V1_34)
-    with pytest.raises(ConfigErrors, match="does not take part there"):
+    with pytest.raises(ConfigErrors, match="does not implement"):
         with_plugin_enabled(default_config(version=V1_34), "default-scheduler", "DynamicResources", ["score"])
 
 
@@ -113,7 +113,7 @@ def test_a_profile_that_is_added_has_the_defaults_of_the_version() -> None:
     ("gates", "why"),
     [
         ("DynamicResourceAllocation=false", "locked"),
-        ("NodeDeclaredFeature=true", "did you mean NodeDeclaredFeatures"),
+        ("NodeDeclaredFeature=true", 'did you mean "NodeDeclaredFeatures'),
         ("CSIMigrationPortworx=true", "always on since v1.33, and its gate was removed after v1.35"),
     ],
 )

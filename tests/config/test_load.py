@@ -158,7 +158,7 @@ def test_odd_but_allowed_is_a_warning() -> None:
     assert config.percentage_of_nodes_to_score == 100
     assert [f"{one.line} {one.path}: {one.why}" for one in config.warnings] == [
         "6 $.profiles[0].plugins.filter.enabled[0].weight: a weight counts only at score and multiPoint",
-        "7 $.profiles[0].plugins.score.disabled[0].name: no such plugin; did you mean NodeAffinity?",
+        '7 $.profiles[0].plugins.score.disabled[0].name: no such plugin; did you mean "NodeAffinity"?',
         "8 $.percentageOfNodesToScore: counts as 100",
     ]
 
@@ -187,13 +187,13 @@ def test_all_faults_are_told_in_the_order_of_the_text() -> None:
         """
     )
     assert refusals(text) == [
-        "3 $.paralelism: no such field; did you mean parallelism?",
+        '3 $.paralelism: no such field; did you mean "parallelism"?',
         "4 $.parallelism: out of range",
         "5 $.percentageOfNodesToScore: out of range",
         "7 $.podMaxBackoffSeconds: must not be less than podInitialBackoffSeconds",
-        "11 $.profiles[0].plugins.scores: no such field; did you mean score?",
+        '11 $.profiles[0].plugins.scores: no such field; did you mean "score"?',
         "15 $.profiles[0].plugins.score.enabled[0].weight: must be a whole number, not text",
-        "16 $.profiles[0].plugins.score.enabled[1].name: no such plugin; did you mean NodeResourcesFit?",
+        '16 $.profiles[0].plugins.score.enabled[1].name: no such plugin; did you mean "NodeResourcesFit"?',
         "17 $.profiles[0].plugins.score.disabled: must be a list, not text",
         "18 $.profiles[1].schedulerName: the same name as $.profiles[0]",
         "19 $.profiles[1].percentageOfNodesToScore: out of range",
@@ -286,7 +286,7 @@ def test_aliases_that_never_end_are_refused() -> None:
         ),
         pytest.param(
             "profiles: [{pluginConfig: [{name: NodeResourceFit, args: {}}]}]",
-            "3 $.profiles[0].pluginConfig[0].name: no such plugin; did you mean NodeResourcesFit?",
+            '3 $.profiles[0].pluginConfig[0].name: no such plugin; did you mean "NodeResourcesFit"?',
             id="arguments-for-nobody",
         ),
         pytest.param(
@@ -367,7 +367,7 @@ def test_feature_gates_are_checked() -> None:
     with pytest.raises(ConfigErrors) as refused:
         default_config(version=V1_34, feature_gates={"SchedulerPopFromBackofQ": False, "SchedulerQueueingHints": False})
     assert [error.why for error in refused.value.errors] == [
-        "no such feature gate; did you mean SchedulerPopFromBackoffQ?",
+        'no such feature gate; did you mean "SchedulerPopFromBackoffQ"?',
         "the feature is finished and its gate locked",
     ]
 

@@ -147,8 +147,14 @@ def test_extenders_in_the_old_spelling() -> None:
 @pytest.mark.parametrize(
     ("fields", "refusal"),
     [
-        ({"predicates": [predicate("PodFitsHost")]}, "$.predicates[0].name: no such predicate; did you mean PodFitsHo"),
-        ({"priorities": [priority("LeastRequested")]}, "$.priorities[0].name: no such priority; did you mean LeastReq"),
+        (
+            {"predicates": [predicate("PodFitsHost")]},
+            '$.predicates[0].name: no such predicate; did you mean "PodFitsHo',
+        ),
+        (
+            {"priorities": [priority("LeastRequested")]},
+            '$.priorities[0].name: no such priority; did you mean "LeastReq',
+        ),
         ({"priorities": [{"name": "ImageLocalityPriority"}]}, "$.priorities[0].weight: a priority needs a weight"),
         (
             {"priorities": [priority("A", 1, serviceAntiAffinity={"label": "a"}, labelPreference={"label": "b"})]},
@@ -168,7 +174,7 @@ def test_extenders_in_the_old_spelling() -> None:
             "$.priorities[1].argument: all priorities with a serviceAntiAffinity need the same weight",
         ),
         ({"hardPodAffinitySymmetricWeight": 101}, "$.hardPodAffinitySymmetricWeight: out of range"),
-        ({"predicate": []}, "$.predicate: no such field; did you mean predicates?"),
+        ({"predicate": []}, '$.predicate: no such field; did you mean "predicates"?'),
         (
             {"priorities": [priority("A", requestedToCapacityRatioArguments={})]},
             "$.priorities[0].argument.requestedToCapacityRatioArguments.shape: required, but missing",

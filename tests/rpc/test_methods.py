@@ -572,7 +572,7 @@ async def test_configuration_files_are_checked_shown_and_converted(talk: Talk) -
     assert converted["text"].startswith("# line 3, $.priorities[0].name: EqualPriority: has no effect")
     assert {"path": "parallelism", "value": 16, "origin": "default of v1.19"} in await talk("config.show", text=text)
     wrong = await talk("config.check", text=text.replace("EqualPriority", "EqalPriority"), source="p.yaml")
-    why = "no such priority; did you mean EqualPriority?"
+    why = 'no such priority; did you mean "EqualPriority"?'
     assert [(one["line"], one["why"]) for one in wrong["errors"]] == [(3, why)]
     again = await talk("config.convert")
     assert "kind: KubeSchedulerConfiguration" in again["text"]

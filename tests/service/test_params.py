@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
+from kschedd.api.text.similar import similar_names
 from kschedd.service.errors import BadParamsError
-from kschedd.service.params import Param, bind, similar_names
+from kschedd.service.params import Param, bind
 
 GET = (
     Param("kind", "string", doc="which kind"),

@@ -28,7 +28,7 @@ def faults(tmp_path: Path, **fields: str) -> list[str]:
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"seed": "3"}, f"s.yaml:3: $.seed: no such field; did you mean seeds? (allowed: {', '.join(FIELDS)})"),
+        ({"seed": "3"}, 's.yaml:3: $.seed: no such field; did you mean "seeds"?'),
         ({"clusters": ""}, "s.yaml:1: $.clusters: required, but missing"),
         ({"clusters": "[]"}, "s.yaml:1: $.clusters: []: must be a mapping of names, with at least one"),
         (

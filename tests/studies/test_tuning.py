@@ -99,7 +99,7 @@ def test_the_command_writes_the_configuration_to_use(tmp_path: Path, capsys: pyt
         ({"objectives": {"speed": "minimize"}}, '"speed": no such metric (allowed: placed, '),
         ({"objectives": {"placed": "most"}}, '"most": not one of the values (allowed: minimize, maximize)'),
         ({"versions": ["1.36", "1.37"]}, "$.versions: tuning has one"),
-        ({"seed": 1}, "$.seed: no such field; did you mean seeds?"),
+        ({"seed": 1}, '$.seed: no such field; did you mean "seeds"?'),
     ],
 )
 def test_a_fault_says_where_what_and_what_is_allowed(more: dict[str, Any], text: str) -> None:

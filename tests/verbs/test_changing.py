@@ -114,7 +114,7 @@ def test_a_negative_grace_period_leaves_it_to_the_pods(typed, daemon) -> None:
 
 def test_delete_knows_three_cascades(typed) -> None:
     assert typed("delete pod web-0 --cascade=sideways") == 2
-    assert "invalid choice: 'sideways'" in typed.err
+    assert '--cascade "sideways": allowed are background, foreground, orphan' in typed.err
 
 
 def test_delete_what_a_manifest_names_last_first(typed, daemon) -> None:

@@ -161,7 +161,7 @@ def test_expose_selects_the_pods_of_the_object(typed, daemon) -> None:
         ("create cm c --from-file nope", 2, "No such file"),
         ("create nonsense x", 2, "cannot be created from flags"),
         ("create service clusterip s", 2, "at least one tcp port"),
-        ("create service nonsense s", 2, "create service clusterip"),
+        ("create service nodeprot s", 2, 'did you mean "nodeport"?'),
         ("create secret tls s", 2, "create secret generic"),
         ("expose pod web-0", 2, "couldn't find port via --port flag or introspection"),
         ("expose pod nope --port 80", 1, 'pods "nope" not found'),

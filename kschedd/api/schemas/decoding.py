@@ -8,8 +8,7 @@ Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/create.go and sigs.k8
 fields, at most 100. "Did you mean" is an addition of kschedd.
 """
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import attrs
@@ -17,6 +16,7 @@ import attrs
 from kschedd.api.schemas.check import schema_for
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.schema import NO_RULES, Fields, ListOf, MapOf, Schema, type_named
+from kschedd.api.text.similar import did_you_mean
 
 FieldValidation = Literal["Strict", "Warn", "Ignore"]
 # value of kubectl's --validate -> field validation
@@ -115,7 +115,7 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
             here = (where, name)
             if inner is None or (schema.rules and not schema.has(name, rules)):
                 if not schema.drops(name, rules) and len(faults) < MOST_FAULTS:  # limit of reported faults
-                    hint = meant(str(name), [each for each in schema if schema.has(each, rules)])
+                    hint = did_you_mean(str(name), [each for each in schema if schema.has(each, rules)], 1)
                     faults.append(unknown_field(_path(here), hint))
                 kept = dict(value) if kept is None else kept
                 del kept[name]
@@ -132,10 +132,3 @@ def _prune(value: Any, schema: Schema, where: Where, faults: list[StrictFault], 
         found = {name: _prune(item, schema.item, (where, name), faults, rules) for name, item in value.items()}
         return found if any(found[name] is not item for name, item in value.items()) else value
     return value
-
-
-def meant(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "requests"?`, or "" if no known field has a similar name."""
-    folded = {name.casefold(): name for name in known}
-    near = difflib.get_close_matches(word.casefold()[:80], folded, n=1, cutoff=0.6)
-    return f'; did you mean "{folded[near[0]]}"?' if near else ""

@@ -109,7 +109,7 @@ def complete(text: str, modules: Mapping[str, tuple[str, str]], connect: Callabl
         namespace = _value_of(words, ("-n", "--namespace")) or "default"
         text = " ".join([*map(_quoted, words), last])
         found += candidates(text, ShellNames(lambda: connect(socket)), namespace, others, short=False)
-    for candidate in found:
+    for candidate in {each.text: each for each in found}.values():
         print(f"{candidate.text}\t{candidate.meaning}" if candidate.meaning else candidate.text)
     return 0
 

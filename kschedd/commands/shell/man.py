@@ -11,9 +11,10 @@ from typing import Any, Final
 
 import attrs
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.commands.shell.completion import parser_of
 from kschedd.errors import KscheddError
-from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.verbs.command_line.grammar import UsageError
 from kschedd.verbs.command_line.parsing import Flag, path_value
 
 _STATUS: Final = (
@@ -66,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     pages = {page.name: page for page in all_pages(MOUNTED)}
     if options.dir is None:
         if options.command not in pages:
-            raise UsageError(f'there is no command "{options.command}"{suggest(options.command, pages)}')
+            raise UsageError(f'there is no command "{options.command}"{did_you_mean(options.command, pages)}')
         print(roff(pages[options.command]), end="")
         return 0
     for page in pages.values():

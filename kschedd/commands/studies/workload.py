@@ -31,7 +31,7 @@ def add_parser(subparsers: Any) -> None:
         description="Read traces of other clusters (docs/WORKLOADS.md lists the formats). Exit status: 0 done, 2 the "
         "trace or a flag is invalid.",
     )
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    actions = parser.add_subparsers(metavar="info|convert|sample|fit", required=True)
     info = _action(actions, "info", _info, "print counts, times, requests and totals of a trace")
     info.add_argument("-o", "--output", choices=("table", "json"), default="table")
     help_ = (

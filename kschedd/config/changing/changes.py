@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import attrs
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.config.args import ArgsContext, default_args, read_plugin_args
 from kschedd.config.changing.files import written_as_v1
 from kschedd.config.changing.values import changed_origins
@@ -33,7 +34,8 @@ def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -
     path = f"{path}.plugins.score"
     scoring = profile.at("score")
     if plugin not in (ref.name for ref in scoring):
-        _refuse(path, plugin, "does not score in this profile", ", ".join(ref.name for ref in scoring))
+        names = [ref.name for ref in scoring]
+        _refuse(path, plugin, f"does not score in this profile{did_you_mean(plugin, names)}", ", ".join(names))
     if not 1 <= weight <= INT32[1]:
         _refuse(path, weight, "not a weight", f"1 to {INT32[1]}")
     refs = tuple(attrs.evolve(ref, weight=weight) if ref.name == plugin else ref for ref in scoring)
@@ -52,7 +54,8 @@ def with_plugin_disabled(
         if any(ref.name == plugin for ref in profile.at(point))
     }
     if not changed:
-        _refuse(f"{path}.plugins", plugin, "takes no part there", ", ".join(profile.names()))
+        names = profile.names()
+        _refuse(f"{path}.plugins", plugin, f"is not enabled there{did_you_mean(plugin, names)}", ", ".join(names))
     return _with_points(config, profile, changed)
 
 
@@ -84,14 +87,16 @@ def with_plugin_enabled(
     for point in _checked_points(points, path):
         if point not in takes_part:
             can = ", ".join(FIELD_OF_POINT[at] for at in EXTENSION_POINTS if at in takes_part)
-            _refuse(f"{path}.plugins.{FIELD_OF_POINT[point]}", plugin, "does not take part there", can)
+            _refuse(
+                f"{path}.plugins.{FIELD_OF_POINT[point]}", plugin, f"does not implement {FIELD_OF_POINT[point]}", can
+            )
         refs = profile.at(point)
         if plugin in (ref.name for ref in refs):
             continue
         own = (weight or defaults.get(plugin) or 1) if point in SCORING else 0
         changed[point] = _inserted(refs, PluginRef(plugin, own), list(defaults))
     if not changed:
-        _refuse(f"{path}.plugins", plugin, "takes part there already")
+        _refuse(f"{path}.plugins", plugin, "is already enabled there")
     changed_config = _with_points(config, profile, changed)
     if args is not None:
         return with_plugin_args(changed_config, scheduler_name, plugin, args, catalogue=catalogue)
@@ -108,8 +113,9 @@ def with_plugin_args(
     """Return the configuration with a plugin's arguments replaced by these, which are in the file's format."""
     profile, path = _found(config, scheduler_name)
     if plugin not in profile.names():
-        why = "is not enabled in this profile"
-        _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(profile.names()))
+        names = profile.names()
+        why = f"is not enabled in this profile{did_you_mean(plugin, names)}"
+        _refuse(f"{path}.pluginConfig", plugin, why, ", ".join(names))
     reading = ConfigReader(SOURCE)
     place = ConfigValue(args, f"{path}.pluginConfig.{plugin}", reading)
     read = read_plugin_args(plugin, catalogue.get(plugin), place, ArgsContext(config.feature_gates))
@@ -194,8 +200,8 @@ def _found(config: Config, scheduler_name: str) -> tuple[Profile, str]:
     for number, profile in enumerate(config.profiles):
         if profile.scheduler_name == scheduler_name:
             return profile, f"$.profiles[{number}]"
-    names = ", ".join(profile.scheduler_name for profile in config.profiles)
-    _refuse("$.profiles", scheduler_name, "no such profile", names)
+    names = [profile.scheduler_name for profile in config.profiles]
+    _refuse("$.profiles", scheduler_name, f"no such profile{did_you_mean(scheduler_name, names)}", ", ".join(names))
 
 
 def _checked_points(points: Sequence[str], path: str) -> Sequence[str]:
@@ -242,7 +248,7 @@ def _replaced(config: Config, old: Profile, new: Profile) -> Config:
 
 
 def _refuse(path: str, value: Any, why: str, allowed: str = "") -> NoReturn:
-    raise ConfigErrors((ConfigError(SOURCE, 0, path, value, why, allowed),))
+    raise ConfigErrors((ConfigError("", 0, path, value, why, allowed),))
 
 
 def with_version(

@@ -14,11 +14,11 @@ framework/runtime/framework.go (updatePluginList, expandMultiPointPlugins, getSc
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.config.loading.limits import limit_of
 from kschedd.config.loading.plugin_sets import (
     FIELD_OF_POINT,
@@ -167,8 +167,7 @@ def _check_needed(points: Mapping[str, tuple[PluginRef, ...]], report: Report, p
 
 def unknown_plugin(name: str, known: Mapping[str, Any]) -> tuple[str, str]:
     """Return the error about a rejected name, with the allowed names."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return "no such plugin" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(sorted(known))
+    return f"no such plugin{did_you_mean(name, known, 1)}", ", ".join(sorted(known))
 
 
 _COMPANIONS: Mapping[str, str] = {

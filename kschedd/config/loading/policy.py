@@ -12,12 +12,12 @@ apis/config/legacy_types.go, apis/config/validation (ValidatePolicy).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, Final
 
 import attrs
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.config.args import read_plugin_args
 from kschedd.config.loading.context import Loading
 from kschedd.config.loading.expansion import with_new_points
@@ -106,9 +106,7 @@ def _add(refs: list[PluginRef], plugin: str, weight: int = 0) -> None:
 
 
 def _unknown(place: ConfigValue, name: str, what: str, known: list[str]) -> None:
-    close = difflib.get_close_matches(name, known, n=1)
-    why = f"no such {what}" + (f"; did you mean {close[0]}?" if close else "")
-    place.at("name", name).wrong(why, ", ".join(sorted(known)))
+    place.at("name", name).wrong(f"no such {what}{did_you_mean(name, known, 1)}", ", ".join(sorted(known)))
 
 
 # -- predicates ----------------------------------------------------------------------------------------------------

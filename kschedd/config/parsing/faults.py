@@ -15,6 +15,7 @@ class ConfigError(KscheddError):
     """A fault at one position of a configuration."""
 
     file: str
+    """The name of the file; "" for a change at run time, whose message names only the value."""
     line: int
     """1-based; 0 if the configuration is not text."""
     path: str
@@ -28,8 +29,11 @@ class ConfigError(KscheddError):
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         shown = "" if self.value is None else f" {_short(self.value)}:"
-        allowed = f" (allowed: {self.allowed})" if self.allowed else ""
-        return f"{place}: {self.path}:{shown} {self.why}{allowed}"
+        suggested = self.why.endswith("?")  # `did you mean ...?` instead of all values
+        allowed = f" (allowed: {self.allowed})" if self.allowed and not suggested else ""
+        if not place and shown:
+            return f"{shown.lstrip()} {self.why}{allowed}"
+        return f"{place}{': ' if place else ''}{self.path}:{shown} {self.why}{allowed}"
 
 
 @attrs.define(eq=False)

@@ -6,7 +6,6 @@ counts as absent, as in Go. Faults are collected instead of raised, so that one 
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -15,6 +14,7 @@ from typing import Any
 import attrs
 
 from kschedd.api.text.documents import Document
+from kschedd.api.text.similar import did_you_mean
 from kschedd.config.parsing.faults import ConfigError
 from kschedd.config.parsing.source import child_path, line_in
 
@@ -75,8 +75,7 @@ class ConfigValue:
             return None
         for key in self.value:
             if key not in names and not any_other:
-                close = difflib.get_close_matches(str(key), names, n=1)
-                why = "no such field" + (f"; did you mean {close[0]}?" if close else "")
+                why = f"no such field{did_you_mean(str(key), names, 1)}"
                 self.reading.report(child_path(self.path, str(key)), None, why, ", ".join(names))
         return ConfigFields(self)
 
@@ -131,8 +130,7 @@ class ConfigValue:
         text = self.text()
         if text is None or text in options:
             return text
-        close = difflib.get_close_matches(text, options, n=1)
-        self.wrong("not one of the values" + (f"; did you mean {close[0]}?" if close else ""), ", ".join(options))
+        self.wrong(f"not one of the values{did_you_mean(text, options, 1)}", ", ".join(options))
         return None
 
 

@@ -6,12 +6,12 @@ other components are also accepted.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 import attrs
 
+from kschedd.api.text.similar import did_you_mean
 from kschedd.config.parsing.faults import ConfigError, ConfigErrors
 from kschedd.config.versions.removed_gates import why_removed
 
@@ -63,8 +63,7 @@ def feature_gates(overrides: Mapping[str, bool] | None, known: Gates, source: st
         if gate is None and (removed := why_removed(name))[0]:
             faults.append(ConfigError(source, 0, f"$.{name}", state, *removed))
         elif gate is None:
-            close = difflib.get_close_matches(name, known, n=1)
-            why = "no such feature gate" + (f"; did you mean {close[0]}?" if close else "")
+            why = f"no such feature gate{did_you_mean(name, known, 1)}"
             faults.append(ConfigError(source, 0, f"$.{name}", state, why, ", ".join(_with_effect(known))))
         elif gate.locked and state != gate.default:
             why = "the feature is finished and its gate locked"

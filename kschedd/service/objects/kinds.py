@@ -2,10 +2,10 @@
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.kinds import BY_NAME, KINDS, Kind, kind_of, lookup
+from kschedd.api.text.similar import quoted, similar_names
 from kschedd.service.cluster import ClusterBackend
 from kschedd.service.errors import RpcError
 from kschedd.service.objects.answers import KindAnswer
-from kschedd.service.params import similar_names
 from kschedd.service.table import Call
 from kschedd.store.cluster_api import ClusterReader
 from kschedd.store.custom_resources.kinds import defined_kind, definitions
@@ -40,7 +40,7 @@ def find_kind(store: ClusterReader, word: str) -> Kind:
             return other
     known = [name for kind in (*KINDS, *others) for name in (kind.name, kind.plural, *kind.short)]
     close = similar_names(word, known)
-    hint = f"; did you mean {' or '.join(close)}?" if close else ""
+    hint = f"; did you mean {' or '.join(map(quoted, close))}?" if close else ""
     raise RpcError("not_found", f'there is no kind "{word[:100]}"{hint}', {"kind": word[:100], "did_you_mean": close})
 
 

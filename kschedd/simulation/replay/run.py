@@ -1,20 +1,17 @@
 """A recording that is replayed up to some point, with the log of its decisions."""
 
-import difflib
 from collections.abc import Callable
-from typing import Final
 
 import attrs
 
 from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.similar import did_you_mean
 from kschedd.api.text.times import seconds, stamp
 from kschedd.errors import KscheddError
 from kschedd.scheduling.records import AttemptRecord, Happened
 from kschedd.simulation.engine import LoggedAttempt
 from kschedd.simulation.replay.player import Player
-
-_SIMILAR: Final = 3
 
 
 @attrs.define(eq=False)
@@ -118,6 +115,5 @@ class Replay:
         tried = self._tried.get(stop.pod)
         if tried is not None:
             raise StopError(f"--to {stop.pod}#{stop.attempt}: the last attempt of that pod in the recording is {tried}")
-        close = difflib.get_close_matches(stop.pod, self._tried, n=_SIMILAR)
-        hint = f"; similar: {', '.join(close)}" if close else ""
+        hint = did_you_mean(stop.pod, self._tried)
         raise StopError(f"--to {stop.pod}: the recording has no attempt of such a pod{hint}")

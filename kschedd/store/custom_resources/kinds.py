@@ -5,13 +5,13 @@ the scope and the names of the kind. The definition's structural schema defines 
 defaults. Raises: NoMatch, Invalid, Forbidden.
 """
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from kschedd.api.objects import Object
 from kschedd.api.schemas.fields import FieldError
 from kschedd.api.schemas.kinds import KINDS, Kind, group_of, kind_of, name_in_group
+from kschedd.api.text.similar import similar_names
 from kschedd.store.custom_resources.definition_names import is_established
 from kschedd.store.custom_resources.rule_kinds import definitions_by, spec_faults
 from kschedd.store.custom_resources.scale import scale_faults, scale_paths
@@ -220,7 +220,7 @@ def _listed(versions: Iterable[str]) -> str:
 def _meant(name: str, definitions: Iterable[Object]) -> str:
     """Return `; did you mean "Deployment" in version "apps/v1"?`, or "" if no kind has a similar name."""
     kinds = {kind.name.casefold(): kind for kind in (*map(defined_kind, definitions), *KINDS)}
-    near = difflib.get_close_matches(name.casefold()[:80], kinds, n=1, cutoff=0.6)
+    near = similar_names(name, kinds, 1)
     if not near:
         return ""
     kind = kinds[near[0]]

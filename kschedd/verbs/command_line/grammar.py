@@ -4,9 +4,7 @@ No I/O. Raises only UsageError.
 """
 
 import argparse
-import difflib
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -15,9 +13,11 @@ from typing import Any, Final, Never, TypeVar
 import attrs
 
 from kschedd.api.schemas.decoding import VALIDATE
+from kschedd.api.text.similar import allowed_names, did_you_mean
 from kschedd.errors import KscheddError
 from kschedd.verbs.command_line.parsing import Flag, NotingParser
 from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.usage_messages import clearer
 
 
 @attrs.define(eq=False)
@@ -26,38 +26,6 @@ class UsageError(KscheddError):
 
     why: str
     verb: str = ""  # the verb whose help the message refers to
-
-
-def suggest(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "pods"?`; "" if no known name is similar."""
-    folded = {name.casefold(): name for name in known}
-    near = difflib.get_close_matches(word.casefold()[:80], folded, n=2, cutoff=0.6)
-    if not near:
-        return ""
-    return "; did you mean " + " or ".join(f'"{folded[name]}"' for name in near) + "?"
-
-
-def clearer(message: str, flags: Sequence[str], renamed: Mapping[str, str] = {}) -> str:
-    """Return an error message of argparse in the form of kschedd's messages.
-
-    `flags` are the flags of the command, `renamed` maps earlier names of flags to current names.
-    """
-    missing = message.removeprefix("the following arguments are required: ")
-    if missing != message:
-        return f"{missing} {'are' if ', ' in missing else 'is'} required"
-    number = re.fullmatch(r"argument ([^:]+): invalid (int|float|whole_number) value: '(.*)'", message, re.DOTALL)
-    if number is not None:
-        wanted = {"int": "a whole number", "float": "a number"}.get(number[2], "a number from 1 up")
-        return f'{number[1].rpartition("/")[2]} "{number[3]}": {wanted} is expected'
-    unknown = message.removeprefix("unrecognized arguments: ")
-    if unknown != message:
-        if unknown.startswith("-"):
-            flag = unknown.split()[0].partition("=")[0]
-            if flag in renamed:
-                return f"{flag} was renamed to {renamed[flag]}"
-            return f"unknown flag {flag}{suggest(flag, flags)}"
-        return f"unexpected argument {unknown or repr(unknown)}"
-    return message
 
 
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
@@ -84,7 +52,7 @@ class VerbParser(NotingParser):
         self.add_argument("-h", "--help", action="store_true", help="show this help")
 
     def error(self, message: str) -> Never:
-        raise UsageError(clearer(message, self.flags(), self.renamed), self.verb)
+        raise UsageError(clearer(message, self.flags(), self.renamed, self.given, self.verb), self.verb)
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Parse the arguments. Raises UsageError."""
@@ -93,8 +61,8 @@ class VerbParser(NotingParser):
             at = list(words).index("--")
             words, command = words[:at], words[at + 1 :]
         words = self.switched(words)
-        given = [f"{word}={self.implied[word]}" if word in self.implied else word for word in words]
-        options = self.parse_intermixed_args(given)
+        self.given = [f"{word}={self.implied[word]}" if word in self.implied else word for word in words]
+        options = self.parse_intermixed_args(self.given)
         if self.takes_command:
             options.command_words = list(command)
         return options
@@ -200,7 +168,7 @@ def output_of(text: str, forms: Sequence[str] = OUTPUTS, folder: Path = Path()) 
             raise UsageError(f"-o {form} requires a template: {_EXAMPLES[form]}")
         return _with_template(form, template, folder)
     if form not in plain or equals:
-        raise UsageError(f'unknown output format "{text}": allowed are {", ".join(forms)}{suggest(form, plain)}')
+        raise UsageError(f'unknown output format "{text}"{did_you_mean(form, plain) or allowed_names(form, forms)}')
     return Output(form)
 
 

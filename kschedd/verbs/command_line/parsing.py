@@ -4,7 +4,7 @@ argparse has no public interface to list a parser's arguments, so each one is re
 """
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,7 @@ class NotingParser(argparse.ArgumentParser):
         self.noted: list[Flag] = []
         self.renamed: dict[str, str] = {}  # earlier names of flags, for error messages
         self.commands: Mapping[str, NotingParser] = {}  # parsers of subcommands
+        self.given: Sequence[str] = ()  # the words that are parsed, for error messages
         super().__init__(**options)
 
     def add_subparsers(self, **options: Any) -> Any:

@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 
 from kschedd.api.schemas.kinds import KINDS, Kind, group_of, lookup
+from kschedd.api.text.similar import did_you_mean
 from kschedd.errors import KscheddError
 from kschedd.service.errors import RpcError
-from kschedd.verbs.command_line.grammar import UsageError, namespace_of, suggest
+from kschedd.verbs.command_line.grammar import UsageError, namespace_of
 from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.usage_messages import is_file
 
 ALL_KINDS = ("Pod", "ReplicationController", "Service", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet", "Job")
 
@@ -50,10 +52,10 @@ def kind_of_word(session: VerbSession, word: str) -> Kind:
             return known if known.known else _kind(entry)
     names = [name for kind in KINDS for name in (kind.plural, kind.singular, *kind.short)]
     names += [str(entry.get("plural") or entry["name"]) for entry in there]
-    hint = (
-        suggest(word, names) or '; `api-resources` lists all kinds. The kind goes before the name: "pod web", "pod/web"'
-    )
-    raise UnknownKindError(word, hint)
+    if is_file(word):
+        raise UnknownKindError(word, f'; did you mean "-f {word}"?')
+    otherwise = '; `api-resources` lists all kinds. The kind goes before the name: "pod web", "pod/web"'
+    raise UnknownKindError(word, did_you_mean(word, names) or otherwise)
 
 
 def _spellings(entry: dict[str, Any]) -> set[str]:
@@ -161,7 +163,7 @@ def with_near_name(session: VerbSession, error: RpcError, kind: Kind, name: str,
     if any(item["metadata"]["name"] == name for item in here):
         return error  # the object exists, so the error has another cause
     elsewhere = [_namespace(item) for item in everywhere if item["metadata"]["name"] == name and item not in here]
-    hint = suggest(name, (item["metadata"]["name"] for item in here))
+    hint = did_you_mean(name, (item["metadata"]["name"] for item in here))
     if elsewhere:
         hint = f"; there is one in namespace {_join(elsewhere)}: add -n {elsewhere[0]}"
     elif not hint and not here:

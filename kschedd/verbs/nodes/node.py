@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.simulation.annotations import PRESSURES
+from kschedd.api.text.similar import allowed_names
 from kschedd.printing import documents
 from kschedd.printing.columns.ages import seconds_of, span
 from kschedd.printing.terminal.tables import Table, render
@@ -14,7 +15,6 @@ from kschedd.verbs.command_line.grammar import (
     VerbParser,
     output_flag,
     output_of,
-    suggest,
     verb,
     whole_number,
 )
@@ -76,7 +76,7 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
     if word == PRESSURE:
         return _pressure(session, options, names)
     if word not in WORDS:
-        raise UsageError(f"node {word}: there is {', '.join(WORDS)}{suggest(word, WORDS)}", "node")
+        raise UsageError(f'node: unknown command "{word}"{allowed_names(word, WORDS)}', "node")
     if names or options.selector or options.all:
         raise UsageError(f"node {word} accepts no names", "node")
     answer = session.daemon.call(f"nodes.{word}")
@@ -117,7 +117,7 @@ def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str
         )
     *names, what = rest
     if what not in PRESSURES:
-        raise UsageError(f'no pressure "{what}": {allowed}{suggest(what, PRESSURES)}', "node")
+        raise UsageError(f'no pressure "{what}"{allowed_names(what, PRESSURES)}', "node")
 
     def result(changed: bool) -> str:
         if on:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from kschedd.api.schemas.kinds import kind_of, lookup
 from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.similar import did_you_mean
 from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.grammar import (
     UsageError,
@@ -16,7 +17,6 @@ from kschedd.verbs.command_line.grammar import (
     namespace_of,
     output_flag,
     output_of,
-    suggest,
     validate_flag,
     validation_of,
     verb,
@@ -138,7 +138,7 @@ def _made(session: VerbSession, options: argparse.Namespace) -> Raw:
     if kind in ("Service", "Secret") and not sort:
         raise UsageError(f"create {kind.lower()} {'clusterip' if kind == 'Service' else 'generic'} NAME")
     if words and kind not in (*generating.GENERATORS, "Service", "Secret"):
-        hint = suggest(words[0], _MADE)
+        hint = did_you_mean(words[0], _MADE)
         raise UsageError(f"{words[0]} cannot be created from flags; use create -f FILE{hint}")
     if len(words) != 2:
         got = f": exactly one NAME is required, got {len(words) - 1}" if words else ""

@@ -21,7 +21,8 @@ from kschedd.api.schemas.schema import (
     MapOf,
     schema_of,
 )
-from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.api.text.similar import did_you_mean
+from kschedd.verbs.command_line.grammar import UsageError
 
 _LEAVES: Final = {
     STR: "string",
@@ -56,7 +57,7 @@ def documentation(kind: Kind, text: str, *, recursive: bool = False) -> str:
         inner = _inner(schema)
         if not isinstance(inner, Fields) or name not in inner:
             known = inner if isinstance(inner, Fields) else ()
-            raise UsageError(f'field "{name}" does not exist{suggest(name, known)}')
+            raise UsageError(f'field "{name}" does not exist{did_you_mean(name, known)}')
         schema = inner[name]
     if path:
         head += f"FIELD: {path[-1]} <{type_text(schema)}>\n\n"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kschedd.api.text.numbers import whole_number
-from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.api.text.similar import allowed_names
+from kschedd.verbs.command_line.grammar import UsageError
 
 Raw = dict[str, Any]
 
@@ -221,7 +222,7 @@ def _files(word: str, folder: Path) -> Iterator[tuple[str, Path]]:
 def service(sort: str, name: str, options: argparse.Namespace) -> Raw:
     """Return the Service of `create service clusterip|nodeport|loadbalancer|externalname NAME`."""
     if sort.lower() not in _SERVICE_TYPES:
-        raise UsageError(f"create service {', '.join(_SERVICE_TYPES)} NAME{suggest(sort, _SERVICE_TYPES)}")
+        raise UsageError(f'create service: unknown type "{sort}"{allowed_names(sort, _SERVICE_TYPES)}')
     kind = _SERVICE_TYPES[sort.lower()]
     labels = {"app": name}
     spec: Raw = {"type": kind, "selector": labels}

@@ -14,6 +14,7 @@ import attrs
 from kschedd.api.schemas.kinds import Kind, kind_of
 from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.similar import allowed_names
 from kschedd.api.text.times import stamp
 from kschedd.printing import documents
 from kschedd.printing.describing.rollouts import CHANGE_CAUSE, REVISION, RolloutError, revisions_table, rollout_progress
@@ -27,7 +28,6 @@ from kschedd.verbs.command_line.grammar import (
     namespace_of,
     output_flag,
     output_of,
-    suggest,
     verb,
 )
 from kschedd.verbs.command_line.session import VerbSession
@@ -102,8 +102,9 @@ def _words(words: VerbParser) -> None:
 def rollout(session: VerbSession, options: argparse.Namespace) -> int:
     action, *what = options.what or [""]
     if action not in ACTIONS:
-        hint = suggest(action, ACTIONS) if action else ""
-        raise UsageError(f"an action is required: {', '.join(ACTIONS)}{hint}", "rollout")
+        if not action:
+            raise UsageError(f"an action is required: {', '.join(ACTIONS)}", "rollout")
+        raise UsageError(f'rollout: unknown command "{action}"{allowed_names(action, ACTIONS)}', "rollout")
     for flag, actions in _FLAGS_OF.items():
         if getattr(options, flag) is not None and action not in actions:
             raise UsageError(f"rollout {action} does not accept --{flag.replace('_', '-')}", "rollout")

@@ -7,9 +7,11 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kschedd.api.schemas.kinds import lookup
 from kschedd.errors import KscheddError
 from kschedd.printing.reports import comparison
 from kschedd.printing.terminal.tables import Table, flowing, render
+from kschedd.service.errors import RpcError
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import (
     UsageError,
@@ -23,6 +25,7 @@ from kschedd.verbs.command_line.grammar import (
 )
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
+from kschedd.verbs.command_line.targets import with_near_name
 from kschedd.verbs.command_line.workload_pods import workload_named
 from kschedd.verbs.objects.manifests import file_flag, sources_of
 
@@ -81,10 +84,16 @@ def capacity(session: VerbSession, options: argparse.Namespace) -> int:
     shapes = [_shape(session, text, "capacity") for text in options.shape]
     given: dict[str, Any] = {"limit": options.limit, "shapes": shapes, "alternatives": options.alternatives}
     if options.workload:
-        given |= {"workload": _workload_named(session, options), "alternatives": True}
+        named = _workload_named(session, options)
+        given |= {"workload": named, "alternatives": True}
     else:
         given |= {"manifests": _manifests(session, options.filename), "together": options.together}
-    found = session.daemon.call("capacity.pods", **given)
+    try:
+        found = session.daemon.call("capacity.pods", **given)
+    except RpcError as error:
+        if not options.workload:
+            raise
+        raise with_near_name(session, error, lookup(named["kind"]), named["name"], named["namespace"]) from error
     if not write_answer(session, options.output, found):
         session.write(render(fits_table(found, of_all=bool(options.workload)), session.style))
     return 0 if all(each["fits"] for each in found) else DOES_NOT_FIT

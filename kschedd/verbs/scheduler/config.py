@@ -6,11 +6,12 @@ from typing import Any, Final
 
 from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.api.text.numbers import whole_number
+from kschedd.api.text.similar import allowed_names
 from kschedd.printing import documents
 from kschedd.printing.reports.scheduling import profiles_of
 from kschedd.printing.terminal.tables import Table, render
 from kschedd.verbs.command_line.answers import FORMS, write_answer, write_listing
-from kschedd.verbs.command_line.grammar import UsageError, VerbParser, given_value, output_flag, suggest, verb
+from kschedd.verbs.command_line.grammar import UsageError, VerbParser, given_value, output_flag, verb
 from kschedd.verbs.command_line.parsing import path_text
 from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import Source, sources_of
@@ -63,7 +64,11 @@ def config(session: VerbSession, options: argparse.Namespace) -> int:
             session.write(documents.as_yaml(answer))
         return 0
     if what not in _WHAT:
-        raise UsageError(f'no "{what}": allowed are {", ".join(_WHAT)}{suggest(what, _WHAT)}', "config")
+        if what in ("export", "save", "dump"):
+            raise UsageError(
+                f"config {what} is named `config convert`: it prints the configuration as a file", "config"
+            )
+        raise UsageError(f'config: unknown command "{what}"{allowed_names(what, _WHAT)}', "config")
     source = None
     if options.filename is not None:
         sources, unreadable = sources_of(session, [options.filename])

@@ -22,7 +22,8 @@ import attrs
 
 from kschedd.api.text.durations import DurationError, parse_duration
 from kschedd.api.text.numbers import whole_number
-from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.api.text.similar import did_you_mean
+from kschedd.verbs.command_line.grammar import UsageError
 from kschedd.verbs.scheduler.pod_states import (
     STATES,
     ZONE,
@@ -167,7 +168,7 @@ class EventAssertion:
         if found:
             return Finding(False, f"{_about(found[0])}: {found[0].get('message')}", "", words)
         reasons = list(dict.fromkeys(str(event.get("reason")) for event in mine))
-        near = suggest(self.reason, reasons)
+        near = did_you_mean(self.reason, reasons)
         there = f"there are {', '.join(reasons)}" if reasons else "there is none at all"
         return Finding(False, f"no such event; {there}{near}", "", f"no {words}")
 
@@ -249,10 +250,8 @@ def _assertion(words: list[str], selector: str | None) -> Assertion:
                 "an assertion is required, such as: expect pod web-0 on zone b; expect nothing pending after 10m"
             )
     known = ("pod", "pods", "nothing", "no", "max", "event", *STATES)
-    raise UsageError(
-        f'"{line}" is not an assertion; it must start with pod NAME, pods, N pods, nothing, max skew, event, '
-        f"no event or KIND/NAME {{PATH}}{suggest(words[0], known)}"
-    )
+    starts = "; it must start with pod NAME, pods, N pods, nothing, max skew, event, no event or KIND/NAME {PATH}"
+    raise UsageError(f'"{line}" is not an assertion{did_you_mean(words[0], known) or starts}')
 
 
 def _event(reason: str, rest: Sequence[str], *, wanted: bool) -> EventAssertion:

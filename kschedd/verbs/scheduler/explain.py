@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kschedd.api.schemas.kinds import POD_TEMPLATES, Kind, kind_of, lookup
+from kschedd.api.text.similar import did_you_mean
 from kschedd.dumps.completion import SECRET_FIELDS
 from kschedd.printing import documents
 from kschedd.service.errors import RpcError
@@ -22,7 +23,6 @@ from kschedd.verbs.command_line.grammar import (
     namespace_of,
     output_flag,
     output_of,
-    suggest,
     verb,
     whole_number,
 )
@@ -313,7 +313,7 @@ def _diagnosis_of_new(session: VerbSession, raw: Mapping[str, Any], manifests: l
 def _check_node(node: str, answer: Mapping[str, Any]) -> None:
     known = {str(v.get("node")) for v in answer.get("verdicts") or ()} | set(answer.get("totals") or ())
     if node and node not in known:
-        raise UsageError(f'there is no node "{node}"{suggest(node, known)}')
+        raise UsageError(f'there is no node "{node}"{did_you_mean(node, known)}')
 
 
 def call_about_pod(session: VerbSession, word: str, namespace: str | None, method: str, **params: Any) -> Any:

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import attrs
 
-from kschedd.verbs.command_line.grammar import UsageError, suggest
+from kschedd.api.text.similar import did_you_mean
+from kschedd.verbs.command_line.grammar import UsageError
 
 Raw = Mapping[str, Any]
 
@@ -119,11 +120,8 @@ def state_of(words: Sequence[str]) -> PodState:
         case [word] if word in STATES:
             return PodState(word, STATES[word], because=because)
     text = " ".join(words)
-    near = suggest(words[0], (*STATES, "on", "nominated"))
-    raise UsageError(
-        f'a pod cannot be "{text}": {", ".join(STATES)}, on node NAME, on zone NAME, on KEY=VALUE, nominated to NODE'
-        f"{near}"
-    )
+    forms = f": {', '.join(STATES)}, on node NAME, on zone NAME, on KEY=VALUE, nominated to NODE"
+    raise UsageError(f'a pod cannot be "{text}"{did_you_mean(words[0], (*STATES, "on", "nominated")) or forms}')
 
 
 def _on(words: str, key: str, value: str, because: str) -> PodState:
@@ -196,7 +194,7 @@ class PodsSeen:
         """Return a readable description of where a pod is."""
         pod = self.pods.get(name)
         if pod is None:
-            return f"there is no pod {name}{suggest(name, self.pods)}"
+            return f"there is no pod {name}{did_you_mean(name, self.pods)}"
         shown = "SchedulingGated" if _gated(pod) else phase(pod)
         node = self.node(pod)
         if not node_name(pod):

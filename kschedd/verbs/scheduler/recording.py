@@ -8,7 +8,7 @@ from kschedd.verbs.command_line.session import VerbSession
 
 
 def _words(words: VerbParser) -> None:
-    words.add_argument("what", choices=("start", "stop"), help="start or stop recording")
+    words.add_argument("what", choices=("start", "stop"), metavar="start|stop", help="start or stop recording")
     words.add_argument("path", metavar="FILE", nargs="?", type=path_text, help="a new file (only with start)")
     words.add_argument(
         "--timeout", type=duration, default=10.0, metavar="DURATION", help="limit of the wait for bindings (10s)"

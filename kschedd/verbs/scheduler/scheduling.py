@@ -4,6 +4,7 @@ import argparse
 from typing import Any
 
 from kschedd.api.schemas.kinds import lookup
+from kschedd.api.text.similar import allowed_names
 from kschedd.printing.reports.daemon_state import clients_table, limits_table
 from kschedd.printing.reports.scheduling import (
     PLACES,
@@ -27,7 +28,6 @@ from kschedd.verbs.command_line.grammar import (
     namespace_flags,
     namespace_of,
     output_flag,
-    suggest,
     verb,
     whole_number,
 )
@@ -67,7 +67,7 @@ def queue(session: VerbSession, options: argparse.Namespace) -> int:
             raise UsageError("`queue pod NAME` requires one name")
         return _queue_of(session, options, names[0])
     if len(what) > 1 or (what and what[0].replace("-", "_") not in PLACES):
-        raise UsageError(f'unknown place "{" ".join(what)}": allowed are {", ".join(PLACES)}{suggest(what[0], PLACES)}')
+        raise UsageError(f'unknown place "{" ".join(what)}"{allowed_names(what[0], PLACES)}')
     place = {"place": what[0].replace("-", "_")} if what else {}
     answer = session.daemon.call("queue.list", limit=options.limit, **place)
     if write_answer(session, options.output, answer):

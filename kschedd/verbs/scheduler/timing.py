@@ -15,7 +15,7 @@ from kschedd.verbs.command_line.session import VerbSession
 
 
 def speed_of(text: str) -> float:
-    """Parse a speed of time: Parse a speed: `real`, `virtual` or `10x`. Raises UsageError."""
+    """Parse a speed of time: `real`, `virtual` or `10x`. Raises UsageError."""
     named = {"real": 1.0, "virtual": 0.0}.get(text)
     if named is not None:
         return named
@@ -30,7 +30,7 @@ def span_of(text: str) -> float:
     try:
         span = parse_duration(text.removeprefix("+"))
     except DurationError as fault:
-        raise UsageError(f'"{text}": {fault}; expected a duration such as 30s, 5m or 1h30m') from fault
+        raise UsageError(f"{fault.why}; expected a duration such as 30s, 5m or 1h30m") from fault
     if span < 0:
         raise UsageError(f'"{text}": time cannot go back')
     return span

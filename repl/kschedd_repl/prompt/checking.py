@@ -9,7 +9,8 @@ from collections.abc import Collection, Sequence
 import attrs
 
 from kschedd.api.schemas.kinds import KINDS, lookup
-from kschedd.verbs.command_line.grammar import OUTPUTS, UsageError, VerbParser, output_of, suggest
+from kschedd.api.text.similar import did_you_mean
+from kschedd.verbs.command_line.grammar import OUTPUTS, UsageError, VerbParser, output_of
 from kschedd.verbs.completing import CompletionNames, parser_of
 from kschedd.verbs.table import BY_NAME, BY_WHOLE, GROUPS, INSTEAD
 from kschedd_repl.line import LineError, Token, read_line, tokens
@@ -68,7 +69,7 @@ def _of_command(words: Sequence[Token], line: str, names: CompletionNames, macro
     if first.text not in known:
         if _being_typed(first, line) and any(name.startswith(first.text) for name in known):
             return []
-        return [_fault(first, f'unknown command "{first.text}"{suggest(first.text, known)}')]
+        return [_fault(first, f'unknown command "{first.text}"{did_you_mean(first.text, known)}')]
     if first.text in ("help", "?"):
         return _of_command(rest[:1], line, names, macros)
     if first.text == "watch":
@@ -105,7 +106,7 @@ def _of_verb(verb: str, words: Sequence[Token], line: str, names: CompletionName
             elif not _is_short_group(parser, flag) and not (
                 _being_typed(token, line) and any(known.startswith(flag) for known in parser.flags())
             ):
-                found.append(_fault(token, f"unknown flag {flag}{suggest(flag, parser.flags())}"))
+                found.append(_fault(token, f"unknown flag {flag}{did_you_mean(flag, parser.flags())}"))
         else:
             plain.append(token)
     if BY_NAME[verb].completes == "kinds" and plain:
@@ -139,7 +140,7 @@ def _of_value(parser: VerbParser, flag: str, token: Token, value: str, line: str
     if known.choices and value not in known.choices:
         if _being_typed(token, line) and any(choice.startswith(value) for choice in known.choices):
             return []
-        near = suggest(value, known.choices)
+        near = did_you_mean(value, known.choices)
         return [_fault(token, f'{flag} "{value}": allowed are {", ".join(known.choices)}{near}')]
     if known.names[:1] == ("-o",):
         forms = known.help.removeprefix("one of ").split(", ")
@@ -170,7 +171,7 @@ def _of_kind(token: Token, line: str, names: CompletionNames) -> list[LineFault]
             continue
         if _being_typed(token, line) and any(name.startswith(word) for name in known):
             continue
-        near = suggest(word, known)
+        near = did_you_mean(word, known)
         if near:
             return [_fault(token, f'there is no kind "{word}"{near}')]
     return []

@@ -248,7 +248,7 @@ def test_kinds_are_found_by_any_of_their_names(store: Store) -> None:
         assert find_kind(store, word).name == "Pod"
     for word in ("Widget", "widgets", "widget"):
         assert find_kind(store, word).name == "Widget"
-    with pytest.raises(RpcError, match='there is no kind "podds"; did you mean pods') as refused:
+    with pytest.raises(RpcError, match='there is no kind "podds"; did you mean "pods"') as refused:
         find_kind(store, "podds")
     assert refused.value.code == "not_found"
     counts = {kind.name: kind.count for kind in described(store) if kind.count}

@@ -1,0 +1,72 @@
+"""Messages about a wrong command line, in the form of kschedd's messages, with the usage that was probably meant."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from kschedd.api.text.similar import allowed_names, did_you_mean
+
+_MANIFESTS: Final = (".yaml", ".yml", ".json")
+_FORMS: Final = ("wide", "yaml", "json", "name")  # values of -o that users write as flags
+_NUMBERS: Final = {"int": "a whole number", "float": "a number", "whole_number": "a number from 1 up"}
+
+
+def clearer(
+    message: str, flags: Sequence[str], renamed: Mapping[str, str] = {}, words: Sequence[str] = (), command: str = ""
+) -> str:
+    """Return an error message of argparse in the form of kschedd's messages.
+
+    `flags` are the flags of the command, `renamed` maps earlier names of flags to current names, `words` is the command
+    line after the name of the command, and `command` is this name.
+    """
+    missing = message.removeprefix("the following arguments are required: ")
+    if missing != message:
+        hint = _file_flag(words, flags, command) if "--filename" in missing else ""
+        return f"{missing} {'are' if ', ' in missing else 'is'} required{hint}"
+    unknown = message.removeprefix("unrecognized arguments: ")
+    if unknown != message:
+        if unknown.startswith("-"):
+            return _unknown_flag(unknown.split()[0].partition("=")[0], flags, renamed)
+        return f"unexpected argument {unknown or repr(unknown)}{_file_flag(unknown.split(), flags, command)}"
+    argument = re.fullmatch(r"argument ([^:]+): (.*)", message, re.DOTALL)
+    return message if argument is None else _of_argument(argument[1], argument[2], flags, words)
+
+
+def _of_argument(argument: str, why: str, flags: Sequence[str], words: Sequence[str]) -> str:
+    """Return the message about one argument."""
+    name = argument.rpartition("/")[2]
+    if number := re.fullmatch(r"invalid (int|float|whole_number) value: '(.*)'", why, re.DOTALL):
+        return f'{name} "{number[2]}": {_NUMBERS[number[1]]} is expected'
+    if why.startswith("expected one argument"):
+        return f"{argument} requires a value"
+    if choice := re.fullmatch(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", why, re.DOTALL):
+        known = [each.strip().strip("'") for each in choice[2].split(",")]
+        what = name if argument.startswith("-") else "unknown command"
+        return f'{what} "{choice[1]}"{allowed_names(choice[1], known)}'
+    if why.startswith("ignored explicit argument"):  # -wide is read as -w with the value "ide"
+        short = argument.partition("/")[0]
+        word = next((each for each in words if each.startswith(short) and len(each) > len(short)), short)
+        return _unknown_flag(word, flags, {})
+    return f"{argument}: {why}"
+
+
+def _unknown_flag(flag: str, flags: Sequence[str], renamed: Mapping[str, str]) -> str:
+    if flag in renamed:
+        return f"{flag} was renamed to {renamed[flag]}"
+    if "--output" in flags and flag.lstrip("-") in _FORMS:
+        return f'unknown flag {flag}; did you mean "-o {flag.lstrip("-")}"?'
+    return f"unknown flag {flag}{did_you_mean(flag, flags)}"
+
+
+def _file_flag(words: Sequence[str], flags: Collection[str], command: str) -> str:
+    """Return `; did you mean "apply -f app.yaml"?` if a word is a file and the command takes files with -f."""
+    file = next(filter(is_file, words), "")
+    if not file or "-f" not in flags or "-f" in words:
+        return ""
+    return f'; did you mean "{command}{" " if command else ""}-f {file}"?'
+
+
+def is_file(word: str) -> bool:
+    """Return whether a word is probably meant as the path of manifests."""
+    return word.endswith(_MANIFESTS) or (not word.startswith("-") and "/" in word and Path(word).exists())

@@ -1,0 +1,29 @@
+"""Messages about wrong command lines, with the usage that was probably meant."""
+
+import pytest
+
+from kschedd import cli
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("apply app.yaml", '-f/--filename is required; did you mean "apply -f app.yaml"?'),
+        ("check app.yaml", 'unexpected argument app.yaml; did you mean "check -f app.yaml"?'),
+        ("get pods --wide", 'unknown flag --wide; did you mean "-o wide"?'),
+        ("get pods -wide", 'unknown flag -wide; did you mean "-o wide"?'),
+        ("get pods --json", 'unknown flag --json; did you mean "-o json"?'),
+        ("apply -f", "-f/--filename requires a value"),
+        ("journal verfy", 'unknown command "verfy"; did you mean "verify"?'),
+        ("plugin lst", 'unknown command "lst"; did you mean "list"?'),
+        ("run --ties coin", '--ties "coin": allowed are release, random'),
+        ("config chek", 'config: unknown command "chek"; did you mean "check"?'),
+        ("config export", "config export is named `config convert`"),
+        ("set wieght NodeAffinity 2", 'set: unknown setting "wieght"; did you mean "weight"?'),
+        ("debug stpe", 'debug: unknown command "stpe"; did you mean "step"?\n'),
+        ("advance 5", 'missing unit in duration "5"; expected a duration such as 30s, 5m or 1h30m'),
+    ],
+)
+def test_the_usage_that_was_meant_comes_first(words: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words.split()) == 2
+    assert f"error: {message}" in capsys.readouterr().err
