@@ -111,7 +111,7 @@ class Versions:
 
     def touch_pods(self, row: int) -> None:
         """Record that a pod was added to the row or removed from it."""
-        # this code runs for every scheduled pod `ChangeLog.add` inlined.
+        # `ChangeLog.add` is inlined, because this code runs for every scheduled pod.
         log = self.pods
         self.now = self.row_pods_at[row] = log.at = now = self.now + 1
         log.rows.append(row)

@@ -80,7 +80,7 @@ class RepeatsWhileUnchanged(Plugin, Protocol):
     def repeats_while_unchanged(self, pod: Pod, cluster: SchedulerCache, /) -> Collection[str]:
         """Return the methods in `PRE_POINTS` that need not be called again for pods of this signature.
 
-        Rule: until one of the parts of the cluster that `Versions.at` covers changes, `pre_filter` returns the same
+        Rule, until one of the parts of the cluster that `Versions.at` covers changes: `pre_filter` returns the same
         result for every pod of this signature and controller, and stores the same values in `state`, which are never
         modified. `pre_score` returns the same result for any rows, and stores nothing in `state` that its score needs.
         For this rule, pods pinned to different nodes have the same signature; only the node to which `pre_filter`

@@ -1,4 +1,4 @@
-"""The Binding subresource: the change that binding makes to a pod, and the conditions under which binding is rejected.
+"""The Binding subresource: the change to the bound pod, and the reasons for rejecting a binding.
 
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/storage.go (BindingREST, setPodNodeAndMetadata).
 Raises: Conflict and Invalid, with the messages of kube-apiserver.
@@ -19,9 +19,9 @@ _NOTHING: Mapping[str, Any] = {}
 
 @lru_cache(256)
 def _newborn_bound(qos: str, at: str) -> Raw:
-    """Return the status of a newly bound pod whose status had not changed before.
+    """Return the status after binding, for a pod whose status was never changed before.
 
-    Pods that had no status change and are bound within the same second share one status object.
+    Such pods share one status object if they are bound within the same second.
     """
     return {"phase": "Pending", "qosClass": qos, "conditions": [_scheduled(at)]}
 

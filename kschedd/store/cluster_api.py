@@ -1,6 +1,6 @@
 """Interfaces of the API server.
 
-The embedded store implements these interfaces, and a client of a real cluster can, too.
+The embedded store implements these interfaces; a client of a real cluster can implement them as well.
 
 There are three interfaces. Each interface extends the previous one:
 
@@ -15,12 +15,12 @@ Rules for every implementation (`tests/store/test_cluster_api.py` checks each of
   precondition raises Conflict, or Invalid if a patch would change the object's uid.
 * A watch yields every write after its version, in order, exactly once. A watch raises Gone if these writes have been
   compacted.
-* The results of a batch are in the order of its writes. A failed write does not prevent the other writes.
+* The results of a batch are in the order of its writes. A failed write does not prevent other writes of the batch.
 * An embedded implementation runs the function passed to `do` without any other request in between. A remote
-  implementation guarantees only that each single write is atomic. Code that needs a stronger guarantee sets a
+  implementation guarantees only that each single write is atomic. Code that needs a stronger guarantee must set a
   resourceVersion.
 
-Scheduling, binding, controllers and the methods of the socket depend only on these interfaces.
+Scheduling, binding, controllers and the socket methods depend only on these interfaces.
 """
 
 import builtins
@@ -49,7 +49,7 @@ from kschedd.values import in_parts, run_steps
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Applied = Literal["created", "configured", "unchanged"]
-_PART: Final = 1_000  # number of objects that are converted into events between two pauses, in about 1 ms
+_PART: Final = 1_000  # number of objects converted into events in one step, which takes about 1 ms
 
 
 class ClusterReader(Protocol):
@@ -84,7 +84,7 @@ class ClusterReader(Protocol):
 
     @property
     def now(self) -> float:
-        """Seconds since the epoch, by the clock that sets the timestamps of the objects."""
+        """The clock that sets the timestamps of objects, in seconds since the epoch."""
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
 
@@ -101,7 +101,7 @@ class ClusterReader(Protocol):
         """Return all objects of a kind, sorted by namespace and name; `namespace` None means all namespaces."""
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
-        """Return the objects of a kind, unsorted and grouped by namespace; `listing.in_order` sorts them in slices."""
+        """Return the objects of a kind, unsorted, by namespace; `listing.in_order` can sort them in slices."""
 
     def kinds(self) -> Sequence[str]:
         """Return the kinds that have at least one object."""
@@ -120,19 +120,19 @@ class ClusterReader(Protocol):
 
 
 class ClusterWriter(ClusterReader, Protocol):
-    """The verbs. A method that raises an ApiError has not changed anything.
+    """The verbs. If a method raises an ApiError, nothing has changed.
 
-    `manager` is the field manager of a write; with "" no field manager is recorded.
+    `manager` is the field manager of the write; "": no field manager is recorded.
     """
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Make the requests inside the context on behalf of this user; yield the list of warnings for the user."""
+        """Make the requests inside the context as this user; yield the list of warnings for the user."""
 
     def warn(self, text: str) -> None:
         """Add a warning for the user of the current request."""
 
     def one_request(self) -> AbstractContextManager[None]:
-        """Treat the writes inside the context as one request.
+        """Execute the writes inside the context as one request.
 
         The caller must not modify the manifests of the writes inside the context.
         """
@@ -230,7 +230,7 @@ class ClusterWriter(ClusterReader, Protocol):
     def bind(self, namespace: str, name: str, node_name: str, *, uid: str = "") -> Pod: ...
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each pod independently, all at the same time.
+        """Bind each pod independently.
 
         Return an error for each pod (None: bound), in the same order. An error is an ApiError, or another exception
         that an invalid pod caused.
@@ -254,7 +254,7 @@ class ClusterWriter(ClusterReader, Protocol):
     def finalize_namespace(self, name: str) -> Object: ...
 
     def fork(self) -> "ClusterWriter":
-        """Return an independent cluster with the same objects and the same time, for trial writes.
+        """Return an independent cluster with the same objects and time, for trial writes.
 
         Any thread may use the fork.
         """
@@ -262,17 +262,17 @@ class ClusterWriter(ClusterReader, Protocol):
     def forking(self, since: int | None = None) -> "Generator[None, None, ClusterWriter]":
         """Create a fork step by step; no write is allowed between the steps.
 
-        With `since`, the fork continues this cluster: its watches can start at that version, and it generates the same
-        names and UIDs as this cluster.
+        With `since`, watches of the fork can start at that version, and the fork generates the same names and UIDs as
+        this cluster.
         """
 
     def changes_since(self, version: int) -> Changes:
-        """Return the changes to the objects after this version; for a fork, the changes since its creation."""
+        """Return the changed objects after this version; for a fork, after its creation."""
 
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
         """Apply a fork's changes to this cluster, step by step.
 
-        Return the resulting objects; None if objects in this cluster have changed in the meantime.
+        Return the resulting objects; None if objects of this cluster have changed since the fork.
         """
 
     def take_in(self, objects: Iterable[Object]) -> Generator[None, None, list[Object]]:
@@ -289,7 +289,7 @@ class ClusterWriter(ClusterReader, Protocol):
 
 
 class Bell(Protocol):
-    """A notification that a watch has more events; it is closed after the last event."""
+    """A signal that a watch has more events; it is closed after the last event."""
 
     def ring(self) -> None: ...
     def close(self) -> None: ...
@@ -299,16 +299,16 @@ class Bell(Protocol):
 class ClusterWatch(Protocol):
     """A watch: a position in the sequence of writes.
 
-    The objects that exist when the watch begins may be delivered first, as ADDED.
+    The watch may first deliver all existing objects, as ADDED events.
     """
 
     @property
     def version(self) -> int:
-        """The version to resume from: all writes up to this version were taken by the caller or filtered out."""
+        """The version from which to resume: all earlier writes were taken by the caller or filtered out."""
 
     @property
     def first(self) -> Sequence[WatchEvent]:
-        """The objects that existed when the watch began, without those that the caller has already taken."""
+        """The objects that existed when the watch began and that the caller has not taken yet."""
 
     @property
     def behind(self) -> bool:
@@ -320,13 +320,13 @@ class ClusterWatch(Protocol):
 
     @property
     def ended(self) -> bool:
-        """True if there will be no more writes because the cluster is shutting down."""
+        """True if the cluster is shutting down, so that no further writes will occur."""
 
     def take(self, limit: int | None = None) -> Sequence[WatchEvent]:
         """Return the events since the last call, oldest first. Raises Gone if the events have been compacted."""
 
     async def wait(self) -> bool:
-        """Wait until there may be more events; return False if the cluster is shutting down."""
+        """Wait for more events; return False if the cluster is shutting down."""
 
     def close(self) -> None: ...
 
@@ -344,7 +344,7 @@ class ClusterApi(Protocol):
     async def do(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> T:
         """Run a function on the cluster as one request. Returns the result of the function, or raises its error.
 
-        If persisting writes can fail, a function that only reads may run again, unless it is marked `once`.
+        If persisting fails, a function that only reads may run twice, unless it is marked `once`.
         """
 
     async def ask(self, request: Callable[[ClusterWriter], T], *, once: bool = False) -> PendingAnswer[T]:
@@ -382,14 +382,14 @@ class ClusterApi(Protocol):
         """Watch these kinds (None: all) after this version (None: now), optionally with the existing objects first.
 
         `bell` is notified instead of the watch's default bell. If `concerns` returns False for all events of a batch,
-        the notification may be omitted; these events are delivered with the next batch. Raises Gone.
+        the notification may be omitted; the events are then delivered with the next batch. Raises Gone.
         """
 
     async def create(self, raw: Raw) -> Object: ...
     async def create_many(self, raws: Sequence[Raw], *, restore: bool = False) -> builtins.list[Object | ApiError]:
-        """Create a batch of objects in one request; results are as in `perform_each`.
+        """Create a batch of objects in one request; return results as in `perform_each`.
 
-        `restore` uses the status and the UID of each manifest.
+        With `restore`, the status and UID in each manifest are used.
         """
 
     async def update(self, raw: Raw, *, subresource: Subresource = "") -> Object: ...
@@ -421,7 +421,7 @@ class ClusterApi(Protocol):
 
 
 def perform(cluster: ClusterWriter, write: Write) -> Object:
-    """Perform one write, and raise the cluster's error if the write fails."""
+    """Perform one write; raise its error if it fails."""
     match write:
         case Create(raw):
             return cluster.create(raw)
@@ -452,12 +452,12 @@ def perform_each(cluster: ClusterWriter, writes: Iterable[Write]) -> list[Object
 
 
 def listed(cluster: ClusterReader, kinds: frozenset[str] | None) -> list[WatchEvent]:
-    """Return all objects of these kinds as ADDED events: the first events of a watch that begins at `version`."""
+    """Return all objects of these kinds as ADDED events at `version`, for the start of a watch."""
     return run_steps(listing(cluster, kinds))
 
 
 def listing(cluster: ClusterReader, kinds: frozenset[str] | None) -> Generator[None, None, list[WatchEvent]]:
-    """Build the same list step by step; no write is allowed between the steps."""
+    """Build the list of `listed` step by step; no write is allowed between the steps."""
     events: list[WatchEvent] = []
     for kind in cluster.kinds():
         if kinds is None or kind in kinds:

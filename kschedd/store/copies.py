@@ -1,7 +1,4 @@
-"""Copies: fast creation of pods and nodes that differ only in their names from an earlier object of the same request.
-
-Contains the prototypes of the current batch request.
-"""
+"""Copies: fast creation of pods and nodes that differ only in name from an earlier object of the same request."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +38,7 @@ class Copies:
 
     @contextmanager
     def one_request(self) -> Iterator[None]:
-        """Treat the writes inside the context as one request.
+        """Execute the writes inside the context as one request.
 
         The caller must not modify the manifests of the writes inside the context.
         """
@@ -53,7 +50,7 @@ class Copies:
             self._pods, self._nodes = pods, nodes
 
     def forget(self, *, nodes: bool = False) -> None:
-        """Drop the prototypes of pods (and of nodes), because equal manifests may now produce different objects."""
+        """Drop the prototypes of pods (and of nodes), because an equal manifest may now create a different object."""
         if self._pods is not None:
             self._pods.clear()
         if nodes and self._nodes is not None:
@@ -74,7 +71,7 @@ class Copies:
         return None
 
     def add(self, made: Object, raw: Raw) -> None:
-        """Store an object created from this manifest, so that the request can create copies of it."""
+        """Store an object created from this manifest as a prototype for later copies."""
         most = self._store.max_object_bytes
         if isinstance(made, Pod) and self._pods is not None:
             if not self._admission.admits_each("Pod", made.namespace):

@@ -1,7 +1,7 @@
 """Deletion of objects: immediately, or in two steps (a deletionTimestamp is set, and the object is removed later).
 
-A bound, non-terminal pod gets its grace period, and remains until its kubelet deletes it with grace period 0. An object
-with finalizers remains until the last finalizer is removed. A namespace remains until it is empty.
+A bound, non-terminal pod keeps running for its grace period, until its kubelet deletes it with grace period 0. An
+object with finalizers remains until the last finalizer is removed. A namespace remains until it is empty.
 Source: Kubernetes v1.34, apiserver/pkg/registry/rest/delete.go (BeforeDelete), pkg/registry/core/pod/strategy.go
 (CheckGracefulDelete), pkg/registry/core/namespace.
 """
@@ -58,7 +58,7 @@ def grace_of(obj: Object, requested: int | None) -> int:
 
 
 def marked(obj: Object, now: float) -> dict[str, Any]:
-    """Return the object as it appears in the last event before its immediate removal: deleting, with grace period 0."""
+    """Return the object as in its last event before an immediate removal: marked as deleting, with grace period 0."""
     meta = {**obj.metadata, "deletionGracePeriodSeconds": 0}
     if not obj.deleting:
         meta["deletionTimestamp"] = stamp(now)
@@ -68,7 +68,7 @@ def marked(obj: Object, now: float) -> dict[str, Any]:
 
 
 def marked_pod(pod: Pod, now: float, version: int) -> Pod:
-    """Return the last version of a pod that is removed without a prior deletion mark; it has this resourceVersion."""
+    """Return the last version of a pod that is removed without having been marked as deleting."""
     raw = marked(pod, now)
     raw["metadata"]["resourceVersion"] = str(version)
     return Pod(
@@ -96,7 +96,7 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
     raw = obj.raw
     grace = grace_of(obj, requested)
     if not (grace or obj.deleting or obj.kind == "Namespace" or _finalizers(obj, propagation)):
-        return None  # fast path for most pods; the code below would give the same result
+        return None  # fast path for most pods; the code below would have the same result
     meta = dict(obj.metadata)
     if not _pending(obj, requested, grace):
         finalizers = _finalizers(obj, propagation)
@@ -109,7 +109,7 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
         if requested is None and before > 0 and not (isinstance(obj, Pod) and obj.finished):
             grace = before
         if grace < before:
-            # The new grace period is shorter than the old one; both count from the start of the deletion.
+            # Both grace periods begin at the start of the deletion.
             began = seconds(meta["deletionTimestamp"]) - duration_s(before)
             meta["deletionTimestamp"] = stamp(max(now, began) if grace == 0 else began + duration_s(grace))
             meta["deletionGracePeriodSeconds"] = grace
@@ -126,9 +126,9 @@ def begin_deletion(obj: Object, requested: int | None, propagation: Propagation,
 
 
 def _pending(obj: Object, requested: int | None, grace: int) -> bool:
-    """Return whether the object is already being deleted and this request does not shorten its grace period.
+    """Return whether the object is already being deleted and the request does not shorten its grace period.
 
-    In that case, the finalizers do not change.
+    If so, the finalizers do not change.
     """
     if not obj.deleting:
         return False
@@ -139,7 +139,7 @@ def _pending(obj: Object, requested: int | None, grace: int) -> bool:
 
 
 def _finalizers(obj: Object, propagation: Propagation) -> list[str]:
-    """Return the object's finalizers, with only that propagation finalizer which the delete request requires."""
+    """Return the object's finalizers; the only propagation finalizer is the one that the delete request requires."""
     present = obj.metadata.get("finalizers") or ()
     if propagation:
         wanted = _FINALIZER.get(propagation)
@@ -151,7 +151,7 @@ def _finalizers(obj: Object, propagation: Propagation) -> list[str]:
 
 
 def finished(kind: str, raw: Raw) -> bool:
-    """Return whether an object being deleted can be removed, because it has no finalizers and no grace period left."""
+    """Return whether a deleting object can be removed: it has no finalizers and no grace period left."""
     meta = raw.get("metadata") or {}
     if "deletionTimestamp" not in meta or meta.get("finalizers"):
         return False

@@ -1,6 +1,6 @@
 """The store's errors, with the API server's messages.
 
-Each class represents one reason that callers handle differently; `rpc_code` is this reason in the socket protocol.
+Each class represents one reason that callers handle differently; `rpc_code` is its code in the socket protocol.
 Source: Kubernetes v1.34, apimachinery/pkg/api/errors/errors.go.
 """
 
@@ -34,7 +34,7 @@ class ApiError(KscheddError):
     reason: ClassVar[str] = ""
 
     def __init_subclass__(cls, rpc_code: str = "", code: int = 0, reason: str | None = None) -> None:
-        """Set the given values; a subclass inherits the others."""
+        """Set these class attributes; a subclass inherits all others."""
         super().__init_subclass__(rpc_code)
         if code:
             cls.code = code
@@ -56,7 +56,7 @@ class AlreadyExists(ApiError, rpc_code="already_exists", code=409, reason="Alrea
     kind: str
     name: str
     deleting: bool = False
-    other: str = ""  # apiVersion of the existing object, if it belongs to another group
+    other: str = ""  # apiVersion of the existing object, if its group differs
 
     def __str__(self) -> str:
         begin = "object is being deleted: " if self.deleting else ""
@@ -69,7 +69,7 @@ MODIFIED = "the object has been modified; please apply your changes to the lates
 
 @attrs.define(eq=False)
 class Conflict(ApiError, rpc_code="conflict", code=409, reason="Conflict"):
-    """The object is not in the state that the request requires; the client must read the object again."""
+    """The object is not in the state that the request requires; the client must read it again."""
 
     kind: str
     name: str
@@ -106,7 +106,7 @@ _LONGEST: Final = 256 << 10  # maximum number of characters of all errors togeth
 def _listed(faults: Sequence[FieldError]) -> tuple[FieldError, ...]:
     """Return the errors that the message contains.
 
-    Their number is limited, because the errors of a large object could be several times its size.
+    Their number is limited, because an object can have errors several times its size.
     """
     if len(faults) <= _FEW_FAULTS:
         return tuple(faults)
@@ -273,7 +273,7 @@ class Unadmitted(Forbidden):
 
 @attrs.define(eq=False)
 class AdmissionError(ApiError):
-    """An admission plugin that cannot decide, or that has its own error message: code 500, without a reason."""
+    """An error of an admission plugin that cannot decide, or that has its own message: code 500, without a reason."""
 
     why: str
 
@@ -342,7 +342,7 @@ class Gone(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
-    """A version from another history (epoch) than the history of the store. The client must list again."""
+    """A version from another epoch than the store's epoch. The client must list again."""
 
     version: int
     epoch: str
@@ -353,7 +353,7 @@ class OtherEpoch(ApiError, rpc_code="gone", code=410, reason="Expired"):
 
 @attrs.define(eq=False)
 class StillToCome(ApiError, rpc_code="gone", code=504, reason="Timeout"):
-    """A version that the store has not reached yet: it is from another history, or invalid.
+    """A version that the store has not reached yet; it is invalid or from another epoch.
 
     `awaited`: the client may retry, because kube-apiserver waits some seconds for this version.
     """

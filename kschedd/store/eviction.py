@@ -1,6 +1,6 @@
 """The Eviction subresource: checks a pod's disruption budget, and returns the budget's status after an eviction.
 
-The disruption controller (`kschedd.controllers.disruption`) computes the budget's status, which this module trusts.
+The disruption controller (`kschedd.controllers.disruption`) computes the budget's status; this module only reads it.
 Source: Kubernetes v1.34, pkg/registry/core/pod/storage/eviction.go.
 Raises: TooManyRequests, Forbidden and MultipleBudgets, with the API server's messages.
 """
@@ -15,11 +15,11 @@ from kschedd.store.errors import Forbidden, MultipleBudgets, TooManyRequests
 
 BUDGET: Final = "PodDisruptionBudget"
 DISRUPTION_TARGET: Final = "DisruptionTarget"
-_MAX_DISRUPTED_PODS: Final = 2000  # maximum number of evictions that the disruption controller has not confirmed yet
+_MAX_DISRUPTED_PODS: Final = 2000  # maximum number of evictions not yet confirmed by the disruption controller
 
 
 def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
-    """Return the budget that must allow this pod's eviction, or None if no budget concerns it.
+    """Return the budget that must allow this pod's eviction, or None if no budget covers the pod.
 
     `budgets` are the budgets of the pod's namespace.
     """
@@ -34,7 +34,7 @@ def guarding(pod: Pod, budgets: Iterable[Object]) -> Object | None:
 
 
 def spent(budget: Object, pod: Pod, at: str) -> Raw:
-    """Return the budget's status after the pod's eviction.
+    """Return the budget's status after an eviction of the pod.
 
     Raises an error if the budget does not allow the eviction.
     """
@@ -64,7 +64,7 @@ def spent(budget: Object, pod: Pod, at: str) -> Raw:
 def with_disruption_allowed(status: Raw, allowed: int, observed: int, at: str, failure: str | None = None) -> list[Raw]:
     """Return the budget's conditions with DisruptionAllowed for this number of disruptions.
 
-    `failure` is the reason why the number could not be computed; None if it was computed.
+    `failure` is the reason why the number could not be computed, or None.
     Source: component-helpers/apps/poddisruptionbudget/helpers.go, apimachinery meta.SetStatusCondition.
     """
     state, reason = ("True", "SufficientPods") if allowed > 0 else ("False", "InsufficientPods")

@@ -1,7 +1,7 @@
 """Decoding and validation of objects in requests: wrong types, unknown fields (fieldValidation), defaults.
 
-The fields are defined by the API types, or for a custom resource by the schema of its definition. The parameter
-`definition` is the definition of a custom resource; it is None for built-in kinds.
+The fields are defined by the API types; for a custom resource, they are defined by its definition's schema. The
+parameter `definition` is the definition of a custom resource; it is None for built-in kinds.
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/customresource_handler.go (schemaCoercingDecoder).
 Raises: StrictDecodingError and BadRequest, with the messages of kube-apiserver's decoder.
 """
@@ -61,8 +61,7 @@ def known_fields(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the object without unknown fields, and the warnings; `cluster` is the cluster that gets the write.
 
-    If values have a wrong type, unknown fields are not reported as an error. In this case the later validation reports
-    the wrong types.
+    If any value has a wrong type, unknown fields are not reported as errors.
     """
     definition = definition_of(cluster, raw) if schema_for(raw) is None else None
     found = decoded(raw, cluster.features, definition)
@@ -106,8 +105,8 @@ def accepted(
 ) -> dict[str, Any]:
     """Return the manifest with defaults, after `prepare`.
 
-    Raises Undecodable, or Invalid with all errors. Errors found by `check` are last, or first for the kinds in which
-    upstream reports them first.
+    Raises Undecodable, or Invalid with all errors. Errors found by `check` are last; for some kinds they are first, as
+    in upstream.
     """
     if mistyped := check_schema(dict(raw)):
         raise Undecodable(kind, name, tuple(mistyped))
@@ -124,7 +123,7 @@ _CHECKED_FIRST: Final = frozenset(("IngressClass",))
 
 
 def checked_status(kind: str, name: str, raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with its status in stored form, after validating only the status. Raises Invalid."""
+    """Return the object with its status in stored form; only the status is validated. Raises Invalid."""
     done, faults = status_with_faults(kind, name, raw)
     if faults:
         raise Invalid(kind, name, tuple(faults))

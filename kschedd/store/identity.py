@@ -1,8 +1,8 @@
 """Identity: a write cannot change the identity of its object.
 
-An update or a patch may repeat an object's kind, apiVersion, name, namespace and UID, and may omit most of these
-values, but may not change them. The result has the old values. There is one exception: an object of a kind with several
-versions gets the version of its last write.
+An update or a patch may repeat an object's kind, apiVersion, name, namespace and UID, but may not change them; most of
+them may be omitted. There is one exception: an object of a kind with several versions is stored with the version of its
+last write.
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/{patch,update}.go, registry/rest/create.go
 (EnsureObjectNamespaceMatchesRequestNamespace), apimachinery's ValidateObjectMetaUpdate.
 """
@@ -20,13 +20,13 @@ _LONGEST_SHOWN: Final = 1000
 
 
 def same_object(old: Object, patched: Raw) -> dict[str, Any]:
-    """Return the patched object with its identity unchanged, except the uid. Errors: BadRequest and Invalid."""
+    """Return the patched object with the original identity, except the uid. Errors: BadRequest and Invalid."""
     api_version = _api_version(old, patched)
     meta = patched.get("metadata")
     if meta is not None and not isinstance(meta, Mapping):
         raise Invalid(old.kind, old.name, (invalid("metadata", meta, "must be a mapping"),))
     if meta is None or api_version is None or not meta.get("name"):
-        # Without an apiVersion the API server decodes the object into its internal version, which contains no name.
+        # Without an apiVersion, the API server decodes the object into its internal version, which contains no name.
         why = f"the name of the object ({old.name} based on URL) was undeterminable: name must be provided"
         raise BadRequest(old.kind, old.name, why)
     if meta["name"] != old.name:
@@ -53,7 +53,7 @@ def check_path(kind: str, namespace: str, name: str, raw: Raw) -> None:
 
 
 def _api_version(old: Object, patched: Raw) -> str | None:
-    """Return the apiVersion of the patched object; None if the patch removed the field.
+    """Return the apiVersion of the patched object; None if the patch removed it.
 
     Raises an error if the kind was changed.
     """

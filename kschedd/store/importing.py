@@ -1,12 +1,11 @@
 """Import of objects exactly as they are in another cluster.
 
 The objects are defaulted and validated, which does not change objects that an API server has stored. The objects are
-neither admitted nor counted against quotas. The objects keep their UID, creation time, status, generation, finalizers
-and deletion timestamps. Fields that do not exist in this version are dropped.
+neither admitted nor counted in quotas. The objects keep their UID, creation time, status, generation, finalizers and
+deletion timestamps. Fields that do not exist in this version are dropped.
 
-Equal pod specs are validated and stored once, and of several similar pods only one is validated. In a real cluster no
-two specs are equal, because each contains a volume with a unique name for its service account's token. Comparisons
-therefore ignore this name.
+Equal pod specs are validated and stored only once. In a real cluster no two specs are equal, because each contains a
+volume with a unique name for its service account's token. This name is therefore ignored in comparisons.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -45,21 +44,21 @@ class Importer:
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
-        # Fields of all versions are kept, because the API server of the other cluster accepted them.
+        # Fields of all versions are kept, because the other cluster's API server accepted them.
         off = Admission(dict.fromkeys(PLUGINS, False))
         self._scratch = Store(now=now, admission=off, objects=(), history=1, rules=Rules.of_any_release())
         self._whole_specs: set[bytes] = set()  # packed pod specs without unknown fields
-        # Objects that were imported without the scratch store.
+        # Objects that were imported without validation.
         self._names: set[tuple[str, str, str]] = set()  # kind, namespace and name
         self._uids: set[str] = set()
-        self._unchanged: dict[tuple[Hashable, str], Object] = {}  # one object for each pair of likeness and namespace
+        self._unchanged: dict[tuple[Hashable, str], Object] = {}  # one object for each likeness and namespace
 
     def take(self, given: Iterable[tuple[Raw, Hashable]], on_refusal: OnRefusal, on_warning: OnWarning) -> list[Object]:
         """Return the accepted objects in the same order; `on_refusal` is called for each rejected object.
 
-        Each object is passed together with its likeness. Objects with equal likeness differ only in strings that no
-        validation distinguishes (None: unknown). If validation did not change an object, objects with the same likeness
-        are accepted unchanged.
+        Each object is paired with its likeness, a key. Objects with an equal likeness differ only in strings that do
+        not affect validation (None: unknown). If validation does not change an object, later objects with the same
+        likeness are accepted without validation.
         """
         objects: list[Object] = []
         for raw, likeness in given:
@@ -79,7 +78,7 @@ class Importer:
         return objects
 
     def _alike(self, raw: Raw, likeness: Hashable) -> Object | None:
-        """Return the object unchanged if its likeness was accepted before; None if the object must be validated."""
+        """Return the object if its likeness was accepted before; None if the object must be validated."""
         kind, meta = raw["kind"], raw["metadata"]
         name, namespace = meta["name"], meta.get("namespace") or ""
         found = self._unchanged.get((likeness, namespace))
@@ -104,7 +103,7 @@ class Importer:
         return typed_pod(raw, signature, raw["spec"].get("nodeName") or "")
 
     def _note_likeness(self, raw: Raw, likeness: Hashable, obj: Object) -> None:
-        """Record an object's likeness if validation did not change it."""
+        """Record the object's likeness if validation did not change the object."""
         meta, annotations = raw["metadata"], raw["metadata"].get("annotations") or _NO_ANNOTATIONS
         if not meta.get("uid") or any(map(is_about_spec, annotations)):
             return

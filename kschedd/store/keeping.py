@@ -1,7 +1,6 @@
 """KeptStore: commits the writes of `Store`'s methods, and objects from other sources.
 
-This class commits prepared writes. The other sources are a journal, a dump, the mirrored cluster, and the changes of a
-fork.
+The other sources are a journal, a dump, a mirrored cluster, and the changes of a fork.
 """
 
 import builtins
@@ -51,12 +50,12 @@ class KeptStore(StoreReader):
     _pod_strategy: PodStrategy
     _creation: Creation
     _replacement: Replacement
-    _seeding: bool  # True while built-in objects are created; plugins from plugin files are not called then
+    _seeding: bool  # True while built-in objects are created, without calling plugins from plugin files
 
     def keep_admitted(self, most: int, node_affinities: int = MOST_NODE_AFFINITIES) -> None:
         """Set the size limit of the admission caches.
 
-        The cache for pod specs and the cache for specs without amounts each hold at most `most` entries.
+        The cache for pod specs and the cache for specs without amounts have this limit each.
         """
         self._pod_strategy.remembered.most = self._pod_strategy.remembered_without_amounts.most = most
         self._pod_strategy.remembered_with_node_affinity.most = node_affinities
@@ -93,8 +92,8 @@ class KeptStore(StoreReader):
         """Store objects as they are in another cluster, each with the next version.
 
         Return the existing objects that conflict. A built-in object is replaced by the dump's object of the same name,
-        and any object is replaced by an object with the same uid. Any other existing object of the same name is kept
-        and returned. The generator may be paused at every yield, but no other write is allowed before it ends.
+        and any object is replaced by an object with the same uid. Any other existing object of the same name stays, and
+        is returned. The caller may pause the generator, but must not make other writes until it ends.
         """
         in_the_way: builtins.list[Object] = []
         for obj in objects:
@@ -109,13 +108,13 @@ class KeptStore(StoreReader):
         return in_the_way
 
     def refuse_writes(self, refusal: ApiError) -> None:
-        """Reject all later writes, except `reflect`, with this error."""
+        """Reject all later writes except `reflect`, with this error."""
         self._objects.refusal = refusal
 
     def reflect(self, objects: Iterable[Object], gone: Iterable[Key]) -> Generator[None, None, None]:
-        """Store objects as they are in the mirrored cluster, each with the next version; remove those it deleted.
+        """Store objects as in the mirrored cluster, each with the next version; remove objects deleted there.
 
-        The generator may be paused at every yield, but no other write is allowed before it ends.
+        The caller may pause the generator, but must not make other writes until it ends.
         """
         refusal, self._objects.refusal = self._objects.refusal, None
         try:
@@ -148,14 +147,14 @@ class KeptStore(StoreReader):
     def adopt(self, changes: Changes) -> Generator[None, None, Mapping[Key, Object] | None]:
         """Apply a fork's changes, object by object.
 
-        Return the resulting objects; None if objects in this cluster have changed in the meantime.
+        Return the resulting objects; None if objects of this cluster have changed since the fork.
 
-        The generator may be paused at every yield, but no other write is allowed before it ends.
+        The caller may pause the generator, but must not make other writes until it ends.
         """
         if not self.log.oldest <= changes.since <= self.version or changes.stale(self.log.written_after(changes.since)):
             return None
         if not (yield from unchanged(changes, self._objects.find)):
-            return None  # the writes on which the fork was based have been rolled back
+            return None  # the writes on which the fork is based were rolled back
         adopted: dict[Key, Object] = {}
         for key, (old, new) in changes.objects.items():
             if new is None:
@@ -163,7 +162,7 @@ class KeptStore(StoreReader):
                 self._remove(old)
             else:
                 version = self.log.version + 1
-                # An object created in the fork has a UID of the fork, and gets a new UID here.
+                # An object created in the fork gets a new UID here.
                 uid = new.uid if old is not None and old.uid == new.uid else self._generated.uid(new.kind)
                 raw = {**new.raw, "metadata": {**new.metadata, "resourceVersion": str(version)}}
                 if new.kind == "Job" and uid != new.uid:
@@ -177,7 +176,7 @@ class KeptStore(StoreReader):
         return adopted
 
     def _charge(self, charges: Iterable[Charge]) -> None:
-        """Write the new usage of the quotas. This is the last step that can make the whole write fail."""
+        """Write the new usage of the quotas. This is the last step that can reject the write."""
         for quota, used in charges:
             self._write(quota, {**quota.raw, "status": {**quota.status, "used": used}})
 
@@ -243,7 +242,7 @@ class KeptStore(StoreReader):
                 return old
             meta = {**wanted["metadata"], "resourceVersion": old.metadata["resourceVersion"]}
             return retyped(old, {**wanted, "metadata": meta})
-        if "selfLink" in wanted["metadata"]:  # not stored: only dry-run results contain this field
+        if "selfLink" in wanted["metadata"]:  # only dry-run results contain this field, so it is not stored
             wanted["metadata"] = {field: each for field, each in wanted["metadata"].items() if field != "selfLink"}
         noted = managing.manager if isinstance(managing.manager, Component) and subresource == "status" else ""
         return self._write_or_remove(old, wanted, noted)
@@ -280,7 +279,7 @@ class KeptStore(StoreReader):
         return gone
 
     def _finish_definition(self, gone: Object) -> None:
-        """Remove the definition of a custom resource if its deletion waited only for this object."""
+        """Remove the definition of a custom resource if its deletion waits only for this object."""
         if self.count(gone.kind):
             return
         there = custom.definition_of(self, gone.raw)
@@ -288,7 +287,7 @@ class KeptStore(StoreReader):
             self._write_or_remove(there, custom.without_cleanup(there.raw))
 
     def _accept_freed_names(self) -> None:
-        """Let the names of a deleted definition be accepted for other definitions."""
+        """Accept names of other definitions that the deleted definition used."""
         for definition in tuple(self.list(custom.DEFINITION)):
             named = with_names(self, definition.raw)
             if named["status"] != definition.raw.get("status"):

@@ -1,7 +1,7 @@
-"""Leases that components of this program renew: their renewTime is computed when they are read.
+"""Leases that parts of this program renew; their renewTime is computed when they are read.
 
 Thousands of simulated kubelets each renew a Lease every ten seconds, and the Leases are rarely read. A Lease with the
-annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime; readers see
+annotation `kschedd.io/renewed-every-seconds` therefore represents all renewals since its stored renewTime; readers get
 the latest renewal. A renewal is not a write: it has no resourceVersion and no event.
 """
 

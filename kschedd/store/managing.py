@@ -1,9 +1,8 @@
 """managedFields in the store: field managers of writes, schemas of objects, and the result of a server-side apply.
 
-A write with a field manager is recorded; other writes leave the entries unchanged. The entries are part of the object's
-metadata. For created pods, and for statuses written by parts of the daemon (`Component`), the entries are stored as
-notes without the list of fields (see `kschedd.managed_fields.noted`). Raises: BadPatch, ApplyConflict,
-ApplySchemaError.
+A write with a field manager is recorded in managedFields; other writes leave the managedFields unchanged. For created
+pods, and for statuses written by parts of the daemon (`Component`), only a note without the list of fields is stored
+(see `kschedd.managed_fields.noted`). Raises: BadPatch, ApplyConflict, ApplySchemaError.
 """
 
 from collections.abc import Mapping
@@ -33,7 +32,7 @@ MANAGED: Final = "managedFields"
 class Component(str):
     """The name of a part of the daemon as a field manager.
 
-    Status writes of a Component are stored as notes, which are expanded when a client reads the entries.
+    Its status writes are stored as notes, which are expanded when a client reads the managedFields.
     """
 
     __slots__ = ()
@@ -41,7 +40,7 @@ class Component(str):
 
 @attrs.frozen
 class Managing:
-    """The field manager of a write ("": not recorded), and the entries if they were already computed."""
+    """The field manager of a write ("": not recorded), and the managedFields if they are already computed."""
 
     manager: str = ""
     entries: list[Any] | None = None
@@ -75,7 +74,7 @@ def _custom_schema(version: Raw) -> Fields:
 
 
 def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
-    """Return a new object with its defaults, without the fields set by the strategy of its kind.
+    """Return a new object with its defaults, without fields that the API server's strategy for the kind sets.
 
     Kube-apiserver decodes a DaemonSet into a type with the template generation as a field, and encodes the field as an
     annotation. The annotation is then owned by the field manager of the write.
@@ -92,18 +91,18 @@ def as_stated(defaulted: dict[str, Any], raw: Raw) -> dict[str, Any]:
 
 
 def entries_of_new(new: Raw, write: FieldWrite) -> list[dict[str, Any]]:
-    """Return the entries of a new object; `new` has defaults, but no changes by admission."""
+    """Return the managedFields of a new object; `new` has defaults, but no changes by admission."""
     try:
         return after_write(None, new, write)
-    except ValueError:  # duplicate items, for which upstream stores no entries
+    except ValueError:  # duplicate items, for which upstream stores no managedFields
         return []
 
 
 def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node_name: str) -> list[Any]:
-    """Return the entries of a new pod.
+    """Return the managedFields of a new pod.
 
-    The entries are a note, unless an apply has computed them or admission has changed the spec in ways that a note
-    cannot express. In the latter case, `stated_spec` is the spec before admission.
+    The result is a note, unless an apply has computed managedFields, or a note cannot express admission's changes to
+    the spec. In the latter case, `stated_spec` is the spec before admission.
     """
     if managing.entries is not None:
         return managing.entries
@@ -122,7 +121,7 @@ def new_pod_entries(managing: Managing, meta: Raw, stated_spec: Raw | None, node
 
 
 def with_resolved_entries(raw: Raw) -> Raw:
-    """Return the object with its notes expanded to entries, for clients that request managedFields."""
+    """Return the object with its notes expanded, for clients that request managedFields."""
     if not (raw.get("metadata") or {}).get(MANAGED):
         return raw
     schema = schema_for(dict(raw))
@@ -130,7 +129,7 @@ def with_resolved_entries(raw: Raw) -> Raw:
 
 
 def without_entries(raw: Raw) -> Raw:
-    """Return the object without its entries, for clients that do not request managedFields."""
+    """Return the object without managedFields, for clients that do not request them."""
     meta = raw.get("metadata")
     if not meta or MANAGED not in meta:
         return raw
@@ -138,9 +137,9 @@ def without_entries(raw: Raw) -> Raw:
 
 
 def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
-    """Return the entries after an update; `new` may contain its own entries.
+    """Return the managedFields after an update; `new` may contain managedFields of its own.
 
-    An object without entries remains without entries.
+    An object without managedFields stays without them.
     """
     if not old.metadata.get(MANAGED) and not (new.get("metadata") or {}).get(MANAGED):
         return []
@@ -151,18 +150,18 @@ def entries_after(old: Object, new: Raw, write: FieldWrite) -> list[Any]:
 
 
 def _whole(old: Object, write: FieldWrite) -> Raw:
-    """Return the object as kube-apiserver encodes it; components omit null fields."""
+    """Return the object as kube-apiserver encodes it; kschedd's components omit null fields."""
     return encoded_object(dict(with_resolved(old.raw, write.schema)))
 
 
 def noted_after(old: Object, manager: str, at: str) -> list[Any]:
-    """Return the entries after a part of the daemon has written the status."""
+    """Return the managedFields after a part of the daemon has written the status."""
     entries = old.metadata.get(MANAGED)
     return with_note(entries, str(manager), old.raw["apiVersion"], at, "status") if entries else []
 
 
 def with_entries(raw: Mapping[str, Any], entries: list[Any]) -> dict[str, Any]:
-    """Return the object with these entries."""
+    """Return the object with these managedFields."""
     meta = {name: value for name, value in raw["metadata"].items() if name != MANAGED}
     if entries:
         meta[MANAGED] = entries
@@ -170,7 +169,7 @@ def with_entries(raw: Mapping[str, Any], entries: list[Any]) -> dict[str, Any]:
 
 
 def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Return the object with its old entries if the new entries differ only in their timestamps."""
+    """Return the object with its old managedFields if only the timestamps of the new ones differ."""
     before, after = old.metadata.get(MANAGED), wanted["metadata"].get(MANAGED)
     known = (with_resolved_entries(old.raw).get("metadata") or {}).get(MANAGED)
     if before is after or without_times(known) != without_times(after):
@@ -186,7 +185,7 @@ def unless_times_only(old: Object, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: bool) -> dict[str, Any]:
-    """Return the object, with its entries, after its field manager applied this configuration."""
+    """Return the object and its managedFields after its field manager applied this configuration."""
     live = None if old is None else _whole(old, write)
     try:
         made, entries = after_applying(live, config, write, force=force)
@@ -205,7 +204,7 @@ def applied_by(old: Object | None, config: Raw, write: FieldWrite, *, force: boo
 def created_by(
     kind: str, namespace: str, name: str, config: Raw, write: FieldWrite
 ) -> tuple[dict[str, Any], list[Any]]:
-    """Return the new object that an apply creates, and its entries.
+    """Return the new object that an apply creates, and its managedFields.
 
     Raises BadRequest, Conflict and ApplySchemaError.
     """

@@ -1,12 +1,12 @@
 """Decoding of a patched object: wrong types, unknown fields, and changes of kind or version.
 
 A JSON patch or merge patch is applied to the object's JSON, and the result is decoded like a client's object. A
-strategic merge patch is applied to a map, which is converted to the Go type of the object, whatever kind and version
-the map names. Errors are reported for the field `patch`, and quote the decoded value: the whole patched object, or the
+strategic merge patch is applied to a map; the map is converted to the object's Go type, whatever kind and version it
+names. Errors are reported for the field `patch`, and quote the decoded value: the whole patched object, or the
 strategic patch.
 
-JSON patches and merge patches do not parse parts that they do not need. In the quoted object, therefore, only the
-visited maps are sorted; the fields of all other maps are in the order of their types.
+JSON patches and merge patches leave parts that they do not visit unparsed. In the quoted object, therefore, only the
+visited maps are sorted; other maps have their fields in the order of their types.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go (jsonPatcher, strategicPatchObject),
 apimachinery/pkg/runtime/serializer/json; github.com/evanphx/json-patch v4 (lazyNode).
@@ -50,8 +50,8 @@ def decode_patched(
     """Return the patched object without unknown fields, and the warnings. Raises Invalid.
 
     `whole` is `live` after the patch; `duplicates` are the paths of fields that occur twice in the patch. Fields of
-    newer versions that `live` already has are kept, even if `rules` does not enable them. Fields of `live` that a
-    custom resource's `definition` no longer contains cause no warning.
+    newer versions that `live` already contains are kept, even if `rules` disables them. Fields of `live` that its
+    `definition` no longer contains cause no warning.
     """
     if decoded(dict(live), rules, definition).faults:
         rules, definition = ALL_RULES, None
@@ -70,8 +70,7 @@ def decode_patched(
         if why := _kind_fault(live, whole):
             raise _refused(go_json(document()), why)
         if not whole.get("apiVersion"):
-            # The object is decoded as the internal version, which has the metadata fields at its top level, under their
-            # Go names.
+            # Decoding uses the internal version, which has the metadata fields at its top level, with their Go names.
             names = [name for name in sorted(whole) if name not in _META and name not in ("kind", "apiVersion")]
             faults += tuple(StrictFault(name, f'unknown field "{name}"') for name in names)
             return whole, _judged(faults, validation, lambda: go_json(document()))
@@ -102,7 +101,7 @@ def _decoded(
 
 
 def _judged(faults: Sequence[StrictFault], validation: FieldValidation, shown: Callable[[], str]) -> tuple[str, ...]:
-    """Return the warnings for the findings of strict decoding. Raises Invalid if `validation` is Strict."""
+    """Return the warnings for errors found by strict decoding. Raises Invalid if `validation` is Strict."""
     if not faults or validation == "Ignore":
         return ()
     texts = tuple(map(str, faults))
@@ -116,7 +115,7 @@ def _refused(shown: str, why: str) -> Invalid:
 
 
 def _kind_fault(live: Raw, whole: Raw) -> str:
-    """Return the reason why the patched object cannot be decoded as the live object's kind; "" if it can be decoded."""
+    """Return why the patched object cannot be decoded as the live object's kind, or ""."""
     for field in ("apiVersion", "kind"):
         value = whole.get(field)
         if value is not None and not isinstance(value, str):
@@ -149,7 +148,7 @@ def quoted_document(live: Raw, patch: Any, patch_type: PatchType) -> dict[str, A
 
 
 def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
-    """Return the result of a merge patch with the visited maps sorted, which are the merged maps and the new maps."""
+    """Return the result of a merge patch with sorted maps where it was merged; other maps keep their order."""
     if not isinstance(live, Mapping):
         return sorted_keys(merged)
     if not isinstance(patch, Mapping):
@@ -161,7 +160,7 @@ def _as_merged(merged: Any, live: Any, patch: Any) -> Any:
 
 
 def _sorted_where(value: Any, seen: set[int]) -> Any:
-    """Return the value with the fields of its maps sorted, if the id of the map is in `seen`."""
+    """Return the value with sorted fields in the maps whose id is in `seen`."""
     if isinstance(value, dict):
         names = sorted(value) if id(value) in seen else value
         return {name: _sorted_where(value[name], seen) for name in names}

@@ -3,8 +3,7 @@
 StoreReader implements `ClusterReader` for the embedded store: its objects, the event log, the clock for the timestamps
 of objects, and the rules of the emulated kube-apiserver version. Reading changes nothing.
 
-StoreReader contains the clock and the rules; the objects and the log belong to `StoredObjects`, to which `Store`
-writes.
+`Store` writes the objects and the log (`StoredObjects`).
 """
 
 import builtins
@@ -86,11 +85,11 @@ class StoreReader:
         return self._as_read(kind, found)
 
     def present(self, kind: str, namespace: str | None = None) -> Sequence[Sequence[Object]]:
-        """Return the present objects of a kind by namespace, unsorted; `listing.in_order` sorts them."""
+        """Return the objects of a kind by namespace, unsorted; `listing.in_order` sorts them."""
         return [self._as_read(kind, [*space.values()]) for space in self._objects.spaces(kind, namespace) if space]
 
     def _as_read(self, kind: str, found: builtins.list[Object]) -> Sequence[Object]:
-        """Return objects in the form for readers: Leases that this program renews have their latest renewal."""
+        """Return objects as readers get them: Leases that this program renews have their latest renewal."""
         return Renewed(found, self._now()) if kind == LEASE else found
 
     def names(self, kind: str, namespace: str) -> Container[str]:
@@ -106,7 +105,7 @@ class StoreReader:
         return self._objects.kinds()
 
     def kind_of(self, raw: Raw) -> Kind:
-        """Return the kind of an object, or for a custom resource the kind of its definition, if there is one."""
+        """Return the kind of an object; for a custom resource with a definition, the kind in the definition."""
         known = kind_of(raw)
         definition = None if known.known else custom.definition_of(self, raw)
         return known if definition is None else custom.defined_kind(definition)
@@ -127,7 +126,7 @@ class StoreReader:
         return self._objects.in_namespace(namespace)
 
     def has_uid(self, uid: str) -> bool:
-        """Return whether an object has this UID already. UIDs are unique, so no other object may get this UID."""
+        """Return whether an object has this UID, so that no other object may get it."""
         return self._objects.has_uid(uid)
 
     # --- the event log ------------------------------------------------------------------------------------------------

@@ -1,12 +1,12 @@
 """Objects set aside at startup: objects that cannot be restored, and objects that the user excluded (`--leave-out`).
 
 An intact journal may contain an object that cannot be restored, because another kschedd version with other rules wrote
-it, or because it triggers a bug. The cluster then starts without the object; otherwise every start would fail. The
+it, or because it triggers a bug. The cluster then starts without this object, instead of failing at every start. The
 object's data stays in the journal, so the next start can try again. The data is also written to a file next to the
-journal, where it can be inspected, corrected and applied again. (If a new object of that name is created meanwhile, the
-file is the only copy.)
+journal, where it can be inspected, corrected and applied again. (If a new object of that name is created, the file is
+the only copy.)
 
-The object's dependents are not deleted; a partly loaded cluster also has dependents without owners.
+The object's dependents are not deleted, because a partly loaded cluster also has dependents without owners.
 """
 
 import json
@@ -32,7 +32,7 @@ _LONGEST_NAME: Final = 180
 
 @attrs.define(eq=False)
 class LeaveOutError(KscheddError):
-    """An invalid value of `--leave-out`, or an invalid argument of `journal remove`: it names no object."""
+    """The error for `--leave-out` or `journal remove` with a value that names no object."""
 
     text: str
     flag: str
@@ -52,7 +52,7 @@ class SetAside:
 
 @attrs.frozen(eq=False)
 class Row:
-    """An object as stored in the journal, not parsed."""
+    """An object as stored in the journal, unparsed."""
 
     ref: ObjectRef
     packed: bytes
@@ -76,7 +76,7 @@ def take_over(
 ) -> list[SetAside]:
     """Restore the objects one by one with `read` and `place`.
 
-    Return the objects that were excluded or failed, after copying them to files.
+    Copy excluded objects, and objects that cannot be restored, to files, and return them.
     """
     aside: list[SetAside] = []
     for row in rows:
@@ -84,7 +84,7 @@ def take_over(
         if not why:
             try:
                 place(read(row.ref.kind, row.packed))
-            except Exception as fault:  # this object caused the error; it is set aside and reported
+            except Exception as fault:  # an error of this object, which is then set aside
                 why = str(fault) if isinstance(fault, KscheddError) else fault_text(fault)
         if why:
             aside.append(SetAside(row.ref, why, None if folder is None else keep_copy(row, folder)))

@@ -1,10 +1,10 @@
 """The embedded API server: the methods that write objects of the cluster.
 
-Every write gets the next resourceVersion and adds one event to the log. Readers get immutable objects of the kinds'
-types. A write that changes nothing is a no-op without a version and an event, so two clients cannot trigger each other
-forever. Pods take a fast path (`pod_strategy`): equal specs are validated only once and stored only once.
+Every write gets the next resourceVersion and adds one event to the log. Readers get immutable typed objects. A write
+that changes nothing is a no-op without a version or event, so two clients cannot trigger each other forever.
+`pod_strategy` makes pods faster: equal specs are validated and stored only once.
 
-A method finds its object, prepares the new object, and commits the new object. The following parts are involved:
+A method looks up its object, prepares the new object, and commits it. The following parts are involved:
 
     RequestAdmission   the request's user, and admission
     Creation           from a manifest to a new object
@@ -15,7 +15,7 @@ A method finds its object, prepares the new object, and commits the new object. 
     KeptStore          commits, and writes from a journal, a dump or a fork
     StoreReader        read access: the part of `ClusterReader` in the store
 
-The store does no I/O and never waits; its caller is an actor, a simulation or a what-if fork. Time comes from `now`
+The store does no I/O and never waits; an actor, a simulation or a fork calls it. Time comes from `now`
 (seconds since the epoch) and randomness from `seed`: the same calls give the same UIDs and names. Raises only the
 errors in `kschedd.store.errors`.
 """
@@ -90,7 +90,7 @@ _SCOPES: Final = frozenset(("Namespace", "LimitRange", "ServiceAccount"))
 class Store(KeptStore):
     """The store with all its methods. A new store contains the built-in objects, unless `objects` are given.
 
-    `events` are the log events after `version`; their effects are already part of the objects.
+    `events` are the log events after `version`, and are already applied to `objects`.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Store(KeptStore):
         self._creation = Creation(self, self._admission, self._pod_strategy, self._generated)
         self._replacement = Replacement(self, self._admission, self._pod_strategy)
         self.set_aside: Sequence[SetAside] = ()  # objects that were not restored at startup
-        self._seeding = False  # True while built-in objects are created; plugins from plugin files are not called then
+        self._seeding = False  # True while built-in objects are created, without calling plugins from plugin files
         self._copies = Copies(self, stored, self._admission, self._pod_strategy, self._generated)
         if objects is None:
             self.seed_defaults()
@@ -141,11 +141,11 @@ class Store(KeptStore):
     # --- users --------------------------------------------------------------------------------------------------------
 
     def on_behalf_of(self, user: UserInfo) -> AbstractContextManager[builtins.list[str]]:
-        """Make the requests inside the context on behalf of this user; yield the list of the user's warnings."""
+        """Make the requests inside the context as this user; yield the list of warnings for the user."""
         return self._admission.on_behalf_of(user)
 
     def warn(self, text: str) -> None:
-        """Add a warning for the user of the current request. A warning with the same text is added only once."""
+        """Add a warning for the user of the current request. Equal warnings are added only once."""
         self._admission.warn(text)
 
     # --- writing ------------------------------------------------------------------------------------------------------
@@ -161,9 +161,8 @@ class Store(KeptStore):
     ) -> Object:
         """Create an object.
 
-        `restore` uses the status, UID and creation time in the manifest (for dumps). An object from a client
-        (`as_client`) must have a kind that is served. The object's fields are recorded for the field manager `manager`;
-        with "" they are not recorded.
+        `restore` uses the status, UID and creation time in the manifest (for dumps). With `as_client`, the object's
+        kind must be served. The object's fields are recorded for the field manager `manager`, unless it is "".
         """
         copied = None if dry_run or restore or manager else self._copies.of(raw)
         if copied is not None:
@@ -198,10 +197,10 @@ class Store(KeptStore):
         as_client: bool = False,
         manager: str = "",
     ) -> Object:
-        """Replace an object. A resourceVersion in `raw` must be the current one, otherwise Conflict is raised.
+        """Replace an object. A resourceVersion in `raw` must be current, otherwise Conflict is raised.
 
-        For some kinds a client (`as_client`) must give a resourceVersion. The status stays unchanged unless
-        `with_status` is set, which is for callers that replace a kubelet or a cloud provider.
+        With `as_client`, some kinds require a resourceVersion. The status is replaced only with `with_status`, which is
+        for callers that replace a kubelet or cloud provider.
         """
         kind, meta = self._creation.identified(raw)
         if not meta["name"]:
@@ -324,8 +323,8 @@ class Store(KeptStore):
         """Apply like `kubectl apply`: create the object, or merge the manifest into it (`store.patches.merging`).
 
         With `annotated`, the object gets kubectl's last-applied annotation, which a later apply needs in order to
-        remove fields. The manifest of a Node also sets its status, because no real kubelet reports the status here.
-        With `restore`, the manifest of every kind sets the status.
+        remove fields. A Node's manifest also sets its status, because no real kubelet reports it.
+        With `restore`, the manifest sets the status for every kind.
         """
         kind, meta = self._creation.identified(raw, served=as_client)
         old = self._objects.find(kind, meta.get("namespace") or "", meta["name"])
@@ -379,15 +378,15 @@ class Store(KeptStore):
         if left is not None:
             return self._write(old, left)
         if isinstance(old, Pod):
-            # Pods are deleted gracefully even without a grace period: watchers first receive the pod as deleting.
+            # Even without a grace period, a pod is deleted gracefully: watchers first receive it as deleting.
             if not old.deleting:
                 return self._end(old)
             old = self._write(old, marked(old, self._now()))
         return self._remove(old)
 
     def _delete_definition(self, old: Object, left: dict[str, Any] | None) -> Object:
-        """Delete the objects of a custom resource, and after the last object its definition."""
-        # If the definition is not established, the objects belong to another definition.
+        """Delete the objects of a custom resource; after the last object, delete its definition."""
+        # the objects belong to another definition if this one is not established
         kind = custom.defined_kind(old).name if is_established(old) else ""
         for obj in tuple(self.list(kind)):
             if not obj.deleting:
@@ -446,9 +445,9 @@ class Store(KeptStore):
         return gone
 
     def bind_many(self, bindings: Iterable[Bind]) -> builtins.list[Exception | None]:
-        """Bind each pod independently, all at the same time.
+        """Bind each pod independently.
 
-        Return an error or None (the pod was bound) for each pod, in the same order.
+        Return for each pod an error, or None if it was bound, in the same order.
 
         An error is an ApiError, or another exception that an invalid pod caused.
         """
@@ -460,7 +459,7 @@ class Store(KeptStore):
                 failures.append(None)
             except ApiError as refusal:
                 failures.append(without_traceback(refusal))
-            except Exception as fault:  # this pod caused the error; the other pods are bound
+            except Exception as fault:  # an error of this pod; the other pods are bound
                 failures.append(fault)
         return failures
 
@@ -473,9 +472,8 @@ class Store(KeptStore):
     def forking(self, since: int | None = None) -> Generator[None, None, "Store"]:
         """Fork step by step: return an independent store with the same objects and the same time.
 
-        No write is allowed between the steps. With `since`, the fork continues this store: its log contains the events
-        after that version, and it generates the same names and UIDs as this store. Raises Gone if the log does not
-        contain all these events.
+        No write is allowed between the steps. With `since`, watches of the fork can start at that version, and the fork
+        generates the same names and UIDs as this store. Raises Gone if the log does not contain all these events.
         """
         if since is not None and since < self.log.oldest:
             raise Gone(since, self.log.oldest)
@@ -498,7 +496,7 @@ class Store(KeptStore):
         return twin
 
     def _changed(self, kind: str) -> None:
-        """Drop cached results that the change of an object other than a pod may have made invalid."""
+        """Drop cached results that may be invalid after this change of an object other than a pod."""
         self._copies.forget()
         if kind in _CLASSES:
             self._pod_strategy.forget()

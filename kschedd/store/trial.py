@@ -1,12 +1,11 @@
 """Requests that run on a fork of the store, before their changes are applied to the store.
 
-Validating a large object takes half a second, and an atomic request may contain ten thousand small objects. Neither
-kind of request may block other requests. A long request runs on a fork (`Store.fork`: the same immutable objects) in a
-thread. `changes_of` collects the changes, and `Store.adopt` applies them to the store, which is cheap. If an object on
-which the request depends has changed in the meantime, the request is retried on a new fork.
+Validating a large object takes half a second, and an atomic request may contain ten thousand small objects. Neither may
+block other requests. A long request therefore runs in a thread, on a fork (`Store.fork`) that shares the immutable
+objects. `changes_of` collects the fork's changes, and `Store.adopt` applies them to the store quickly. If an object
+that the request used has changed meanwhile, the request is retried on a new fork.
 
-Besides the objects that it changes, a request reads the kinds that admission reads, which do not include pods and
-nodes.
+Besides the objects that it changes, a request uses the kinds that admission reads, which do not include pods and nodes.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Set
@@ -31,7 +30,7 @@ READ_BY_THEIR_OWN: Final = frozenset(("Service",))
 
 @attrs.frozen(eq=False)
 class Changes:
-    """The changes of a store's objects: the states of each object before (None: missing) and after (None: deleted)."""
+    """The changed objects of a store, each with its state before (None: missing) and after (None: deleted)."""
 
     since: int  # the store's version before the changes
     objects: Mapping[Key, tuple[Object | None, Object | None]]
@@ -47,7 +46,7 @@ class Changes:
 
 
 def unchanged(changes: Changes, find: Callable[[str, str, str], Object | None]) -> Generator[None, None, bool]:
-    """Return, step by step, whether all these objects are still in their state before the changes."""
+    """Return, step by step, whether the store still contains all these objects in their state before the changes."""
     for number, (key, (old, _)) in enumerate(changes.objects.items(), 1):
         if find(*key) is not old:
             return False
@@ -61,7 +60,7 @@ def key_of(obj: Object) -> Key:
 
 
 def changes_of(since: int, events: Iterable[WatchEvent]) -> Changes:
-    """Return the changes in a fork's events, merged for each object."""
+    """Return the changes in a fork's events, merged by object."""
     objects: dict[Key, tuple[Object | None, Object | None]] = {}
     loaded: set[Key] = set()
     for event in events:

@@ -1,6 +1,6 @@
 """Writes as values: a controller returns them, and they are executed later.
 
-The same values can be sent to a real API server, so the rules of a controller do not depend on the kind of cluster.
+The same values can be sent to a real API server, so a controller's rules do not depend on the kind of cluster.
 """
 
 from collections.abc import Collection, Mapping
@@ -57,9 +57,9 @@ class Bind:
 class Patch:
     """An RFC 7386 merge patch; a resourceVersion or UID in its metadata is a precondition.
 
-    In a real cluster other programs also write the object. `seen` is the object from which the patch was computed, so
-    that list items added later by other writers are kept. With `guarded`, the patch is applied only if the object still
-    equals `seen`.
+    In a real cluster, other programs also write the object. `seen` is the object from which the patch was computed;
+    list items that other writers added later are not removed. With `guarded`, the patch is applied only if the object
+    still equals `seen`.
     """
 
     kind: str
@@ -112,7 +112,7 @@ def tries_of(write: Write) -> int:
 
 
 def patch_of(obj: Object, patch: Raw, subresource: Subresource = "", *, exactly: bool = False) -> Patch:
-    """Return a patch for this object only, not for a later object with its name; `exactly`: for this version only."""
+    """Return a patch for this object, but not for a later object with its name; `exactly`: only for this version."""
     meta: dict[str, Any] = {"uid": obj.uid}
     if exactly:
         meta["resourceVersion"] = str(obj.resource_version)
@@ -129,8 +129,8 @@ def status_of(obj: Object, status: Raw, *, guarded: bool = False) -> Patch:
 def status_write(obj: Object, status: Mapping[str, Any], always: Collection[str] = ()) -> list[Write]:
     """Return the patch that sets this status if it differs; fields in `always` are included even if 0.
 
-    Other counts of 0 are omitted, as in the API's types with `omitempty`. Fields that are missing in `status` are left
-    unchanged.
+    Other counts of 0 are omitted, as in the API's types with `omitempty`. Fields that are missing in `status` do not
+    change.
     """
     wanted = {name: value if value or name in always else None for name, value in status.items()}
     present = obj.status

@@ -1,8 +1,8 @@
-"""A bounded cache of admission outcomes that evicts entries which were not used recently.
+"""A bounded cache of admission outcomes that drops entries which were not used recently.
 
 The cache has two generations. A lookup or an addition puts the entry into the younger generation. When the younger
-generation is full, it replaces the older generation, which is dropped. Most lookups therefore move no entry. Entries in
-use remain in the cache, and entries used only once are evicted soon.
+generation is full, it replaces the older generation, which is dropped. A lookup of an entry that is already in the
+younger generation moves no entry. Entries in use stay in the cache, and entries used only once are dropped soon.
 """
 
 from collections.abc import Hashable

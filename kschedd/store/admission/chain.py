@@ -10,9 +10,9 @@ The chain runs in this order:
     charges           the object is counted against the quotas of its namespace
 
 A built-in plugin is a pure function: its result depends only on the request, the object and the cluster objects that it
-reads. The result for a pod may therefore be cached per spec and per `scope` (the parts of the pod's namespace that the
-plugins read) until a PriorityClass or RuntimeClass changes. Most namespaces contain nothing that the plugins read. The
-store itself enforces NamespaceLifecycle (the namespace must exist).
+reads. The result for a pod is cached by its spec and its `scope` (the parts of its namespace that the plugins read),
+until a PriorityClass or RuntimeClass changes. Most namespaces contain no object or annotation that the plugins read.
+The store itself enforces NamespaceLifecycle (the namespace must exist).
 
 Source: Kubernetes v1.34, pkg/kubeapiserver/options/plugins.go (order, default state).
 Raises: Forbidden and AdmissionError, with the message of the upstream plugin.
@@ -58,7 +58,7 @@ class AdmissionPlugin:
     admit: Admit | None = None
     validate: Validate | None = None
     scope: Scope | None = None
-    validated_kinds: Collection[str] = ()  # the kinds that are validated, if different from `kinds`
+    validated_kinds: Collection[str] = ()  # kinds of objects to validate, if different from `kinds`
     authorize: Authorize | None = None
 
 
@@ -66,7 +66,7 @@ class AdmissionPlugin:
 class ValidatingPlugin:
     """A plugin from a plugin file; it replaces kube-apiserver's ValidatingAdmissionPolicy and webhooks.
 
-    The plugin receives the whole object, including its name. The result for a pod is therefore not cached for other
+    The plugin receives the whole object, including its name. Its result for a pod is therefore not cached for other
     pods with an equal spec.
     """
 
@@ -208,7 +208,7 @@ class Admission:
         return raw if isinstance(raw, dict) else dict(raw)
 
     def depends_on_user(self, kind: str) -> bool:
-        """Return whether the decision of some plugin about objects of this kind depends on the user."""
+        """Return whether a plugin's decision about objects of this kind depends on the user."""
         return kind in self._authorize
 
     def authorize(self, attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
@@ -228,7 +228,7 @@ class Admission:
                 plugin.validate(attributes, new, old)
 
     def scope(self, namespace: str, classes: Classes) -> Sequence[Any] | None:
-        """Return the parts of a namespace on which the results for its pods depend; None without such parts."""
+        """Return the parts of a namespace that the plugins read; None if there are none."""
         found = None
         for place, scope in enumerate(self._scopes):
             if seen := scope(namespace, classes):

@@ -1,11 +1,9 @@
-"""RequestAdmission: admission of the current request on behalf of its user, and the warnings for that user.
+"""RequestAdmission: admission of the current request for its user, with warnings.
 
-This class lies between the store, which serves one request after another, and the plugin chain (`Admission`), which
-stores no state per request. RequestAdmission passes the request's user and the cluster to the chain, and collects the
-chain's warnings for the user.
+The store serves one request after another; the plugin chain (`Admission`) stores no state per request. This class
+passes the request's user and the cluster to the chain, and collects the chain's warnings.
 
-Contains the user and the warnings of the current request.
-Raises: ApiError with the message of the plugin that rejects the request.
+Raises: ApiError, with the message of the plugin that rejects the request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +28,7 @@ class RequestAdmission:
 
     @contextmanager
     def on_behalf_of(self, user: UserInfo) -> Iterator[list[str]]:
-        """Make the requests inside the context on behalf of this user; yield the list of warnings for the user."""
+        """Make the requests inside the context as this user; yield the list of warnings for the user."""
         before = self.user, self._warnings
         self.user, self._warnings = user, []
         try:
@@ -39,12 +37,12 @@ class RequestAdmission:
             self.user, self._warnings = before
 
     def warn(self, text: str) -> None:
-        """Add a warning for the user of the current request. A warning with the same text is added only once."""
+        """Add a warning for the user of the current request. Equal warnings are added only once."""
         if self.user is not None and text not in self._warnings:
             self._warnings.append(text)
 
     def depends_on_user(self, kind: str) -> bool:
-        """Return whether the decision of some plugin about objects of this kind depends on the request's user."""
+        """Return whether a plugin's decision about objects of this kind depends on the user."""
         return self.user is not None and self.chain.depends_on_user(kind)
 
     def authorize(self, attributes: Attributes, new: Raw | None, old: Raw | None) -> None:
@@ -53,7 +51,7 @@ class RequestAdmission:
             self.chain.authorize(attrs.evolve(attributes, user=self.user), new, old, self._cluster)
 
     def admits_each(self, kind: str, namespace: str) -> bool:
-        """Return whether each object of a kind in a namespace needs an admission of its own, without cached results."""
+        """Return whether each object of this kind in the namespace must be admitted without cached results."""
         return bool(self.depends_on_user(kind) or self.chain.others or self._cluster.present_in(QUOTA, namespace))
 
     def check_namespace(self, kind: str, namespace: str, name: str) -> None:
@@ -68,11 +66,11 @@ class RequestAdmission:
             raise Unadmitted(kind, name, why)
 
     def admit(self, attributes: Attributes, raw: Raw) -> dict[str, Any]:
-        """Return the object after all mutating plugins, before it is validated."""
+        """Return the object as changed by all mutating plugins; it is not validated yet."""
         return self.chain.admit(attributes, raw, self._cluster)
 
     def validate(self, attributes: Attributes, raw: Raw, old: Raw | None) -> None:
-        """Raise an error if a plugin rejects the object, which is valid; otherwise store the plugins' warnings."""
+        """Raise an error if a plugin rejects a valid object; otherwise store the plugins' warnings."""
         for warning in self.chain.validate(attributes, raw, old, self._cluster):
             self.warn(warning)
 

@@ -1,6 +1,6 @@
 """LimitPodHardAntiAffinityTopology: required pod anti-affinity may use only the hostname topology key.
 
-With any other topology key a single pod could keep other pods out of a whole zone.
+With another topology key, a single pod could keep other pods out of a whole zone.
 Source: Kubernetes v1.34, plugin/pkg/admission/antiaffinity/admission.go.
 """
 

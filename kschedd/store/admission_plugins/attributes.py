@@ -1,4 +1,4 @@
-"""Inputs of an admission plugin besides the object: the request, and the part of the store that plugins may read."""
+"""Arguments of admission plugins: the request, and the objects of the store that plugins may read."""
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -13,7 +13,7 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 
 
 class Classes(Protocol):
-    """The part of the store that plugins may read."""
+    """The objects of the store that plugins may read."""
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None: ...
     def list(self, kind: str, namespace: str | None = None) -> Sequence[Object]: ...
@@ -34,7 +34,7 @@ class UserInfo:
 class Attributes:
     """A request. The object's name is used only in messages, because pods with an equal spec share one cached result.
 
-    `user` is passed only to `authorize`; None means the cluster itself.
+    Only `authorize` receives `user`; None means the cluster itself.
     """
 
     operation: Operation

@@ -162,7 +162,7 @@ def _ratio_fault(about: str, name: str, ratio: Any, request: Any, limit: Any) ->
 
 
 def _reader(*quantities: Any) -> Any:
-    """Return a function that reads these quantities: in thousandths if they fit, otherwise in whole units."""
+    """Return a function that parses these quantities: in thousandths if they fit, otherwise in whole units."""
     return milli_value if all(value(each) <= _LARGEST_IN_MILLIS for each in quantities) else value
 
 

@@ -1,8 +1,8 @@
 """NodeRestriction: a kubelet (user `system:node:NAME`, group `system:nodes`) may change only its own Node and pods.
 
-A kubelet may create only mirror pods, which represent static pods. The kubelet's Node must own each mirror pod, and the
-pod must not refer to other objects. Of the labels reserved for the system, a kubelet may set only those that are
-reserved for kubelets on its Node. A kubelet may not change the taints of an existing Node.
+A kubelet may create only mirror pods, which represent static pods. The kubelet's Node must own the mirror pod, and the
+pod must not refer to other objects. Among the labels reserved for the system, a kubelet may set only the labels that
+are reserved for kubelets, on its own Node. A kubelet may not change the taints of an existing Node.
 Source: Kubernetes v1.34, plugin/pkg/admission/noderestriction/admission.go;
 k8s.io/kubelet/pkg/apis/well_known_labels.go. Raises: Forbidden, NotFound.
 """
@@ -39,7 +39,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def authorize(attributes: Attributes, raw: Raw | None, old: Raw | None, classes: Classes) -> None:
-    """Reject a request that this node may not make. `raw` is the new object; None for a deletion."""
+    """Reject a request that this node may not make. `raw` is the new object, or None for a deletion."""
     user = attributes.user
     if user is None or GROUP not in user.groups:
         return
@@ -132,7 +132,7 @@ def _sources(spec: Raw) -> Iterator[Raw]:
 
 
 def _refers(source: Raw) -> bool:
-    """Return whether a volume source refers to a Secret, as sources for CephFS and CSI do."""
+    """Return whether a volume source, such as CephFS or CSI, refers to a Secret."""
     return any(name in source for name in ("secretRef", "nodePublishSecretRef")) or "secretName" in source
 
 
@@ -201,7 +201,7 @@ def _claim(attributes: Attributes, node: str, raw: Raw, old: Raw, classes: Class
 
 
 def _fixed(claim: Raw) -> Any:
-    """Return the parts of a claim that a kubelet may not change."""
+    """Return the fields of a claim that a kubelet may not change."""
     own = ("capacity", "conditions", "allocatedResources", "allocatedResourceStatuses")
     status = {name: value for name, value in (claim.get("status") or {}).items() if name not in own}
     meta = {name: value for name, value in _meta(claim).items() if name not in ("resourceVersion", "managedFields")}

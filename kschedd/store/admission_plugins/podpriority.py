@@ -1,6 +1,6 @@
 """Priority: a pod's priority and preemptionPolicy come from its PriorityClass; at most one class is the default.
 
-Since v1.37 (scheduling.k8s.io/v1beta1) PodGroups have a priority as well.
+Since v1.37 (scheduling.k8s.io/v1beta1), PodGroups also have a priority.
 
 Source: Kubernetes v1.34 and v1.37, plugin/pkg/admission/priority/admission.go.
 """
@@ -28,7 +28,7 @@ def default_priority_class(classes: Classes) -> Object | None:
 
 
 def admit(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
-    """Set priority, class name and preemptionPolicy from the PriorityClass; reject a pod that has other values."""
+    """Set priority, class name and preemptionPolicy from the PriorityClass; reject a pod with different values."""
     if not attributes.creates:
         return raw
     if attributes.kind == POD_GROUP:

@@ -51,8 +51,7 @@ class PolicyLevel:
 class Policy:
     """The Pod Security levels that a namespace's labels select.
 
-    An `enforce` label that cannot be parsed means the level restricted; a `warn` label that cannot be parsed produces
-    no warnings.
+    An `enforce` label that cannot be parsed selects the level restricted; such a `warn` label produces no warnings.
     """
 
     enforce: PolicyLevel
@@ -135,7 +134,7 @@ def _details(wrong: Sequence[Finding]) -> str:
 
 
 def _significant(raw: Raw, old: Raw) -> bool:
-    """Return whether an update changes fields that the Pod Security Standards check: images, or added containers."""
+    """Return whether an update changes images or adds containers, which requires a new check of the standards."""
 
     def seen(pod: Raw) -> list[Any]:
         fields = ("containers", "initContainers", "ephemeralContainers")
@@ -162,7 +161,7 @@ def _namespace(attributes: Attributes, raw: Raw, old: Raw | None, classes: Class
 
 
 def _existing(namespace: str, enforced: PolicyLevel, classes: Classes) -> Sequence[str]:
-    """Return warnings about existing pods that violate the newly enforced level of their namespace."""
+    """Return warnings about existing pods that violate the new `enforce` level of their namespace."""
     pods = classes.list("Pod", namespace)
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}

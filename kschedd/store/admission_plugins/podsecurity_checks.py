@@ -22,7 +22,7 @@ _NOTHING: Mapping[str, Any] = {}
 
 
 def findings(spec: Raw, level: Level, minor: Minor) -> list[Finding]:
-    """Return the violations of a pod spec: baseline checks first, then by name."""
+    """Return the violations of a pod spec, sorted by name, baseline checks first."""
     if level == "privileged":
         return []
     chosen = [each for each in _BASELINE if level == "baseline" or each.name not in _COVERED]
@@ -56,7 +56,7 @@ def _quoted(names: Collection[str]) -> str:
 
 
 def _named(one: str, many: str, names: Collection[str]) -> str:
-    """Return the names with the noun in front of them: `container "a"`, `containers "a", "b"`."""
+    """Return a list of quoted names after their noun: `container "a"`, `containers "a", "b"`."""
     return f"{one if len(names) == 1 else many} {_quoted(names)}"
 
 
@@ -100,7 +100,7 @@ _DEFAULT_CAPABILITIES: Final = frozenset(
 
 
 def _added(spec: Raw, allowed: Collection[str]) -> tuple[list[str], list[str]]:
-    """Return the containers that add forbidden capabilities, and these capabilities."""
+    """Return the containers that add forbidden capabilities, and the added capabilities."""
     names, capabilities = [], set()
     for name, _, context in _containers(spec):
         if more := set(_dig(context, "capabilities", "add") or ()) - set(allowed):

@@ -1,4 +1,4 @@
-"""PodTolerationRestriction: a namespace's annotations contain default tolerations and a whitelist for its pods.
+"""PodTolerationRestriction: annotations of a namespace contain default tolerations and a whitelist for its pods.
 
 Pods that are not BestEffort also tolerate the memory-pressure taint.
 Source: Kubernetes v1.34, plugin/pkg/admission/podtolerationrestriction/admission.go.
@@ -37,7 +37,7 @@ def _listed(namespace: str, key: str, classes: Classes) -> list[Any]:
         raise AdmissionError(wrong)
     try:
         found = json_value(text)
-    except ValueError as refusal:  # raised for an integer that is too long for Python's parser
+    except ValueError as refusal:  # raised if an integer is too long for Python's parser
         raise AdmissionError(str(refusal)) from None
     if found is None:
         return []

@@ -16,7 +16,7 @@ _POD_LEVEL: Final = ("cpu", "memory")
 
 
 def plus(one: Any, other: Any) -> str:
-    """Return the sum in the format of `one`, or in the format of `other` if `one` is 0."""
+    """Return the sum in the format of `one`, or of `other` if `one` is 0."""
     return format_nanos(nanos(one) + nanos(other), style(one) if nanos(one) else style(other))
 
 

@@ -27,7 +27,8 @@ _OF_CLAIMS: Final = ("count/persistentvolumeclaims", "persistentvolumeclaims", "
 _BY_STORAGE_CLASS: Final = ".storageclass.storage.k8s.io/"
 _BY_DEVICE_CLASS: Final = ".deviceclass.resource.k8s.io/devices"
 _UNPREFIXED: Final = frozenset(
-    ("configmaps", "secrets", "resourcequotas", "replicationcontrollers")  # also counted without the prefix `count/`
+    # kinds that are also counted without the prefix `count/`
+    ("configmaps", "secrets", "resourcequotas", "replicationcontrollers")
 )
 _COUNTED_ON_UPDATE: Final = frozenset(("Service", "PersistentVolumeClaim", "ResourceClaim"))
 
@@ -60,9 +61,9 @@ def _counts(kind: str, name: str) -> bool:
 
 
 def charged_until(pod: Raw) -> float:
-    """Return the time until which a quota counts all resources of a pod; later it counts only the object itself.
+    """Return the time until which a quota counts a pod's resources; afterwards, only the number of pods is counted.
 
-    For a pod that is being deleted, this time is one additional grace period after the end of its grace period. For all
+    For a pod that is being deleted, this is the end of its grace period plus another grace period. For all
     other pods the time is infinite.
     """
     meta = pod.get("metadata") or {}
@@ -73,7 +74,7 @@ def charged_until(pod: Raw) -> float:
 
 
 def usage(kind: str, raw: Raw, *, overdue: bool = False) -> ResourceList:
-    """Return the quota usage of the object; an `overdue` pod (see `charged_until`) counts only as an object."""
+    """Return the quota usage of the object; an `overdue` pod (see `charged_until`) uses only object counts."""
     spec = raw.get("spec") or {}
     counted: ResourceList = {f"count/{resource_of(kind)}": "1"}
     match kind:
@@ -140,7 +141,7 @@ def _devices(counted: ResourceList, spec: Raw) -> None:
 
 
 def unstated(kind: str, raw: Raw, names: set[str]) -> str:
-    """Return the containers that lack a resource required by a quota, by resource: `cpu for: a,b`; "" if none."""
+    """Return the containers that do not specify a resource with a quota: `cpu for: a,b`; "" if none."""
     spec = raw.get("spec") or {}
     if kind != "Pod" or (wanted := names & _STATED) == set() or _states_its_own(spec):
         return ""
@@ -163,7 +164,7 @@ def _states_its_own(spec: Raw) -> bool:
 
 
 def in_scope(kind: str, raw: Raw, quota: Raw) -> bool:
-    """Return whether the object matches all scopes of a quota's spec.
+    """Return whether the object matches all scopes of the quota.
 
     Only pods have scopes, except that PersistentVolumeClaims have the scope VolumeAttributesClass.
     """

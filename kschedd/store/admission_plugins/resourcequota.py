@@ -1,4 +1,4 @@
-"""ResourceQuota: a request must fit into the quotas of its namespace, and is added to their usage.
+"""ResourceQuota: rejects requests that exceed the quotas of their namespace, and counts the usage of all others.
 
 Source: Kubernetes v1.34, staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go.
 """

@@ -23,7 +23,7 @@ def _class_of(attributes: Attributes, spec: Raw, classes: Classes) -> Object | N
 
 
 def _check_name(name: str) -> None:
-    """Raise an error if the class name is not valid in a request path, because upstream reads the class by path."""
+    """Raise an error if the class name is invalid in a request path, because upstream reads the class by its path."""
     if wrong := path_segment(name):
         raise AdmissionError(f'invalid resource name "{name}": [{" ".join(wrong)}]')
 

@@ -1,8 +1,8 @@
 """ServiceAccount: rejects pods that name a ServiceAccount which does not exist in their namespace.
 
-Unlike in kube-apiserver, only namespaces with ServiceAccounts are checked, because most manifests and dumps contain no
-account. The account `default` always exists in a cluster, where a controller creates it, and here it counts as present.
-No token is mounted.
+Unlike kube-apiserver, kschedd checks only namespaces with ServiceAccounts, because most manifests and dumps contain
+none. The account `default` is treated as existing, because in a cluster a controller creates it. No
+token is mounted.
 Source: Kubernetes v1.34, plugin/pkg/admission/serviceaccount/admission.go.
 """
 

@@ -41,7 +41,7 @@ def _is_default(found: Object) -> bool:
 def set_default(attributes: Attributes, raw: Raw, classes: Classes) -> Raw:
     """Implement DefaultStorageClass: set the StorageClass that is marked as default.
 
-    If several classes are marked, use the youngest; among equally old classes the first by name.
+    If several classes are marked, use the youngest; if several are equally young, use the first by name.
     """
     if not attributes.creates or class_of(raw) is not None:
         return raw

@@ -25,17 +25,17 @@ def is_superset(wide: Raw, narrow: Raw) -> bool:
     if exists:
         return True
     same_value = (wide.get("value") or "") == (narrow.get("value") or "")
-    return narrow.get("operator") == "Equal" and same_value  # no other toleration covers a toleration without operator
+    return narrow.get("operator") == "Equal" and same_value  # without an operator, only an equal toleration is covered
 
 
 class _Covered:
     """An index of tolerations by key, value and effect.
 
-    Tolerations that differ only in tolerationSeconds form one entry with the longest time.
+    Tolerations that differ only in tolerationSeconds share one entry, with the longest time.
     """
 
     def __init__(self) -> None:
-        # the longest time, the toleration with that time, and the next longest time
+        # the longest time, its toleration, and the second-longest time
         self._longest: dict[_Place, tuple[float, Raw, float]] = {}
 
     def add(self, wide: Raw) -> None:
@@ -49,7 +49,7 @@ class _Covered:
             self._longest[place] = more
 
     def has(self, narrow: Raw) -> bool:
-        """Return whether another toleration in the index tolerates everything that this toleration tolerates."""
+        """Return whether another toleration in the index covers this toleration."""
         key, effect, seconds = narrow.get("key") or "", narrow.get("effect") or "", narrow.get("tolerationSeconds")
         needed = math.inf if seconds is None else seconds
         values: list[tuple[str, str | None]] = [("", None), (key, None)]
@@ -65,7 +65,7 @@ class _Covered:
 
 
 def merge_tolerations(first: Sequence[Raw], second: Sequence[Raw]) -> list[Raw]:
-    """Return both lists in order, without tolerations that another one covers; of equal ones the first remains."""
+    """Return both lists in order, without tolerations that another toleration covers and without duplicates."""
     later, left = _Covered(), []
     for toleration in (*reversed(second), *reversed(first)):
         if not later.has(toleration):

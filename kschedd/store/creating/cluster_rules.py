@@ -1,8 +1,8 @@
 """Validation rules that depend on other objects of the cluster.
 
-Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and the rules for custom
+Most rules depend on the object alone (`kschedd.registry`, `kschedd.api`). The rules here, and those for custom
 resources (`custom`), also read other objects: the namespace of a resource claim, the addresses of other Services, the
-schema of a field manager's fields. The rules apply to new objects and to replaced objects.
+schema for a field manager's fields. The rules apply to new objects and to replaced objects.
 Raises: Invalid, RangeFull, TooLarge.
 """
 
@@ -39,7 +39,7 @@ _WITH_EXPRESSIONS: Final = frozenset(
 def expression_faults(cluster: StoreReader, kind: str, raw: Raw) -> tuple[list[FieldError], list[FieldError]]:
     """Return errors for expressions that do not compile, and for admin access that the namespace does not allow."""
     if kind in _WITH_EXPRESSIONS:
-        from kschedd.store.creating import expressions  # imports CEL: only when an expression is checked
+        from kschedd.store.creating import expressions  # imports CEL, so only if an expression is checked
 
         of_policy = kind == "ValidatingAdmissionPolicy"
         return (expressions.policy_faults if of_policy else expressions.webhook_faults)(raw), []

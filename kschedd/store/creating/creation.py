@@ -1,9 +1,9 @@
 """Creation: the steps that turn a manifest into a new object.
 
-The steps are: determine kind, namespace and name (generated if needed); set defaults; run admission; validate; set the
-fields that only the server sets (UID, creation time, resourceVersion, generation); record the field manager. A pod
-takes the fast path of `pod_strategy`. The store itself checks that the namespace accepts new objects and that the name
-is not in use.
+The steps are: determine kind, namespace and name; set defaults; run admission; validate; set the fields that only the
+server sets (UID, creation time, resourceVersion, generation); record the field manager. For pods, `pod_strategy`
+implements a faster path. The store itself checks that the namespace accepts new objects and that the name is not in
+use.
 
 Owns nothing.
 Source: Kubernetes v1.34, apiserver/pkg/registry/rest/create.go (BeforeCreate), registry/generic/registry
@@ -50,7 +50,7 @@ from kschedd.store.prototypes.pod_strategy import SHARED_META, PodStrategy, new_
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
-# bytes; the managed fields of larger specs are resolved immediately, and those of smaller specs by each reader
+# larger specs get complete managed fields immediately; for smaller specs, each reader computes them
 _LARGE_SPEC: Final = 16 << 10
 
 
@@ -70,7 +70,7 @@ class Creation:
         self._generated = generated
 
     def identified(self, raw: Raw, *, served: bool = False) -> tuple[str, dict[str, Any]]:
-        """Return the kind of the object, and the metadata with the name and the namespace under which it is stored.
+        """Return the kind of the object, and its metadata with the final name and namespace.
 
         With `served`, the manifest's version must be served; otherwise NoMatch is raised.
         """
@@ -88,7 +88,7 @@ class Creation:
         meta = {
             field: value
             for field, value in given.items()
-            # the test order is for speed: most values are truthy
+            # the order of the tests is for speed, because most values are truthy
             if value or (value is not None and value != {} and value != [])
         }
         if known.namespaced:
@@ -202,7 +202,7 @@ class Creation:
         return typed(kind, stored)
 
     def _requested(self, spec: Raw) -> Raw:
-        """Return the spec of a CertificateSigningRequest with the requesting user, whatever user the manifest contains.
+        """Return the spec of a CertificateSigningRequest with the requesting user in place of any user in the manifest.
 
         For a request of the cluster itself the spec contains no user.
         """
@@ -215,7 +215,7 @@ class Creation:
         return {**attributes, "username": user.name, **({"groups": list(user.groups)} if user.groups else {})}
 
     def _born(self, kind: str, meta: dict[str, Any], restore: bool) -> None:
-        """Complete the metadata of a new object in place; the mapping belongs to the caller."""
+        """Add the server's metadata to a new object, in place."""
         cluster = self._cluster
         if not (restore and meta.get("uid")) or cluster.has_uid(meta["uid"]):
             meta["uid"] = self._generated.uid(kind)

@@ -1,8 +1,8 @@
-"""Checks of the CEL expressions in admission policies and webhooks, without information about object types.
+"""Checks of the CEL expressions in admission policies and webhooks, without type information.
 
 The checks find syntax errors, undeclared names, and values that are obviously of the wrong type. Functions and fields
-are not checked: kschedd implements only the functions for device selectors, and must not reject a policy because of
-another function.
+are not checked, because kschedd implements only the functions for device selectors and must not reject a policy that
+uses another function.
 
 Source: Kubernetes v1.34, apiserver/pkg/admission/plugin/cel/compile.go (mustBuildEnvs, CompileCELExpression).
 """
@@ -76,9 +76,9 @@ def _faults(raw: Raw, field: str, path: str, variables: Collection[str], wanted:
 
 
 def expression_fault(text: str, variables: Collection[str], wanted: str) -> str:
-    """Return the reason why the expression does not compile, or "" if no error was found.
+    """Return the reason why the expression does not compile, or "".
 
-    `wanted` is the required type of the expression's value, or "" for any type.
+    `wanted` is the required type of the result, or "" for any type.
     """
     try:
         tree = parse(text)

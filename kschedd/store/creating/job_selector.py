@@ -1,4 +1,4 @@
-"""The selector of a Job. By default it is generated and matches the Job's uid.
+"""The selector of a Job. By default the selector is generated and matches the Job's uid.
 
 Source: Kubernetes v1.34, pkg/registry/batch/job/strategy.go (generateSelector).
 """
@@ -44,7 +44,7 @@ def with_uid(job: Raw, uid: str) -> Raw:
 
 
 def _named(part: Raw, field: str, old: str, new: str) -> Raw:
-    """Return a part of a Job with the new UID in its labels; `field` is the field that contains the labels."""
+    """Return this field of a Job with the new UID in its labels."""
     labels = part.get(field)
     if not labels:
         return part
@@ -52,7 +52,7 @@ def _named(part: Raw, field: str, old: str, new: str) -> Raw:
 
 
 def without_selector(job: Raw) -> Raw:
-    """Return a Job without generated selector and labels, or the unchanged Job if manualSelector is set."""
+    """Return a Job without its generated selector and labels, or the unchanged Job if manualSelector is set."""
     spec = job.get("spec") or {}
     if spec.get("manualSelector"):
         return job

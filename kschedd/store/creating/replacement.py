@@ -1,10 +1,10 @@
 """Replacement: the steps that turn an existing object and a request into the updated object.
 
-All updates, patches and applies use this code. Their input is the existing object and the requested object, or the
-requested part for a subresource. The requested object gets its defaults, passes admission, and is validated. Fields
+All updates, patches and applies use this code. Their input is the existing object and the requested object; for a
+subresource, only the requested part. The requested object gets its defaults, passes admission, and is validated. Fields
 that only the server may set keep their old values. Finally, the changed fields are recorded for their field manager. A
-write to the status checks only the status, because updates of pod statuses are by far the most frequent writes and do
-not affect the other parts of the pod.
+status write checks only the status; status updates of pods are by far the most frequent writes and do not affect other
+fields.
 
 Owns nothing.
 Source: Kubernetes v1.34, apiserver/pkg/registry/rest/update.go (BeforeUpdate), registry/generic/registry
@@ -46,7 +46,8 @@ from kschedd.store.prototypes.pod_strategy import PodStrategy, packed
 from kschedd.store.reader import StoreReader
 
 _NOTHING: Mapping[str, Any] = {}
-_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))  # upstream ignores the metadata except the UID
+# upstream ignores the metadata in these requests, except the UID
+_KEEP_METADATA: Final = frozenset(("resize", "ephemeralcontainers"))
 
 
 class Replacement:
@@ -60,7 +61,7 @@ class Replacement:
     def checked(
         self, old: Object, raw: Raw, subresource: updates.Subresource, with_status: bool, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
-        """Return the object to store, and the requested object with defaults but without the changes of admission.
+        """Return the object to store, and the requested object with defaults but without changes by admission.
 
         With `with_status`, the status is replaced, too.
         """
@@ -95,7 +96,7 @@ class Replacement:
     ) -> dict[str, Any]:
         """Return the object with its managed fields after this write.
 
-        The managed fields stay unchanged if the write has no field manager or is a component's status update.
+        The managed fields stay unchanged if the write has no field manager or if a component writes the status.
         """
         before = old.metadata.get(MANAGED)
         if not managing.manager or (isinstance(managing.manager, Component) and subresource == "status"):
@@ -132,7 +133,7 @@ class Replacement:
     def _checked(
         self, attributes: Attributes, old: Object, raw: Raw, subresource: updates.Subresource, dry_run: bool
     ) -> tuple[dict[str, Any], Raw]:
-        """Return the same pair as `checked` for a write that is not a status update.
+        """Return the results of `checked` for a write that is not a status update.
 
         A changed spec increments the generation.
         """
@@ -143,7 +144,7 @@ class Replacement:
             given = {field: given[field] for field in ("uid",) if field in given}
         wrong = updates.meta_faults(old, given)
 
-        # An updated pod is compared in stored form, and any other object in decoded form.
+        # a pod is compared in stored form, any other object in decoded form
         before = old.raw if isinstance(old, Pod) else decoded_object(dict(old.raw))
 
         requested: list[dict[str, Any]] = []
@@ -179,7 +180,7 @@ class Replacement:
 
 
 def _kept_fields(old: Raw, new: Any) -> Any:
-    """Return the spec with the fields that admission set at creation and that an update may omit."""
+    """Return the spec with fields that admission set at creation and that an update may omit."""
     if not isinstance(new, Mapping):
         return new
     kept = ("priority", "preemptionPolicy")

@@ -1,8 +1,8 @@
 """Cluster IPs and node ports of Services, allocated when a Service is created or changed.
 
 The lowest free value is allocated, so that repeated runs get the same values. The first part of each range is reserved
-for Services that specify their value, such as the cluster's DNS. The reserved part is used for other Services only when
-the other part of the range is exhausted.
+for Services that specify their value, such as the cluster's DNS. Other Services get reserved values only if the rest of
+the range is exhausted.
 Source: Kubernetes v1.34, pkg/registry/core/service/storage/alloc.go, ipallocator, portallocator (calculateRangeOffset);
 kube-apiserver's --service-node-port-range.
 """
@@ -60,8 +60,8 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
     if dry_run:  # upstream does not allocate a value
         spec["clusterIP"], spec["clusterIPs"] = str(network[0]), [str(network[0])]
         return
-    usable = range(2, network.num_addresses - 1)  # without the addresses of the network, the API server, and broadcasts
-    numbers = {_number(address) for address in used}  # cached, because creating an address object is slower
+    usable = range(2, network.num_addresses - 1)  # without the addresses of the network, the API server and broadcasts
+    numbers = {_number(address) for address in used}  # cached, because creating an address object is slow
     version, first = network.version, int(network.network_address)
     for offset in _dynamic_first(usable, _reserved(network.num_addresses, 16, 256)):
         if (version, first + offset) not in numbers:
@@ -73,7 +73,7 @@ def _allocate_address(name: str, spec: Raw, specs: list[Mapping[str, Any]], netw
 
 @lru_cache(maxsize=1 << 16)
 def _number(address: str) -> tuple[int, int]:
-    """Return the IP version and the address as a number, or (0, 0) if the text is not an address, such as "None"."""
+    """Return the IP version and the address as a number, or (0, 0) for text that is not an address, such as "None"."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
@@ -82,7 +82,7 @@ def _number(address: str) -> tuple[int, int]:
 
 
 def _reserved(size: int, step: int, most: int) -> int:
-    """Return the number of values at the start of the range that are reserved for Services that specify a value."""
+    """Return the number of values at the start of the range that are reserved for Services that specify their value."""
     return 0 if size <= _LEAST_RESERVED else min(max(size // step, _LEAST_RESERVED), most)
 
 
@@ -103,7 +103,7 @@ def _free_port(used: set[int]) -> int:
 
 
 def _allocate_ports(name: str, spec: Raw, specs: list[Mapping[str, Any]], dry_run: bool) -> None:
-    """Allocate node ports; ports with the same number and different protocols share one node port."""
+    """Allocate node ports; ports that differ only in their protocol share one node port."""
     used = _used_ports(specs)
     stated = [port for port in spec.get("ports") or () if port.get("nodePort")]
     by_number: dict[int, int] = {port.get("port") or 0: port["nodePort"] for port in stated}

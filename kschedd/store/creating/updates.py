@@ -1,6 +1,6 @@
-"""Updates: the parts of an object that a request may change, and the parts that the store leaves unchanged.
+"""Updates: the fields of an object that a request may change, and the fields that stay unchanged.
 
-A plain update does not change the status. A status update changes nothing else. A client cannot change the metadata
+A plain update does not change the status. A status update changes only the status. A client cannot change the metadata
 that the server sets (UID, creation time, deletion time). `kschedd.registry.validation_update` defines which other
 fields are immutable.
 Source: Kubernetes v1.34, the strategies in pkg/registry.
@@ -72,7 +72,7 @@ def merge_patched(old: Object, patch: Any) -> dict[str, Any]:
 
 
 def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, Any]:
-    """Return the updated object: fields that this request may change come from `raw`, and all others from `old`."""
+    """Return the updated object: fields that this request may change are from `raw`, all others from `old`."""
     meta = merged_meta(old, raw.get("metadata") or {})
     if subresource == "resize":
         return {**old.raw, "spec": _resized(old.raw["spec"], raw.get("spec") or {})}
@@ -85,7 +85,7 @@ def merged_update(old: Object, raw: Raw, subresource: Subresource) -> dict[str, 
 
 
 def merged_meta(old: Object, given: Raw) -> dict[str, Any]:
-    """Return the metadata of an update, with the fields that only the server may set."""
+    """Return the metadata of an update; fields that only the server may set are from the old object."""
     before = old.metadata
     meta = {name: value for name, value in given.items() if name not in _IDENTITY}
     meta.update((name, before[name]) for name in _IDENTITY if name in before)
@@ -100,7 +100,7 @@ def meta_faults(old: Object, given: Raw) -> list[FieldError]:
 def _resized(old: Raw, new: Raw) -> Raw:
     """Return the old spec with the new spec's container resources.
 
-    If the lists of containers differ, the new containers are returned, so that validation rejects them.
+    If the container lists differ, the new containers are returned; validation then rejects them.
     """
     spec = dict(old)
     for field in ("containers", "initContainers"):
@@ -124,8 +124,8 @@ def update_faults(
 ) -> list[FieldError]:
     """Return the errors for changes of immutable fields.
 
-    `before` is the old object, decoded like the new object; `features` are the enabled features. Raises Invalid with a
-    single error if upstream reports only this error and no others.
+    `before` is the old object, decoded like the new object; `features` are the enabled features. Raise Invalid if
+    upstream reports only a single error for this update.
     """
     if old.kind != "Pod":
         return validate_update(before, new)
@@ -148,7 +148,7 @@ def update_faults(
 
 
 def _exclusive_faults(before: Raw, new: Raw, subresource: Subresource, features: frozenset[str]) -> list[FieldError]:
-    """Return the errors because of which a pod's subresource is unavailable; upstream reports no others with them."""
+    """Return the errors that make a pod's subresource unavailable; upstream reports only these errors."""
     if subresource == "resize":
         return refuse_resize(before, new, features)
     if subresource == "ephemeralcontainers" and MIRROR in (before["metadata"].get("annotations") or {}):

@@ -1,9 +1,8 @@
 """Definitions of built-in kinds that exist only in some Kubernetes versions; they are served like custom resources.
 
-A Kubernetes version without the kind's feature does not serve the kind. In the other versions, objects of the kind are
-checked, stored, printed and served like custom resources. The schema defines the types of the fields; an error about
-the schema has the message for custom resources. The module of the kind validates values, with kube-apiserver's
-messages.
+Versions without the kind's feature do not serve the kind. In other versions, objects of the kind are checked, stored,
+printed and served like custom resources. The schema defines the types of the fields; its violations are reported with
+the messages for custom resources. The kind's module validates values, with kube-apiserver's messages.
 """
 
 from collections.abc import Mapping, Sequence

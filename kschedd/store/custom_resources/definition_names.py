@@ -1,4 +1,4 @@
-"""Accepted names of a CustomResourceDefinition: the names that no other definition of its group uses.
+"""Accepted names of a CustomResourceDefinition: names that no other definition in its group uses.
 
 The kind is served as soon as all its names have been accepted (condition `Established`). The kind stays served even if
 other names conflict later. A definition that is not established waits until the conflicting definition is deleted.
@@ -11,8 +11,8 @@ from typing import Any, Final
 from kschedd.api.conditions import condition, is_true, with_condition
 from kschedd.api.objects import Object, Raw
 
-# Each name, with the reason for a conflict with another definition. Most of these names are names of the resource; the
-# names in `_KINDS` are names of objects.
+# Each name, with the reason for a conflict with another definition. Most of these names are resource names; the names
+# in `_KINDS` are kinds.
 _REASONS: Final = {
     "plural": "PluralConflict",
     "singular": "SingularConflict",
@@ -25,7 +25,7 @@ _ESTABLISHED: Final = "Established"
 
 
 def is_established(definition: Object) -> bool:
-    """Return whether the kind is served. A definition without an Established condition counts as served."""
+    """Return whether the kind is served. A definition without an Established condition is treated as established."""
     found = condition(definition.raw.get("status") or {}, _ESTABLISHED)
     return found is None or found.get("status") != "False"
 

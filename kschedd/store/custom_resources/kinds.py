@@ -26,7 +26,7 @@ CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 
 
 class DefiningCluster(Protocol):
-    """The part of a cluster that is needed to find the kinds that it defines."""
+    """The parts of a cluster that are needed to find custom kinds."""
 
     @property
     def features(self) -> frozenset[str]: ...
@@ -67,7 +67,7 @@ def _selectable(versions: Iterable[Raw]) -> Iterator[str]:
 
 
 def version_of(definition: Object, api_version: str) -> Raw:
-    """Return the entry of a definition for this version; an empty entry if the version is missing."""
+    """Return this version's entry in a definition; empty if the version is missing."""
     for version in definition.spec.get("versions") or ():
         if f"{definition.spec.get('group')}/{version.get('name')}" == api_version:
             found: Raw = version
@@ -87,7 +87,7 @@ def has_status(version: Raw) -> bool:
 
 
 def with_cleanup(definition: Raw, at: str) -> dict[str, Any]:
-    """Return the deleted definition with the finalizer that waits until the definition's objects are deleted."""
+    """Return the deleted definition with a finalizer, so that it stays until all its objects are deleted."""
     meta = {"deletionTimestamp": at, **definition["metadata"]}
     meta["finalizers"] = [*_but_cleanup(meta), CLEANUP]
     return {**definition, "metadata": meta}
@@ -104,7 +104,7 @@ def _but_cleanup(meta: Raw) -> list[str]:
 
 
 def check_definition(kind: str, raw: Raw) -> None:
-    """Reject a definition with schemas that are not structural or with rules that do not compile. Raises Invalid."""
+    """Reject a definition with schemas that are not structural or rules that do not compile. Raises Invalid."""
     if kind == DEFINITION and (faults := definition_faults(raw)):
         raise Invalid(kind, raw["metadata"].get("name") or "", tuple(faults))
 
@@ -113,7 +113,7 @@ def definition_faults(raw: Raw) -> list[FieldError]:
     """Return the errors in a definition: schemas that are not structural, and rules that do not compile."""
     versions = [version for version in (raw.get("spec") or {}).get("versions") or () if isinstance(version, Mapping)]
     schemas = [(version.get("schema") or {}).get("openAPIV3Schema") for version in versions]
-    if schemas and all(schema == schemas[0] for schema in schemas):  # upstream merges equal schemas into one
+    if schemas and all(schema == schemas[0] for schema in schemas):  # upstream merges equal schemas
         return _schema_faults(schemas[0], "spec.validation.openAPIV3Schema")
     return [
         fault
@@ -131,7 +131,7 @@ def _schema_faults(schema: Any, path: str) -> list[FieldError]:
 def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresource: str = "") -> dict[str, Any]:
     """Return a custom object with defaults and without unknown fields, according to its schema. Raises Invalid.
 
-    `old` is the previous object, for rules about transitions.
+    `old` is the previous object, for transition rules.
     """
     version = version_of(definition, str(raw.get("apiVersion") or ""))
     schema, scale = schema_of(version), scale_paths(version)
@@ -141,7 +141,7 @@ def by_schema(definition: Object, raw: Raw, old: Object | None = None, subresour
         faults = spec_faults(definition, made, None if old is None else old.raw)
     if scale is not None:
         faults = [*faults, *scale_faults(scale, made, spec=subresource != "status")]
-    if schema is not None and not faults:  # rules may assume that the value matches the schema
+    if schema is not None and not faults:  # rules may assume that the value is valid for the schema
         faults = rule_faults(schema, made) if old is None else rule_faults(schema, made, old.raw)
     if faults:
         kind = str(raw.get("kind") or "")
@@ -200,7 +200,7 @@ def creatable_kind(cluster: DefiningCluster, raw: Raw) -> Kind:
 def as_defined(cluster: DefiningCluster, raw: Raw, old: Object | None, subresource: str) -> Raw:
     """Return the result of `by_schema`, or the object unchanged if its kind has no definition.
 
-    If the kind has a status subresource, only a write to this subresource changes the status; all other writes keep it.
+    If the kind has a status subresource, only a write to this subresource changes the status.
     """
     definition = definition_of(cluster, raw)
     if definition is None:

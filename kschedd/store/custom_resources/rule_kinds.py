@@ -109,7 +109,7 @@ def definitions_by(features: Collection[str]) -> list[Object]:
 
 
 def _enabled_by(features: Collection[str]) -> Iterable[RuleKind]:
-    """Return the enabled kinds. Of two forms of one kind, the later one replaces the earlier one."""
+    """Return the enabled kinds. If two entries for one kind are enabled, the later one is used."""
     return {one.definition.name: one for one in RULE_KINDS if one.rule in features}.values()
 
 

@@ -92,7 +92,7 @@ def with_integer(path: str, value: int) -> dict[str, Any]:
 
 
 def scale_faults(paths: ScalePaths, raw: Raw, *, spec: bool) -> list[FieldError]:
-    """Return the errors in the scale of an object; `spec`: also check the replicas, which a status does not have."""
+    """Return the errors in the scale of an object; with `spec`, also check the replicas."""
     numbers = [paths.replicas, paths.status_replicas] if spec else [paths.status_replicas]
     faults = [fault for path in numbers for fault in _number_faults(raw, path)]
     try:

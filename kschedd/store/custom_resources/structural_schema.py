@@ -1,7 +1,7 @@
 """Structural schemas of custom resources: checks of the schema, and pruning, defaulting and validation of objects.
 
-A schema gives each field its type, so that unknown fields can be pruned and absent ones defaulted. `validation_rules`
-evaluates the CEL rules of a schema.
+A schema defines the type of each field, so that unknown fields can be pruned and absent fields defaulted.
+`validation_rules` evaluates the CEL rules of a schema.
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema (validation.go, pruning, defaulting),
 kube-openapi/pkg/validation/validate.
 Errors: none; violations are returned as FieldErrors with upstream's messages.
@@ -87,7 +87,7 @@ def _structural(schema: Any, path: str, level: str, depth: int) -> Iterator[Fiel
 
 
 def _value_only(schema: Any, path: str, mixed: bool, depth: int) -> Iterator[FieldError]:
-    """Yield errors for fields that allOf, anyOf, oneOf and not must not contain, because these only restrict values."""
+    """Yield errors for fields that allOf, anyOf, oneOf and not must not contain."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return
     for field in _VALUE_ONLY:
@@ -114,7 +114,7 @@ def _found(pattern: str, value: str) -> bool:
 
 
 def _bad_pattern(pattern: str) -> str:
-    from kschedd.devices.cel.regex import PatternError, search  # imports RE2 on first use of a pattern
+    from kschedd.devices.cel.regex import PatternError, search  # imports RE2, on the first use of a pattern
 
     try:
         search(pattern, "")

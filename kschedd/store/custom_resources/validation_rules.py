@@ -1,10 +1,10 @@
 """Validation rules of custom resources: CEL rules of a schema (`x-kubernetes-validations`) about `self` and `oldSelf`.
 
-A rule belongs to one node of the schema and is evaluated for each value at that node. A rule that uses `oldSelf` is a
-rule about a transition. A transition rule is evaluated only if the value existed before. The old value of a field or a
-map key is always found, but the old value of a list item only if the list has keys. Rules are compiled when their
-CustomResourceDefinition is written. A rule that does not compile is rejected then, so that no stored rule is without
-effect.
+A rule belongs to a part of the schema and is evaluated for each value of this part. A rule that uses `oldSelf` is a
+transition rule. A transition rule is evaluated only if the value existed before. The old value of a field or map key is
+always available, but that of a list item only if the list has keys. Rules are compiled when their
+CustomResourceDefinition is written. A rule that does not compile is rejected at that time, so every stored rule is
+effective.
 
 Source: Kubernetes v1.34, apiextensions-apiserver/pkg/apiserver/schema/cel (validation.go, compilation.go);
 apiserver/pkg/cel/escaping.go. Unsupported: `optionalOldSelf`, `messageExpression`, and libraries other than those of

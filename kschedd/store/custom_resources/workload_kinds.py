@@ -5,8 +5,8 @@ version) and v1alpha3 since 1.37. In kschedd each kind is a definition (`built_i
 `registry.workloads.pod_groups` and `pod_groups_v1beta1` validate the values; in v1beta1 they also check immutable
 fields.
 
-Fields that belong to disabled feature gates are omitted: a group's claims, preemption policy and parent, its topology
-constraints without the feature groups_in_domains, and in v1alpha2 also its disruption mode and priority.
+Fields that belong to disabled feature gates are omitted: a group's claims, preemption policy and parent; its topology
+constraints without the feature groups_in_domains; and in v1alpha2 also its disruption mode and priority.
 
 Source: Kubernetes v1.36, api/scheduling/v1alpha2/types.go; apis/scheduling/v1alpha2/zz_generated.validations.go;
 Kubernetes v1.37, api/scheduling/v1beta1/types.go; registry/scheduling/podgroup/strategy.go.
@@ -78,7 +78,10 @@ _CONSTRAINTS: Final = {"schedulingConstraints": fields({"topology": {"type": "ar
 
 
 def _pod_group(more: Schema) -> Schema:
-    """Return the schema of PodGroups. `more`: fields behind further gates, which PodGroups share with templates."""
+    """Return the schema of PodGroups.
+
+    `more` contains fields behind further gates, which PodGroups and their templates share.
+    """
     reference = fields({"workloadName": TEXT, "templateName": TEXT})
     spec = fields({"workloadRef": reference, "schedulingPolicy": _POLICY, **_DISRUPTIONS, **more})
     return fields({"spec": spec, "status": fields({"conditions": CONDITIONS})})

@@ -1,7 +1,7 @@
 """The cluster's time in a file beside the journal, so that a virtual clock continues from this time after a restart.
 
-The file is one line of fixed length, overwritten in place. The time in the file is correct after any end of the
-process. After a crash of the machine the file may contain an older time. A file that cannot be read or parsed is
+The file is one line of fixed length, overwritten in place. If the process ends, even by a kill, the time in the file is
+correct. If the machine crashes, the file may contain an older time. A file that cannot be read or parsed is
 ignored.
 """
 

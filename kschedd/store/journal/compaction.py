@@ -1,9 +1,9 @@
 """Incremental compaction of the journal: events are merged into the snapshot, and free pages are released.
 
-Each step is one short transaction, so that a write waits for at most one step. The caller of the journal decides how
-large a step is, and when it runs.
+Each step is one short transaction, so that a write waits for at most one step. The caller chooses the size and the time
+of each step.
 
-The journal calls these functions inside a transaction, or inside a pragma. Raises sqlite3's errors, which the journal
+The journal calls these functions inside a transaction or pragma. Raises sqlite3's errors, which the journal
 converts.
 """
 
@@ -40,6 +40,6 @@ def move_events(db: Database, state: State, up_to: int) -> tuple[State, int]:
 
 def vacuum(db: Database, pages: int) -> bool:
     """Release at most `pages` free pages to the file system. Return whether any free pages are left."""
-    # The pragma frees one page per (empty) result row; `execute` would step it only once.
+    # The pragma frees one page per (empty) result row; `execute` would only free one page.
     db.executescript(f"PRAGMA incremental_vacuum({pages})")
     return bool(db.execute("PRAGMA freelist_count").fetchone()[0])

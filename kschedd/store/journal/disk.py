@@ -1,8 +1,8 @@
 """Disk interface of the journal: a small Protocol, and its implementation with the operating system and SQLite.
 
-All file operations of the journal go through a `Disk`. Tests replace the `Disk` with one that fails, loses unflushed
-data, or ends the process between two calls. All calls block. File operations raise OSError, and operations of a
-`Database` raise sqlite3.Error.
+All file operations of the journal go through a `Disk`. Tests use a `Disk` that fails, loses unflushed data, or ends the
+process between two calls. All calls block. File operations raise OSError, and operations of a `Database` raise
+sqlite3.Error.
 """
 
 import os
@@ -34,7 +34,7 @@ class Database(Protocol):
 
 @attrs.frozen
 class FileStatus:
-    inode: tuple[int, int]  # device and inode number, which change if another file replaces the file at its path
+    inode: tuple[int, int]  # device and inode number, which show whether another file has replaced the file
     size: int  # bytes
     is_regular: bool
 
@@ -64,7 +64,7 @@ class Disk(Protocol):
     def fdatasync(self, descriptor: int, /) -> None: ...
 
     def flush(self, path: Path, /) -> None:
-        """Flush the file and its directory entry to disk, even if another process wrote them."""
+        """Flush the file and its directory entry to disk, including data that another process wrote."""
 
     def read(self, path: Path, /) -> bytes: ...
     def copy(self, source: Path, target: Path, /) -> None: ...
@@ -80,7 +80,7 @@ class RealDisk:
         # SQLite gives its additional files the mode of the database file.
         os.close(self.open(path))
         db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        # The row's checksum detects invalid UTF-8, so decoding must not raise an error.
+        # Invalid UTF-8 must not raise an error here, because the row's checksum detects it.
         db.text_factory = lambda text: text.decode("utf-8", "replace")
         return cast(Database, db)
 

@@ -21,7 +21,7 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
     """Open the database with mode 0600; a missing file is created. Raises JournalError."""
     for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
         if (found := disk.status(file)) is not None and not found.is_regular:
-            # SQLite would open the journal nevertheless, and fail at the first write.
+            # SQLite would open the journal, and fail at the first write.
             raise JournalError(str(path), f"cannot be opened: {file.name} is not a regular file; remove it")
     try:
         for file in (path, *(beside(path, suffix) for suffix in _COMPANIONS)):
@@ -34,9 +34,9 @@ def connect(path: Path, disk: Disk = REAL_DISK) -> Database:
 
 
 def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
-    """Flush SQLite's write-ahead log, because a killed process may have written to it without a flush.
+    """Flush SQLite's write-ahead log, because a killed process may have left unflushed writes in it.
 
-    Clients get data that was read from the log, so the data must survive a power failure. Raises JournalError.
+    Clients receive data from the log, so the data must survive a power failure. Raises JournalError.
     """
     written = beside(path, "-wal")
     try:
@@ -49,7 +49,7 @@ def flush_log(path: Path, disk: Disk = REAL_DISK) -> None:
 
 
 def reject_remains(path: Path, disk: Disk = REAL_DISK) -> None:
-    """Raise JournalError if companion files exist without the journal: the state is damaged, not a new cluster."""
+    """Raise JournalError if companion files exist without the journal, because the state is then damaged."""
     there = disk.status(path)
     if there is not None and there.size:
         return
@@ -86,7 +86,7 @@ class OpenFiles:
         return None
 
     def note_sizes(self) -> JournalError | None:
-        """Record the current sizes of the files as correct. Call this method after an operation that may shrink files.
+        """Record the current sizes of the files. Call this method after an operation that may shrink files.
 
         Returns an error if a file was replaced after it was opened.
         """

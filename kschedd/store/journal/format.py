@@ -6,10 +6,10 @@ version, row count and checksum.
 
 Three checksums detect changed, lost and added rows:
 - `sum` of a row: CRC-32 of the kind, namespace, name and object. Compaction copies an event's `sum` into the snapshot,
-  so the `sum` was always computed at the time of the write.
-- `chain` of an event: CRC-32 of the event's version, type and `sum`, and of the previous chain. A missing or foreign
-  event breaks the chain, whose first link is in the State.
-- `total` in the State: the total of all `sum` values in the snapshot, with their number. A missing or foreign row
+  so `sum` is always computed when the object is written.
+- `chain` of an event: CRC-32 of the event's version, type and `sum`, and of the previous event's chain. A missing or
+  foreign event breaks the chain; the State contains the chain's first value.
+- `total` in the State: the sum of all `sum` values in the snapshot, with their number. A missing or foreign row
   changes the total.
 """
 
@@ -141,7 +141,7 @@ def read_state(packed: object) -> State | None:
 
 
 def read_event(row: Any) -> Event | None:
-    """Parse a row of `events`, or return None if it is damaged. The caller has to check the chain."""
+    """Parse a row of `events`, or return None if it is damaged. The caller must check the chain."""
     version, code, kind, namespace, name, raw, checksum, chain = row
     if code not in TYPES or not isinstance(chain, int) or not whole(kind, namespace, name, raw, checksum):
         return None

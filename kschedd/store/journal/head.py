@@ -1,22 +1,21 @@
 """The head of the journal: a small file, next to the journal, that records the last commit.
 
-SQLite ends its write-ahead log at the first damaged frame. If the end of the log was truncated or damaged, acknowledged
+SQLite ends its write-ahead log at the first damaged frame. If the end of the log is truncated or damaged, acknowledged
 writes are lost without an error. Each commit is therefore also recorded in the head: version, chain, epoch. A journal
 has lost writes if it ends before its head, or if its chain at the head's version differs from the head's chain.
 
 The record is written after the commit and before the write is acknowledged. Records are written alternately to two
 slots, so that a torn write leaves one slot intact. Each slot contains the record twice, each time with a checksum, so
 that one damaged byte does not hide the record. `write` writes the record to the page cache, which survives `kill -9`.
-`sync` flushes the record to disk at most once a second, at no measurable cost, and soon after the last of a series of
-writes. After a power failure the head may therefore be one second old. The head is never ahead of the journal, which is
-flushed first.
+`sync` flushes the record to disk at most once a second, and soon after the last of a series of writes. After a power
+failure the head may therefore be one second old. The journal is flushed first, so the head is never ahead of it.
 
-If both copies in a slot are damaged, the lost record may have been older or newer than the record in the other slot.
-The newer of the two records covers one more batch of writes, which is one transaction. If the journal continues after
-the version in the intact slot, the journal contains that batch. If the journal ends at that version, it cannot be
-determined whether a further batch existed.
+If both copies in a slot are damaged, the lost record may have been older or newer than the record in the other slot. If
+the damaged record is the newer one, it covers one more batch of writes (one transaction). If the journal continues
+after the version in the intact slot, the journal contains that batch. If the journal ends at that version, it is
+unknown whether a further batch existed.
 
-Contains the descriptor of the file until `close`. Raises: JournalError.
+Raises: JournalError.
 """
 
 import struct
@@ -32,15 +31,15 @@ from kschedd.store.journal.format import JournalError
 
 _RECORD: Final = struct.Struct(">8sQQI32s")  # magic, record number, version, chain, epoch
 _MAGIC: Final = b"kschedd2"
-_SLOT: Final = 512  # one sector per slot, so that a torn write cannot damage both slots
-_COPY: Final = _SLOT // 2  # each half of a slot contains the record
+_SLOT: Final = 512  # size of a slot: one sector, so that a torn write cannot damage both slots
+_COPY: Final = _SLOT // 2  # size of a record, which each slot contains twice
 _SYNC_EVERY_S: Final = 1.0
-_PROBE_BYTES: Final = 1 << 20  # free space required before writing resumes after a failure
+_PROBE_BYTES: Final = 1 << 20  # free space in bytes that is required before writing resumes after a failure
 
 
 @attrs.frozen
 class Head:
-    """The last commit; a journal without some version up to this one has lost writes."""
+    """The last commit; if a journal lacks any version up to it, writes were lost."""
 
     version: int
     chain: int
@@ -80,7 +79,7 @@ def read_head(path: Path, disk: Disk = REAL_DISK) -> FoundHead | None:
     found = [slot for each in slots if (slot := _read_slot(each)) is not None]
     if not found:
         return None
-    # If the second half is empty, no complete record was ever written to the slot or flushed before a power failure.
+    # If the second half is empty, the first write to the slot was never completed or flushed.
     damaged = [each for each in slots if _read_slot(each) is None and any(each[_COPY:])]
     return FoundHead(max(found, key=lambda slot: slot.number).head, is_last=not damaged)
 
@@ -143,7 +142,7 @@ class HeadFile:
         self.flushed = True
 
     def probe(self) -> None:
-        """Raise JournalError if the disk is nearly full; to test this, write `_PROBE_BYTES` to a temporary file."""
+        """Raise JournalError if the disk is nearly full, by writing a temporary file of `_PROBE_BYTES`."""
         scratch = self._path.with_name(self._path.name + "-probe")
         try:
             self._disk.unlink(scratch)

@@ -44,7 +44,7 @@ class Journal(JournalWriter):
         self.write([packed(event) for event in events])
 
     def snapshot(self, store: Store) -> None:
-        """Replace the journal's content by the state of this store, in a new epoch."""
+        """Replace the journal's content by this store's objects, in a new epoch."""
         count = total = 0
         with self._checked(), self._transaction():
             self._db.execute("DELETE FROM objects")
@@ -74,9 +74,9 @@ class Journal(JournalWriter):
         """Return the restored store, or None if the journal is empty.
 
         Watches can resume from the snapshot's version, or from the version `history` writes ago if that version is
-        later. `Store.set_aside` lists the objects that cannot be read and those in `leave_out`; with such objects,
-        watches can resume only from the last version. `progress` is called repeatedly with the number of rows read and
-        the total number of rows. Raises JournalDamaged; `journal.salvage` can then recover the intact part.
+        later. `Store.set_aside` lists the unreadable objects and the objects in `leave_out`. With such objects, watches
+        can resume only from the last version. `progress` is called repeatedly with the number of rows read and the
+        total number of rows. Raises JournalDamaged; `journal.salvage` can then recover the intact part.
         """
         reading = self.reading(progress)
         reading.check()
@@ -91,7 +91,7 @@ class Journal(JournalWriter):
                 store.replay(events)
             except JournalError:
                 raise
-            except Exception as fault:  # some object caused the error; adding each object separately finds it
+            except Exception as fault:  # Each object is then added separately, to find the invalid one
                 log.warning("object_unreadable", why=str(fault))
             else:
                 return store

@@ -1,7 +1,7 @@
 """Operations on a journal that no daemon is using: verify, repair, compact, export, and remove objects.
 
 Each operation requires a state directory or the file of a journal, and fails while a daemon uses the state directory.
-`verified` works on a copy, because opening a journal changes its files, and a damaged journal should remain unchanged.
+`verified` works on a copy, because opening a journal changes its files.
 """
 
 import shutil
@@ -87,7 +87,7 @@ def found_journal(path: Path) -> Iterator[Path]:
 
 
 def verified(path: Path, progress: Progress | None = None) -> Verified:
-    """Verify a journal. Raises JournalError if the journal cannot be read at all or has another format."""
+    """Verify a journal. Raises JournalError if the journal cannot be read at all, or if its format is not supported."""
     with found_journal(path) as file, copied(file) as copy:
         size = sum(part.stat().st_size for suffix in _FILES if (part := beside(file, suffix)).exists())
         try:
@@ -115,9 +115,9 @@ def verified(path: Path, progress: Progress | None = None) -> Verified:
 def repaired(path: Path, report: Callable[[str], None] = lambda what: None) -> tuple[str, ...]:
     """Move a damaged journal aside, and write its intact part to a new journal in its place.
 
-    Return messages about the lost content.
+    Return messages about the lost content; empty if the journal is intact.
 
-    The result is empty if the journal is intact. `report` is called with each message before a file is replaced.
+    `report` is called with each message before a file is replaced.
     """
     with found_journal(path) as file:
         opened = open_journal(file, now=time.time, seed=0, admission=None, drop_damaged=True, report=report)
@@ -148,7 +148,7 @@ def compacted(path: Path, progress: Progress | None = None) -> tuple[int, int]:
 def removed(path: Path, refs: Sequence[ObjectRef]) -> tuple[Path, ...]:
     """Remove these objects from a journal and compact it. Return the paths of the objects' copies beside the journal.
 
-    Compaction also deletes the earlier writes of these objects. Raises JournalError if an object does not exist.
+    Compaction also deletes the objects' earlier writes. Raises JournalError if an object does not exist.
     """
     with found_journal(path) as file:
         journal = Journal(file)
@@ -216,7 +216,7 @@ def _read(path: Path) -> Iterator[Journal]:
 def copied(file: Path) -> Iterator[Path]:
     """Yield a copy of the journal that exists only while the context is open.
 
-    The copy is in the directory of the journal, or in the directory for temporary files if there is not enough space.
+    The copy is in the journal's directory, or in the directory for temporary files if the space there is not enough.
     Raises JournalError.
     """
     with ExitStack() as opened:

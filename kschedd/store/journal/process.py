@@ -2,11 +2,12 @@
 
 `main` is its entry point.
 
-A thread of the daemon would be slower: it would repeatedly wait for the interpreter lock while the event loop works,
-and each write would take two to three times as long.
+A thread of the daemon would be slower: it would repeatedly wait for the interpreter lock of the event loop, and each
+write would take two to three times as long.
 
-The process receives commands over a pipe and answers them in order. `kschedd.actors.objects.durable_log` contains the
-daemon's end of the pipe. Each message consists of its length in eight bytes, followed by a MessagePack array:
+The process receives commands over a pipe and answers them in order. The daemon's side is
+`kschedd.actors.objects.durable_log`. Each message consists of its length in eight bytes, followed by a MessagePack
+array:
 
     ["open", path, epoch]        the first; the journal must exist and have this epoch
     ["write", [PackedWrite, …], true if more of this batch follows]
@@ -15,9 +16,9 @@ daemon's end of the pipe. Each message consists of its length in eight bytes, fo
     ["done", version, tail, head_flushed, return value of the call]
     ["failed", file, why]   ["damaged", file, why, good version or nil]
 
-A partial batch gets no answer. Signals that end a daemon do not end this process. The process ends when the pipe is
-closed, after its current command. Until then the process holds the inherited lock of the state directory. A daemon that
-starts after its predecessor was killed therefore finds everything that the old journal process still wrote.
+A partial batch is not answered. Signals that end a daemon do not end this process. The process ends when the pipe is
+closed, after its current command. Until then the process holds the inherited lock of the state directory. A new daemon
+therefore starts only after the old journal process has completed its writes.
 """
 
 import os
@@ -37,13 +38,13 @@ _OURS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def framed(message: Any) -> bytes:
-    """Convert a message to the format of the pipe."""
+    """Encode a message for the pipe."""
     body: bytes = msgpack.packb(message)
     return len(body).to_bytes(LENGTH, "little") + body
 
 
 def main(descriptor: int) -> None:
-    """Execute the commands from the pipe with this descriptor until the pipe is closed."""
+    """Execute commands from the pipe with this file descriptor until the pipe is closed."""
     for number in _OURS:
         signal.signal(number, signal.SIG_IGN)
     with (
@@ -84,7 +85,7 @@ def _opened(path: str, epoch: str) -> JournalWriter:
 
 
 class _Writing:
-    """The open journal, and the part of the next batch received so far."""
+    """The open journal, and the incomplete batch received so far."""
 
     def __init__(self) -> None:
         self._journal: JournalWriter | None = None

@@ -1,4 +1,4 @@
-"""Reading of a journal with verification of every row against its checksums.
+"""Reading of a journal, with verification of every row's checksums.
 
 Raises JournalDamaged at the first mismatch.
 """
@@ -50,8 +50,8 @@ class Reading:
     def since(self, version: int) -> tuple[Iterator[Object], Iterator[tuple[EventType, Object]]]:
         """Return the objects at this version, and the later writes.
 
-        If the snapshot is later than this version, the snapshot's version is used instead. The writes up to the version
-        are verified, but only the last write of each object is parsed. The caller must consume all objects before the
+        If the snapshot is later than this version, its version is used instead. The writes up to the version are
+        verified; only the last write of each object is parsed. The caller must consume all objects before reading the
         writes.
 
         Both iterators raise UnreadableObject for a row that is intact but cannot be parsed.
@@ -110,10 +110,10 @@ class Reading:
 
 @attrs.define(eq=False)
 class _Merged:
-    """Writes to merge into the snapshot: the last write of each object, as a row with an unparsed object."""
+    """Writes to merge into the snapshot: the last write of each object, as an unparsed row."""
 
     _changed: dict[_Key, bytes] = attrs.field(factory=dict)  # in the order in which the rows were added
-    _deleted: set[_Key] = attrs.field(factory=set)  # keys of objects that one of the writes deleted
+    _deleted: set[_Key] = attrs.field(factory=set)  # keys of objects that at least one of the writes deleted
 
     def add(self, event: Event) -> None:
         if event.type == DELETED:
@@ -140,10 +140,10 @@ _NOT_JSON: Final = re.compile(rb"[\xc4-\xcb\xd4-\xd8]")
 
 
 def json_fault(packed: bytes, raw: Any) -> str:
-    """Return the reason why the value unpacked from these bytes is not JSON; "" if it is JSON.
+    """Return the reason why these bytes do not contain JSON data; "" if they do.
 
-    Development versions of kschedd stored such values. With such a value, every client that lists the kind would get an
-    error.
+    Development versions of kschedd stored values that are not JSON. With such a value, clients that list the kind get
+    an error.
     """
     if _NOT_JSON.search(packed) is None:
         return ""

@@ -1,10 +1,10 @@
 """Recovery of a damaged journal (`--drop-damaged`), with a report of the lost content.
 
-All intact rows of the snapshot are kept, and all events up to the first damaged one, because later events may depend on
-the damaged event. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
+All intact rows of the snapshot are kept, and all events before the first damaged event, because later events may depend
+on it. The damaged files are kept next to the new ones as `journal.db.damaged-N`.
 
-The recovered history has a new epoch; its versions begin at a round number above every version that a client may have
-received. A client that resumes a watch from an old version therefore gets 410 Gone, and never gets wrong events.
+The recovered history has a new epoch. Its versions begin at a round number above every version that a client may have
+received. A client that resumes a watch from an old version therefore gets 410 Gone, never wrong events.
 """
 
 import sqlite3
@@ -36,7 +36,7 @@ from kschedd.store.journal.reading import Progress, UnreadableObject, describe, 
 from kschedd.store.objects.log import DELETED
 from kschedd.store.store import Store
 
-EPOCH_STEP: Final = 1_000_000  # versions of a new epoch begin at a multiple of this number
+EPOCH_STEP: Final = 1_000_000  # a new epoch's versions begin at a multiple of this number
 _NAMED: Final = 20  # maximum number of lost objects that are listed by name
 
 Key = tuple[str, str, str]
@@ -47,7 +47,7 @@ class Salvaged:
     """The recovered objects, and messages about the lost content."""
 
     objects: dict[Key, Object] = attrs.field(factory=dict)
-    version: int = 0  # version of the recovered snapshot in the new epoch
+    version: int = 0  # version of the recovered objects, in the new epoch
     lost: list[str] = attrs.field(factory=list)
 
 
@@ -55,7 +55,7 @@ class Salvaged:
 class Opened:
     """An open journal and its store.
 
-    `lost`: messages about dropped content; empty if nothing was dropped.
+    `lost` contains messages about dropped content.
     """
 
     journal: Journal
@@ -79,9 +79,9 @@ def open_journal(
 
     With `drop_damaged`, a damaged journal is recovered instead of rejected. `report` is called with each message about
     lost content before any file is replaced. If the process is killed after the replacement, the next start finds no
-    damage and has nothing to report.
+    damage and reports nothing.
 
-    Raises JournalError; with `drop_damaged`, damage is an error only if nothing can be recovered.
+    Raises JournalError; with `drop_damaged`, only if nothing can be recovered.
     """
     try:
         journal = Journal(path, disk=disk)
@@ -163,7 +163,7 @@ def _snapshot(db: Database, state: State | None, found: Salvaged) -> None:
 
 
 def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead | None) -> int:
-    """Apply the events up to the first damaged one. Return the highest version that was read."""
+    """Apply the events before the first damaged event. Return the highest version that was read."""
     version, chain = (None, None) if state is None else (state.base, state.chain)
     highest = 0
     try:
@@ -192,8 +192,7 @@ def _events(db: Database, state: State | None, found: Salvaged, head: FoundHead 
         return end
     if end > version:
         found.lost.append(f"lost: the writes from version {version + 1} to version {end}")
-    # If only one slot of the head is intact, the damaged slot may have recorded one more batch, which would be the last
-    # one.
+    # If only one slot of the head is intact, the other slot may have recorded one more batch.
     if head is None or (not head.is_last and highest <= known_end):
         found.lost.append(f"writes after version {max(end, version)} may be lost as well")
     return end
@@ -209,8 +208,9 @@ def _put_in_place(path: Path, store: Store, disk: Disk) -> Path:
 
     Return the damaged journal's new path.
 
-    A journal exists at every moment. If the process dies in between, the directory contains either the damaged journal,
-    or the new journal with a head of another epoch. Running the same command again recovers from both cases.
+    At every moment, one of the two journals is in place. If the process is killed meanwhile, the directory contains
+    either the damaged journal, or the new journal with a head of the old epoch. The same command recovers from both
+    cases.
     """
     number = 1
     while disk.status(aside := beside(path, f".damaged-{number}")) is not None:

@@ -5,7 +5,7 @@ CRC-32 of these parts. A truncated or changed file, or a file in a newer format,
 a temporary name and then renamed, so that a file with its final name is always complete.
 
 A restored cluster has a new epoch, and its versions begin at a round number above the versions in the snapshot. A
-client that resumes from a version after the snapshot gets 410 Gone, and never gets changes of another cluster.
+client that resumes from a version after the snapshot gets 410 Gone, never changes of another cluster.
 """
 
 import gzip
@@ -106,7 +106,7 @@ def read_snapshot(file: Path) -> Snapshot:
 
 
 def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tuple[int, list[Raw]]:
-    """Return the version and the objects of a journal that no daemon is using. Raises JournalError."""
+    """Return the version and objects of a journal that no daemon is using. Raises JournalError."""
     with found_journal(path) as file, copied(file) as copy:
         journal = Journal(copy)
         try:
@@ -125,7 +125,7 @@ def snapshot_of_journal(path: Path, now: Callable[[], float] = time.time) -> tup
 def restore_snapshot(file: Path, state_dir: Path) -> Store:
     """Create a state directory from a snapshot. Return the store that a daemon would load from the directory.
 
-    Raises SnapshotError, StateDirError, JournalError. If a journal exists, it is left unchanged and an error is raised.
+    Raises SnapshotError, StateDirError, JournalError. If a journal exists, raise an error and leave it unchanged.
     """
     snapshot = read_snapshot(file)
     version = (snapshot.version // EPOCH_STEP + 1) * EPOCH_STEP

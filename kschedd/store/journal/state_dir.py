@@ -1,8 +1,8 @@
-"""The state directory of a daemon, and its lock: only the process that holds the lock may use the journal there.
+"""The state directory of a daemon, and its lock: only a process that holds the lock may use the journal.
 
 The lock is the file `lock`, which is never removed. The lock is released when all processes that hold it have ended,
-even if they were killed. The processes that hold the lock are the daemon and the process that writes its journal. The
-journal process may outlive a killed daemon until the current write is complete.
+even if they were killed. The processes that hold the lock are the daemon and the process that writes its journal. After
+a daemon is killed, its journal process may hold the lock until the current write is complete.
 """
 
 import errno

@@ -2,16 +2,16 @@
 
 A batch is one transaction, which is on disk when `write` returns (WAL with synchronous=FULL). All writes of the batch
 share one fsync. `compact_some` moves some of the oldest events into the snapshot, also in one transaction. If the
-process dies, the file contains the state before or after the whole move. `format` defines the tables and their
-checksums, `head` the record of the last commit.
+process ends during the move, the file contains the state before or after the whole move. `format` defines the tables
+and their checksums; `head` defines the record of the last commit.
 
-A batch whose `write` failed counts as not written. Further writes are rejected until `repair` has checked that the disk
-works, and has removed the remains of the failed batch from the file. After `repair`, the journal is at its `version`
-again. A write also fails if the journal's files were deleted, replaced or truncated while they were open.
+If `write` raises an error, the batch is not written. Further writes are rejected until `repair` has checked the disk
+and removed the remains of the failed batch. A write also fails if the journal's files were deleted, replaced or
+truncated while they were open.
 
 The writer handles bytes instead of objects, because the process that writes a daemon's journal (`process`) receives
-only bytes. It is not thread-safe. The writer has one user, which may call it from a worker thread, one call at a time,
-and must close it. Raises: JournalError, never sqlite3's exceptions.
+only bytes. It is not thread-safe. Calls may come from a worker thread, but only one at a time. Raises: JournalError,
+never sqlite3's exceptions.
 """
 
 import uuid
@@ -37,7 +37,7 @@ from kschedd.store.journal.format import (
 )
 from kschedd.store.journal.head import Head, HeadFile, head_path, read_head
 
-# maximum number of events per statement; SQLite caches one prepared statement for each number of events
+# maximum number of events per statement; SQLite caches one prepared statement for each number
 _FEW_ROWS: Final = 100
 _LOG: Final = 1000  # WAL pages after which SQLite makes a checkpoint; SQLite's default
 _SHORT_LOG: Final = 200  # WAL pages after which SQLite makes a checkpoint during compaction
@@ -57,7 +57,7 @@ class JournalWriter:
         try:
             new = self._open()
             self._head = HeadFile(head_path(self._path), disk)
-            if new:  # no commit yet: every journal with a write has a head
+            if new:  # no commit yet; every journal with a write has a head
                 self._head.write(Head(self._version, self._chain, self._state.epoch))
                 self._head.sync()
         except BaseException:
@@ -69,7 +69,7 @@ class JournalWriter:
     def _open(self) -> bool:
         """Open or create the tables.
 
-        Return whether the head must still be written, because it has no record yet.
+        Return whether the head must still be written.
         """
         written = self._disk.status(head_path(self._path)) is not None
         with ours(self._file, "cannot be opened"):
@@ -100,14 +100,12 @@ class JournalWriter:
     def _check_head(self, written: bool) -> bool:
         """Return whether the head must still be written.
 
-        Raises JournalDamaged in three cases: the journal ends before the version in its head; it has another chain at
-        that version; or writes after that version may be lost, because the damaged slot of the head may have contained
-        a later record.
+        Raises JournalDamaged in three cases. The journal ends before the version in its head; its chain at that version
+        differs; or later writes may be lost, because the head's damaged slot may have recorded a later version.
         """
         found = read_head(head_path(self._path), self._disk)
         if found is None:
-            # The process may have been killed after it created the files and before it wrote the head for the first
-            # time.
+            # The process may have been killed between creating the files and writing the first head.
             there = self._disk.status(head_path(self._path))
             begun = there is not None and there.size == 0
             if self._version or (written and not begun):
@@ -157,7 +155,7 @@ class JournalWriter:
     def write(self, writes: Sequence[PackedWrite]) -> None:
         """Write a batch; the batch is on disk when this method returns.
 
-        The versions of the batch must follow `version` without a gap.
+        The versions of the batch must continue `version` without a gap.
         """
         rows: list[_Row] = []
         version, linked = self._version, self._chain
@@ -192,14 +190,14 @@ class JournalWriter:
         """Repair the journal after a failed write: check that its files exist and are writable; remove later events.
 
         Events after `version` are removed; the default is the writer's own last version. The caller passes an earlier
-        version if a process wrote the last events but did not acknowledge them.
+        version if the last events were written by a process but not acknowledged.
         """
         if version is not None and version != self._version:
             self._go_back(version)
         with self._checked():
             self._head.probe()
-            # The head is written first, because the failed write may have updated it, and it must never be ahead of the
-            # journal.
+            # The head is written first, because the failed write may have advanced it, and it must never be ahead of
+            # the journal.
             self._head.write(Head(self._version, self._chain, self._state.epoch))
             self._head.sync()
             with self._transaction():
@@ -231,7 +229,7 @@ class JournalWriter:
             return vacuum(self._db, pages)
 
     def compact(self) -> None:
-        """Compact and shrink completely, in one blocking call; for callers that serve no requests at the same time."""
+        """Compact and shrink the journal completely, in one blocking call."""
         while self.compact_some(1000):
             pass
         while self.shrink_some(1000):
@@ -264,10 +262,10 @@ class JournalWriter:
         return None if row is None else row[0]
 
     def _insert(self, rows: Sequence[_Row]) -> None:
-        """Insert events in one transaction, or a small number of events in a single statement.
+        """Insert events in one transaction; a small number of events is inserted by one statement.
 
-        Each statement releases the interpreter lock. A thread that has released the lock waits each time until the
-        event loop releases it, at most for the switch interval.
+        Each statement releases the interpreter lock. After each statement, the thread must wait for the event loop to
+        release the lock, at most for the switch interval.
         """
         whole = ours(self._file, "cannot be written") if len(rows) <= _FEW_ROWS else self._transaction()
         with whole:
@@ -299,9 +297,9 @@ class JournalWriter:
 
     @contextmanager
     def _unsynced(self) -> Iterator[None]:
-        """Relax durability for compaction transactions: they only change the representation, so losing one is harmless.
+        """Relax durability for compaction transactions; losing one of them loses no data.
 
-        Compaction transactions write many scattered pages; checkpoints are therefore smaller and more frequent.
+        Compaction writes many scattered pages, so checkpoints are smaller and more frequent.
         """
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute(f"PRAGMA wal_autocheckpoint={_SHORT_LOG}")

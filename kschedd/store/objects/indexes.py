@@ -8,7 +8,7 @@ from kschedd.api.pods import Pod
 
 Key = tuple[str, str, str]  # kind, namespace, name
 PodKey = tuple[str, str]  # namespace, name
-_STEP: Final = 500  # entries copied between two yields: less than 1 ms
+_STEP: Final = 500  # number of entries copied between two yields, in less than 1 ms
 _K = TypeVar("_K")
 
 
@@ -40,7 +40,7 @@ class Indexes:
         return self._dependents.get(uid, ())
 
     def got_node(self, pod: Pod) -> None:
-        """Update the indexes for a pod that was just bound and is otherwise unchanged: a fast path of `move`."""
+        """Update the indexes for a pod that was just bound and is otherwise unchanged; a faster path than `move`."""
         try:
             self._on_node[pod.node_name][pod.namespace, pod.name] = None
         except KeyError:

@@ -1,6 +1,6 @@
 """Sorted lists of objects, built in slices from the objects that exist at one point in time.
 
-`Store.present` returns a copy of the references. Objects never change, so sorting and selecting can happen later, while
+`Store.present` returns a copy of the references. Objects never change, so they can be sorted and selected later, while
 the store serves other requests. Lists of up to `_RUN` names are sorted in one step; longer lists are merged from sorted
 runs of that length.
 """
@@ -22,7 +22,7 @@ _TESTS: Final = 8_000  # maximum number of label and field tests per slice
 
 
 def by_namespace(spaces: Iterable[Sequence[Object]]) -> list[Sequence[Object]]:
-    """Return the objects grouped by namespace; the groups are in the order of the namespaces' names."""
+    """Return the objects by namespace, sorted by the namespaces' names."""
     found: dict[str, list[Object]] = {}
     for space in spaces:
         for obj in space:
@@ -35,7 +35,7 @@ def in_order(
     label_selector: LabelSelector | None = None,
     field_selector: FieldSelector | None = None,
 ) -> Generator[None, None, list[Object]]:
-    """Return the matching objects, sorted by name within each space; the spaces keep their order.
+    """Return the matching objects, sorted by name within each namespace; the namespaces keep their order.
 
     Yields between slices.
     """

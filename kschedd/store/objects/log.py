@@ -1,12 +1,12 @@
 """The event log: all object changes in order, stored once and shared by all watchers.
 
-Each write has the next version, so an event's index in the log is its version minus the version of the oldest event
-kept. A watcher is a position in this list, so an event costs nothing per watcher until the watcher takes it.
+Each write has the next version, so an event's index in the log is its version minus that of the oldest event. A watcher
+is a position in this list, so an event costs nothing for a watcher until the watcher takes it.
 
 At least the last `history` events are kept. Older events that an open cursor has not taken are also kept, up to
-`patience` events in total. A cursor that is further behind, or a watch from an older version, gets 410 Gone. If a
-journal persists the events, cursors get only the persisted events, up to the version `shown`. The store contains the
-log; a cursor ends when it is closed or garbage-collected.
+`patience` events in total. A cursor that is further behind, or a watch from a version before the log, gets 410 Gone. If
+a journal persists the events, cursors get only the persisted events, up to the version `shown`. A cursor ends when it
+is closed or garbage-collected.
 """
 
 import weakref
@@ -28,7 +28,7 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 class WatchEvent:
     """One change. `old` is None for ADDED; for DELETED, `new` is the last state with the version of the deletion.
 
-    `loaded` marks an object that was not written by a request: it comes from a dump, or existed when the watch began.
+    `loaded` is true if no request wrote the object: it is from a dump, or existed when the watch began.
     """
 
     type: EventType
@@ -51,12 +51,12 @@ class Cursor:
 
     @property
     def version(self) -> int:
-        """Version up to which every event was taken or belongs to a kind that is not watched."""
+        """The version up to which all watched events were taken."""
         return self._next - 1
 
     @property
     def behind(self) -> bool:
-        """True if the log has events since the last take; they may belong to kinds that are not watched."""
+        """True if the log has events that the cursor has not visited, possibly of kinds that are not watched."""
         return self._next <= self._log.shown
 
     @property
@@ -65,7 +65,7 @@ class Cursor:
         return self._log.version - self.version
 
     def take(self, limit: int | None = None) -> list[WatchEvent]:
-        """Return the events since the last call, after visiting at most `limit` log entries.
+        """Return the events since the last call; visit at most `limit` log entries.
 
         Raises Gone if the cursor is too far behind.
         """
@@ -87,14 +87,15 @@ class EventLog:
         """Create a log of these events; the first event has version `version` + 1."""
         self._events: list[WatchEvent] = list(events)
         self._first = version + 1  # version of _events[0], or of the next event
-        self.version = version + len(self._events)  # version of the latest event; stored, because every write reads it
+        # version of the latest event; an attribute, because every write reads it
+        self.version = version + len(self._events)
         self._history = history
         self._patience = max(patience, history)
         self._step = max(1, min(history, _TRIM_STEP))
         self._trim_at = history + self._step
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
         self._shown: int | None = None
-        self._most = 0  # the largest number of events before a drop
+        self._most = 0  # largest number of events so far
 
     def keep(self, history: int) -> None:
         """Keep at least the last `history` events."""
@@ -113,7 +114,7 @@ class EventLog:
         return self.version if self._shown is None else self._shown
 
     def show(self, version: int) -> None:
-        """Until the next call, give cursors only events up to this version."""
+        """Give cursors only events up to this version, until the next call."""
         assert version <= self.version, "only existing versions can be shown"
         self._shown = version
 
@@ -123,7 +124,7 @@ class EventLog:
 
     @property
     def oldest(self) -> int:
-        """Oldest version at which a watch can start."""
+        """The oldest version at which a watch can start."""
         return self._first - 1
 
     def append(self, event: WatchEvent) -> None:
@@ -172,7 +173,7 @@ class EventLog:
         self._cursors.discard(cursor)
 
     def _trim(self) -> None:
-        """Drop old events that no cursor needs, in small steps, because freeing objects takes long."""
+        """Drop old events that no cursor needs, in small steps, because freeing objects is slow."""
         keep = self._history
         for cursor in self._cursors:
             keep = max(keep, self.version - cursor.version)

@@ -1,12 +1,12 @@
 """StoredObjects: all objects by kind, namespace and name, with their indexes and the event log.
 
-This class serves the store as etcd and the watch cache serve kube-apiserver. Only `commit` and its three fast paths for
-pods write. Each of these methods stores an object, updates the indexes (pods by node, dependents by owner, UIDs) and
-appends an event to the log. This class checks no rules: its callers check the rules, and set the log's next
-resourceVersion in the object.
+This class has the role of etcd and of kube-apiserver's watch cache. Only `commit` and its three fast paths for pods
+write objects. Each of these methods stores an object, updates the indexes (pods by node, dependents by owner, UIDs) and
+appends an event to the log. This class enforces no rules; its callers do, and set the next resourceVersion in the
+object.
 
-Contains the objects, the indexes and the log. Objects are immutable values. A space (the objects of a kind in a
-namespace, by name) may be read, but its reader must not store a reference to it.
+Objects are immutable values. A space contains the objects of a kind in a namespace, by name; readers must not store a
+reference to it.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -36,7 +36,7 @@ class StoredObjects:
         self._changed = changed
         self._by_kind: dict[str, dict[str, dict[str, Object]]] = {}
         self._indexes = Indexes()
-        # UIDs of all objects; built when the first object that has its own UID is added
+        # UIDs of all objects; None until an object with a given UID is added
         self._uids: set[str] | None = None
         self.refusal: ApiError | None = None  # error for every write, if this store is read-only
 
@@ -50,14 +50,14 @@ class StoredObjects:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def find(self, kind: str, namespace: str, name: str) -> Object | None:
-        """Return the object as last written, on which the next write is based; None if there is no such object."""
+        """Return the latest version of the object, even if watches do not receive it yet; None if it does not exist."""
         try:
             return self._by_kind[kind][namespace][name]
         except KeyError:
             return None
 
     def get(self, kind: str, namespace: str, name: str) -> Object:
-        """Return the object as last written. Raises NotFound."""
+        """Return the latest version of the object. Raises NotFound."""
         found = self.find(kind, namespace, name)
         if found is None:
             raise NotFound(kind, name)
@@ -111,7 +111,7 @@ class StoredObjects:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def commit(self, event_type: EventType, old: Object | None, new: Object, *, loaded: bool = False) -> None:
-        """Commit one write: `new` replaces `old`, or is the last state of a deleted object.
+        """Commit one write: `new` replaces `old`; for a deletion, it is the last state of the object.
 
         Raises `refusal` if this attribute is not None.
         `loaded` is true if `new` comes from a dump (`WatchEvent`).
@@ -141,7 +141,7 @@ class StoredObjects:
         self.log.append(WatchEvent(MODIFIED, old, bound, bound.resource_version))
 
     def commit_end(self, old: Pod, going: Pod, gone: Pod) -> None:
-        """Commit the deletion of a pod as two writes: it is marked as deleting, then removed.
+        """Commit the deletion of a pod as two writes: the first marks it as deleting, the second removes it.
 
         The marked pod must not differ from the old one in any indexed field.
         """
@@ -173,7 +173,7 @@ class StoredObjects:
             self._changed(obj.kind)
 
     def place_whole(self, obj: Object) -> None:
-        """Add a new object to all indexes, or to no index if the object is invalid."""
+        """Add a new object to all indexes; if it is invalid, add it to none."""
         try:
             self.place(None, obj)
         except Exception:
@@ -187,7 +187,7 @@ class StoredObjects:
         self.log.truncate(version)
 
     def forget_uids(self) -> None:
-        """Drop the set of UIDs until the next object that has its own UID is added."""
+        """Drop the set of UIDs; it is built again when needed."""
         self._uids = None
 
 

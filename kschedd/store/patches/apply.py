@@ -10,14 +10,14 @@ from kschedd.api.schemas.schema import ANY
 from kschedd.api.text.json_text import json_value
 from kschedd.store.patches.merging import LAST_APPLIED, three_way
 
-# Metadata set by the server. A manifest printed from a live object contains these fields; they are never applied.
+# metadata that the server sets a manifest printed from a live object contains these fields, which must not be applied
 _NOT_APPLIED = ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink")
 
 
 def _noted(raw: Raw) -> dict[str, Any]:
-    """Return the manifest with its own text in kubectl's last-applied annotation.
+    """Return the manifest with a last-applied annotation that contains its own text.
 
-    A manifest that cannot be annotated is returned unchanged; validation rejects it later.
+    If this is impossible, return the manifest unchanged; validation rejects it later.
     """
     meta = raw.get("metadata") or {}
     annotations = meta.get("annotations") or {}

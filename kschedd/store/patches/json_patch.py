@@ -1,12 +1,12 @@
 """JSON patches (RFC 6902): add, remove, replace, move, copy and test, with the extensions of the API server.
 
-Beyond the RFC, the API server's library accepts negative indices and indices such as `01`, lets `replace` set a map
-member that does not exist, and considers a missing member equal to null. So does this module. For a failed operation
-kube-apiserver reports only a bad request; kschedd's message also contains the operation and the reason.
+Beyond the RFC, the API server's library accepts negative indices and indices such as `01`, allows `replace` of a map
+member that does not exist, and treats a missing member as null. So does this module. For a failed operation,
+kube-apiserver only reports a bad request; kschedd's message also contains the operation and the reason.
 
 The input document is not modified. The nesting limit of manifests also applies to values, so that every stored object
-can be read, printed and stored again. The total size of all copies in a patch is limited in bytes, as in
-kube-apiserver, and in number of values. Each copy is measured before it is created. `move` copies nothing.
+can be read again. As in kube-apiserver, the total size of all copies in a patch is limited in bytes; kschedd also
+limits their number of values. Each copy is measured before it is created. `move` copies nothing.
 
 Source: Kubernetes v1.34, apiserver/pkg/endpoints/handlers/patch.go; github.com/evanphx/json-patch v4. Raises: BadPatch.
 """
@@ -23,8 +23,9 @@ from kschedd.api.text.json_text import DEEPEST
 from kschedd.store.errors import BadPatch
 
 MOST_OPERATIONS: Final = 10_000
-MOST_COPIED: Final = 3 << 20  # bytes of JSON: the total of all copies in a patch
-MOST_COPIED_VALUES: Final = 100_000  # number of values; an empty list is two bytes of JSON but needs far more memory
+MOST_COPIED: Final = 3 << 20  # maximum total size of all copies in a patch, in bytes of JSON
+# maximum number of copied values; an empty list has two bytes of JSON but needs far more memory
+MOST_COPIED_VALUES: Final = 100_000
 _SHIFTED: Final = 6  # shifting 2 ** 6 list items costs as much as copying one value
 REJECTED: Final = "the server rejected our request due to an error in our request"
 _MEMBERS: Final = ("op", "path", "from", "value")
@@ -38,10 +39,10 @@ class _Failed(Exception):
 
 @attrs.define(eq=False)
 class _Budget:
-    """The work that the operations of one patch may still cause, without the work of reading the patch.
+    """The remaining work that the operations of one patch may cause, without reading the patch.
 
-    `deepest` is an upper bound of the nesting depth of the document. A moved value is measured only if this bound does
-    not prove that the value stays within DEEPEST levels.
+    `deepest` is an upper bound of the nesting depth of the document. A moved value is measured only if this bound
+    allows the value to exceed DEEPEST levels.
     """
 
     deepest: int
@@ -92,7 +93,7 @@ _LIMITS: Final = f"at most {MOST_COPIED} bytes and {MOST_COPIED_VALUES} values a
 def json_patch(live: Any, operations: Sequence[Any], touched: list[dict[str, Any]] | None = None) -> Any:
     """Return `live` with the operations applied in order. Raises BadPatch.
 
-    The maps of the result that the operations visited are appended to `touched`.
+    `touched` receives the maps of the result that the operations visited.
     """
     if len(operations) > MOST_OPERATIONS:
         most = f"The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {len(operations)}"
@@ -166,7 +167,7 @@ def _text(operation: Mapping[str, Any], member: str) -> str:
 
 
 def _place(whole: list[Any], seen: list[dict[str, Any]], path: str) -> tuple[Any, str]:
-    """Return the map or list that contains the last step of the path, and this step."""
+    """Return the map or list that contains the last member of the path, and the member's name."""
     steps = [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
     if len(steps) < 2:
         raise _Failed('the path must begin with "/" and name a member')
@@ -229,7 +230,7 @@ def _remove(whole: list[Any], seen: list[dict[str, Any]], path: str, budget: _Bu
 
 def _replace(whole: list[Any], seen: list[dict[str, Any]], path: str, value: Any) -> None:
     if not path:
-        # Replacing the whole document by a scalar has no effect.
+        # replacing the whole document by a scalar has no effect
         whole[0] = value if isinstance(value, dict | list) else whole[0]
         return
     holder, step = _place(whole, seen, path)
@@ -258,7 +259,7 @@ def _maps_of(value: Any) -> Iterator[dict[str, Any]]:
 def _measured(value: Any, levels: int | None, most: int | None) -> tuple[int, int]:
     """Return the number of values in `value`, including `value` itself, and the number of levels of its maps and lists.
 
-    The count stops when it exceeds `most`. Raises _Failed if there are more than `levels` levels.
+    Counting stops when the number of values exceeds `most`. Raises _Failed if there are more than `levels` levels.
     """
     count, height = 1, 0
     level = [value] if isinstance(value, _CONTAINERS) else []

@@ -2,11 +2,11 @@
 
 The inputs are not modified; unchanged parts are shared with the original.
 
-`apply` merges three manifests: the last applied manifest (stored in an annotation, as by kubectl), the manifest to
-apply, and the live object. Fields of the last applied manifest that the new manifest lacks are removed. Fields of the
-new manifest are set. Fields that exist only in the live object (defaults, fields of other clients) remain. Maps merge
-key by key. Lists merge item by item if the schema gives them a merge key, or as sets if the schema marks them as
-merging scalars. All other lists are replaced.
+`apply` merges three manifests: the last applied manifest (stored in an annotation, as by kubectl), the new manifest,
+and the live object. Fields of the last applied manifest that are not in the new manifest are removed. Fields of the new
+manifest are set. Fields that exist only in the live object (defaults, fields of other clients) remain. Maps merge key
+by key. Lists merge item by item if the schema gives them a merge key, or as sets if the schema marks them as merging
+scalars. All other lists are replaced.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
     for name, wanted in patch.items():
         if wanted is None:
             merged.pop(name, None)
-        elif type(wanted) in _NO_MAPS:  # fast path: `isinstance` of an abstract class is slow
+        elif type(wanted) in _NO_MAPS:  # fast path: `isinstance` of an abstract class would be slow
             merged[name] = wanted
         else:
             merged[name] = merge_patch(merged.get(name), wanted)
@@ -64,7 +64,7 @@ def three_way(last: Any, wanted: Any, live: Any, schema: Schema = ANY, strategy:
 
 
 def _named(key: str, *lists: Sequence[Any]) -> bool:
-    """Return whether every item of the lists has the key, with a unique value within its list."""
+    """Return whether every item of the lists has the key, with a value that is unique in its list."""
     if not all(isinstance(item, Mapping) and key in item for items in lists for item in items):
         return False
     return all(len({repr(item[key]) for item in items}) == len(items) for items in lists)
@@ -73,7 +73,7 @@ def _named(key: str, *lists: Sequence[Any]) -> bool:
 def _merge_items(
     last: Sequence[Any], wanted: Sequence[Raw], live: Sequence[Raw], key: str, schema: Schema
 ) -> list[Any]:
-    """Return the wanted items in order, then the live items that were not applied last time and are not wanted now."""
+    """Return the wanted items in order, then the live items that are neither wanted nor in the last applied list."""
     before = {repr(item[key]): item for item in last if isinstance(item, Mapping) and key in item}
     present = {repr(item[key]): item for item in live}
     merged = []

@@ -37,7 +37,7 @@ def patched(
 ) -> dict[str, Any]:
     """Return `live` with the patch applied; the types of the result's fields are not validated.
 
-    `schema` is the schema of a kind that only some versions serve. Raises BadPatch. With `validation` Ignore, a patch
+    `schema` is the schema of a kind that not all versions serve. Raises BadPatch. With `validation` Ignore, a patch
     of the wrong JSON type is detected later, as in kube-apiserver.
     """
     if patch_type == "json":
@@ -69,7 +69,7 @@ def patched(
         )
     merged_by_keys = strategic_merge(live, patch, schema)
     if merged_by_keys:
-        # Upstream converts the patch to the type of the object, whatever apiVersion and kind the patch sets or removes.
+        # Upstream converts the patch to the type of the object, whatever apiVersion and kind the patch names.
         for field in ("apiVersion", "kind"):
             if isinstance(merged_by_keys.get(field) or "", str):
                 merged_by_keys[field] = live[field]

@@ -8,7 +8,7 @@ merged list of scalars, `$setElementOrder/FIELD` sets the order of a merged list
 a map to keep.
 
 Patched items are in the order of the patch, or of `$setElementOrder`. Items that exist only in the live list keep their
-order. A live item stays before a patched item if it preceded that item in the live list.
+order. A live item that precedes a patched item in the live list also precedes it in the result.
 
 The inputs are not modified.
 Source: Kubernetes v1.34, apimachinery/pkg/util/strategicpatch/patch.go.
@@ -71,7 +71,7 @@ def _merge_map(live: Raw, patch: Raw, schema: Schema) -> dict[str, Any]:
 
 
 def _put(merged: dict[str, Any], name: str, value: Any) -> None:
-    """Set a value that cannot be merged, without nulls and without maps that contain a directive."""
+    """Set a value that cannot be merged, without nulls and without maps that contain directives."""
     kept = _plain(value)
     if kept is None:
         merged.pop(name, None)
@@ -106,7 +106,7 @@ def _retain_keys(merged: dict[str, Any], rest: dict[str, Any]) -> None:
 
 
 def _merge_ordered(merged: dict[str, Any], rest: dict[str, Any], key: str, schema: Schema) -> None:
-    """Merge the list to which a $setElementOrder of the patch refers, and remove both from the patch."""
+    """Merge the list to which the patch's $setElementOrder refers, and remove both from the patch."""
     order = rest.pop(key)
     name = _field_of(key, ELEMENT_ORDER)
     live, patched = merged.get(name), rest.get(name)
@@ -200,7 +200,7 @@ def _directed(live: list[Any], patch: Sequence[Any], merge_key: str) -> tuple[li
 def _without_repeats(items: list[Any]) -> list[Any]:
     """Return each value once.
 
-    Replace each duplicate by the list's last value, which changes the order, as kube-apiserver does.
+    Replace each value that occurs twice by its last occurrence, as kube-apiserver does; this changes the order.
     """
     # heap of the positions of each value; after `last` it may contain stale positions
     places: dict[Any, list[int]] = {}
@@ -221,7 +221,7 @@ def _without_repeats(items: list[Any]) -> list[Any]:
 
 
 def _arranged(items: Sequence[Any], order: Sequence[Any], live: Sequence[Any], merge_key: str) -> list[Any]:
-    """Return the items named in `order`, in that order, merged with the other items in the order of the live list."""
+    """Return the items named in `order`, in that order, merged with all other items in the order of the live list."""
     wanted = _first_places(_key(item, merge_key) for item in order if not (merge_key and merge_key not in item))
     before = _first_places(_key(item, merge_key) for item in live)
     keyed = [(_hashable(item.get(merge_key) if merge_key else item), item) for item in items]
@@ -295,7 +295,7 @@ _GO_TYPES: Final = {
 
 
 def _sort(value: Any) -> str:
-    """Return the Go kind of a JSON value; values of different kinds never merge."""
+    """Return Go's kind of a JSON value; values of different kinds are not merged."""
     match value:
         case Mapping():
             return "map"

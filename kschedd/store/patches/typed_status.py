@@ -1,12 +1,12 @@
 """Decoding and encoding of a status, with a cache for its lists.
 
 Kubelets send identical lists of conditions and of containers for many pods. Each field of a status is checked, decoded
-and encoded separately, so the result for a list is the same in every status of a kind. The result is cached by the
-identity of the list; pods that share the input list share the result. Some lists are equal without being identical,
-such as the conditions of the victims of one preemption. Conditions are therefore cached by their msgpack bytes, which
-are equal only for values of the same types in the same order.
+and encoded separately, so a list has the same result in every status of a kind. The result is cached by the identity of
+the list, so that pods with the same list share the result. Some lists are equal without being identical, such as the
+conditions of the victims of one preemption. Conditions are therefore cached by their msgpack bytes, which differ if
+types or order differ.
 
-The cache keeps its valid lists alive, so that no other list can get the same identity. Cleared when full.
+The cache refers to its valid lists, so that no other list can get their identity. Cleared when full.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _MOST: Final = 256
 _BY_BYTES: Final = "conditions"
 _pack: Final = msgpack.Packer(autoreset=True).pack
 _Key = tuple[str, str, int | bytes]
-# a list in original, decoded and encoded form, by its kind, field and identity or bytes
+# by kind, field, and identity or bytes: a list in original, decoded and encoded form
 _lists: Final[dict[_Key, tuple[list[Any], list[Any], list[Any]]]] = {}
 Status = dict[str, Any]
 
@@ -31,9 +31,9 @@ Status = dict[str, Any]
 def typed_status(
     kind: str, status: Any, fields: Fields, default: Callable[[Status], Status] = lambda status: status
 ) -> tuple[Status, Status, list[FieldError]]:
-    """Return the status decoded and with defaults, the same status encoded, and the type errors of its fields.
+    """Return the status decoded and with defaults, the encoded status, and the type errors of its fields.
 
-    `default` adds or replaces fields and modifies nothing in place.
+    `default` adds or replaces fields of the status without modifying values in place.
     """
     if not isinstance(status, dict):
         return {}, {}, check_status_schema(kind, status)
@@ -64,7 +64,7 @@ def _key(kind: str, name: str, part: list[Any]) -> _Key:
 
 
 def _in_order(order: Status, some: Status, others: Status) -> Status:
-    """Return both parts in one status: the fields of `order` in its order, then the other fields of `some`."""
+    """Return both parts as one status: the fields of `order` in its order, then the other fields of `some`."""
     if not others:
         return some
     whole = {}

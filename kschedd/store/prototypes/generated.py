@@ -1,8 +1,8 @@
 """Generated values: UIDs of new objects, and names of objects that have only a generateName.
 
-The values are random, but the same for the same seed, store version and sequence of calls, so that a run can be
-repeated. Events and Leases use a second random sequence, and dry runs a third, so that they do not change the names of
-other objects.
+The values are random, but equal for the same seed, store version and sequence of calls, so that a run can be repeated.
+Events and Leases use a second random sequence, and dry runs a third, so that they do not change the names of other
+objects.
 
 Owns the sequences.
 Source: Kubernetes v1.34, apiserver/pkg/storage/names/generate.go.
@@ -30,14 +30,14 @@ class Generated:
         self._tried = random.Random(f"{self.seed}/{version}/tried")
 
     def go_on_as(self, other: "Generated") -> None:
-        """Continue with the same values that another instance would return."""
+        """Continue with the values that another instance would return next."""
         self._random.setstate(other._random.getstate())
         self._aside.setstate(other._aside.getstate())
         self._tried.setstate(other._tried.getstate())
 
     @contextmanager
     def apart(self) -> Generator[None]:
-        """Use a third sequence while the context is open, for a dry run: the other two sequences stay unchanged."""
+        """Use a third sequence in the context, for a dry run; the other two sequences do not change."""
         kept = self._random, self._aside
         self._random = self._aside = self._tried
         try:

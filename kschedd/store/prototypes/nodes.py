@@ -1,12 +1,12 @@
-"""NodePrototype: a node created in a request, which later nodes of the same request are copied from.
+"""NodePrototype: a node from which later nodes of the same request are copied.
 
-The nodes of a trace, or of a generated cluster, have few distinct shapes, and the manifests of one shape share one spec
-and one status. Kube-apiserver only requires that a node's name and label values are valid; no other rule depends on
-them. A manifest that differs from an earlier manifest only in its name and labels therefore creates a copy of the
-earlier node, with its own name, labels, UID, creation time and resourceVersion. Defaulting, admission and validation
-are not repeated.
+The nodes of a trace, or of a generated cluster, have few distinct shapes; manifests of one shape share one spec and one
+status. Kube-apiserver only requires that a node's name and label values are valid. A
+manifest that differs from an earlier manifest only in its name and labels therefore creates a copy of the earlier node,
+with its own name, labels, UID, creation time and resourceVersion. Defaulting, admission and validation are not
+repeated.
 
-This object contains only the prototypes, and exists as long as the request. Prototypes of pods are in `pods`.
+The prototypes are dropped at the end of the request. Prototypes of pods are in `pods`.
 """
 
 from typing import Any, Final
@@ -29,12 +29,12 @@ class NodePrototype:
     _raw: Raw  # manifest from which the node was created
 
     def may_be_larger(self, max_bytes: int) -> bool:
-        """Return whether a copy with any valid name and valid labels fits into the size limit."""
+        """Return whether a copy with any valid name and labels would be within the size limit."""
         own = _LONGEST_NAME + _LONGEST_VALUE * len(self.node.labels)
         return len(packed("Node", self.node.name, self.node.raw)) + own <= max_bytes
 
     def has_copy(self, raw: Raw) -> bool:
-        """Return whether this manifest creates a copy of this node if the name is not in use."""
+        """Return whether this manifest's node is a copy of this node, provided that its name is not in use."""
         known = self._raw
         if list(raw) != list(known) or any(raw[part] is not known[part] for part in raw if part != "metadata"):
             return False
@@ -70,18 +70,18 @@ class NodePrototype:
 
 @attrs.define(eq=False)
 class NodePrototypes:
-    """The node prototypes of one request. The manifests of the request must not change while it runs."""
+    """The node prototypes of one request. The request's manifests must not change while it runs."""
 
     # prototypes by the identity of the manifest's status
     _by_status: dict[int, NodePrototype] = attrs.field(factory=dict)
 
     def of(self, raw: Raw) -> NodePrototype | None:
-        """Return the prototype from which the node of that manifest can be copied; None without one."""
+        """Return the prototype from which the manifest's node can be copied, or None."""
         found = self._by_status.get(id(raw.get("status")))
         return found if found is not None and found.has_copy(raw) else None
 
     def add(self, prototype: NodePrototype, raw: Raw, max_bytes: int) -> None:
-        """Add the node that was created from that manifest; an object may have at most `max_bytes`."""
+        """Add the node that was created from this manifest; an object may have at most `max_bytes` bytes."""
         if len(self._by_status) >= _MOST:
             self._by_status.clear()
         if prototype.may_be_larger(max_bytes):

@@ -2,16 +2,15 @@
 
 A cluster has many pods with few distinct specs. The result for a spec depends only on the spec, the pod's labels, the
 keys of its annotations, its ownerReferences and finalizers, and the PriorityClasses and RuntimeClasses of the cluster.
-The cache key is the packed bytes of the parts of the pod among these inputs. The cache is cleared when a PriorityClass
+The cache key is the packed bytes of these parts of the pod. The cache is cleared when a PriorityClass
 or RuntimeClass changes. The pod's name is checked each time. A cached result takes about 10 KB, including data derived
 later from its spec. If every pod has its own labels or spec, the cache fills up to its limit.
 
-Specs that differ only in amounts and weights have equal specs without amounts (`spec_without_amounts`). If a spec is
+Specs that differ only in amounts and weights have the same spec without amounts (`spec_without_amounts`). If a spec is
 not in the cache, its spec without amounts is looked up in a second cache.
 
-Two fields of a spec are validated separately and do not influence other fields in defaulting, validation or admission:
-nodeName and node affinity. The pods of a DaemonSet, or of a loaded cluster, often differ only in these two fields, so
-the cache key omits them.
+Two fields of a spec, nodeName and node affinity, are validated separately and do not influence other fields. The pods
+of a DaemonSet, or of a loaded cluster, often differ only in these two fields, so the cache key omits them.
 
 Source of the pod rules: Kubernetes v1.34, pkg/registry/core/pod/strategy.go.
 Raises: Invalid, Forbidden.
@@ -71,12 +70,12 @@ _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _IN_ORDER: Final = ["key", "operator", "values"]  # fields that keep their order
 _NOTHING: Mapping[str, Any] = {}
 MOST_ADMITTED: Final = 8192
-MOST_NODE_AFFINITIES: Final = 8192  # maximum for all specs together; a DaemonSet has one affinity for each node
+MOST_NODE_AFFINITIES: Final = 8192  # maximum number for all specs together; a DaemonSet has one affinity per node
 _REMEMBERED_NODE_AFFINITIES: Final = 1 << 10
 _REMEMBERED_STATUSES: Final = 1 << 8
 SHARED_META: Final[Sequence[str]] = ("labels", "ownerReferences", "finalizers")
 _JUDGED: Final = frozenset((*SHARED_META, "annotations", "namespace", "name", "generateName"))
-_LONG: Final = 1 << 16  # total number of characters; pods with annotations of this size or more are not cached
+_LONG: Final = 1 << 16  # pods whose annotations have this many characters are not cached
 _pack = msgpack.Packer(autoreset=True).pack
 
 GATED: Final = {
@@ -91,12 +90,12 @@ GATED: Final = {
 
 @fast_frozen(eq=False)
 class InternedPod:
-    """The admitted parts that pods with equal spec and metadata (labels, owners, finalizers) share."""
+    """The parts of a pod that pods with equal spec and metadata (labels, owners, finalizers) share."""
 
     spec: PodSpec
     labels: Mapping[str, str]
-    meta: Mapping[str, Any]  # labels, owners and finalizers as stored, if any
-    _status: Mapping[str, Any]  # initial status of a pod with these parts; the time of its condition is missing
+    meta: Mapping[str, Any]  # labels, owners and finalizers as stored
+    _status: Mapping[str, Any]  # initial status of a pod with these parts, without the time of its condition
     size: int  # bytes of the spec
     annotations: Mapping[str, str] = _NOTHING  # added by admission
     warnings: Sequence[str] = ()  # from admission
@@ -144,11 +143,11 @@ class PodStrategy:
         self._classes = classes
         self.remembered: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
         self.remembered_without_amounts: AdmissionCache[bytes, InternedPod] = AdmissionCache(MOST_ADMITTED)
-        # Key: the id of the result without node affinity (which the other caches keep alive), and the pinned node or
-        # the packed node affinity. Storing both results together would create a reference cycle.
+        # key: id of the result without node affinity (which the other caches contain), and pinned node or packed node
+        # affinity Storing both results together would create a reference cycle.
         self.remembered_with_node_affinity: AdmissionCache[tuple[int, str | bytes], InternedPod]
         self.remembered_with_node_affinity = AdmissionCache(MOST_NODE_AFFINITIES)
-        # Key: the packed node affinity; value: the affinity in stored form, and its packed form.
+        # key: packed node affinity; value: affinity in stored form, and its packed form
         self._node_affinities: AdmissionCache[bytes, tuple[Raw, bytes]] = AdmissionCache(_REMEMBERED_NODE_AFFINITIES)
         self._statuses: dict[bytes, Raw] = {}
         self._scopes: dict[str, Sequence[Any] | None] = {}  # by namespace
@@ -158,7 +157,7 @@ class PodStrategy:
         self._scopes.clear()
 
     def forget(self) -> None:
-        """Clear the cache, because a PriorityClass or RuntimeClass changed, which may change admission results."""
+        """Clear the cache after a change of a PriorityClass or RuntimeClass, which may change admission results."""
         self.remembered.clear()
         self.remembered_without_amounts.clear()
         self.remembered_with_node_affinity.clear()
@@ -192,14 +191,14 @@ class PodStrategy:
             return found if node_affinity is None else self.with_node_affinity(found, node_affinity, name)
         except ApiError:
             if spec_without_node_affinity is not spec:
-                # The error contains the faults of the whole spec, not only of `spec_without_node_affinity`.
+                # the error contains the faults of the whole spec, not only of `spec_without_node_affinity`
                 self._admit(spec, meta, name)
             raise
 
     def _by_spec_without_amounts(self, spec: Raw, meta: dict[str, Any], own: object, name: str) -> InternedPod | None:
         """Return the result for this spec from the cached result for its spec without amounts; None if not cached.
 
-        This method never raises an exception, because errors must be reported for the original spec.
+        Never raises an exception, because errors must be reported for the original spec.
         """
         plain = without_amounts(spec)
         if plain is None:
@@ -227,7 +226,7 @@ class PodStrategy:
         )
 
     def with_node_affinity(self, without: InternedPod, node_affinity: Raw, name: str) -> InternedPod:
-        """Return the result for pods that differ from the pods of `without` only in this node affinity.
+        """Return the result for pods that differ from those of `without` only in this node affinity.
 
         Raises Invalid.
         """
@@ -244,7 +243,7 @@ class PodStrategy:
                 if faults:
                     raise Invalid("Pod", name, tuple(faults))
                 text = packed("Pod", name, encoded(decoded, _NODE_AFFINITY))
-                admitted = msgpack.unpackb(text), text  # the unpacked copy contains no references to the client's data
+                admitted = msgpack.unpackb(text), text  # the copy contains no references to the client's data
                 self._node_affinities.add(stated, admitted)
             clean, text = admitted
             found = _with(without, intern_with_node_affinity(without.spec, clean, text), len(text))
@@ -332,7 +331,7 @@ class PodStrategy:
         warnings. Raises Invalid with all errors, and Forbidden.
         """
         name = old.name
-        # matchLabelKeys were merged with the labels at creation, and must not be merged with the current labels.
+        # matchLabelKeys were merged at creation, and must not be merged with the current labels.
         spec, mistyped = defaulted_pod_spec(raw.get("spec"))
         meta, faults = default_and_validate_meta(raw.get("metadata"), BY_NAME["Pod"])
         if mistyped or check_meta_schema(raw.get("metadata")):
@@ -352,7 +351,7 @@ class PodStrategy:
 
 
 def _is_usual(meta: dict[str, Any]) -> bool:
-    """Return whether a pod's metadata is valid, apart from names and the fields in the cache key."""
+    """Return whether a pod's metadata is valid, except for names and the fields in the cache key."""
     generate_name = meta.get("generateName")
     if generate_name and (type(generate_name) is not str or dns_subdomain(without_last_dash(generate_name))):
         return False
@@ -382,7 +381,7 @@ def has_claims_by_name(spec: Any) -> bool:
 
 
 def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
-    """Return a result with a node affinity in its spec, which makes the pod `longer` bytes larger."""
+    """Return a result with this node affinity in its spec, which makes the pod `longer` bytes larger."""
     return InternedPod(
         spec,
         without.labels,
@@ -397,7 +396,7 @@ def _with(without: InternedPod, spec: PodSpec, longer: int) -> InternedPod:
 
 
 def node_of_pinned(node_affinity: Any) -> str | None:
-    """Return the node to which an affinity of the form `pinned_to` pins the pod; None for any other affinity."""
+    """Return the node to which an affinity created by `pinned_to` pins the pod; None for any other affinity."""
     try:
         (required,) = node_affinity.values()
         (term,) = required["nodeSelectorTerms"]
@@ -419,7 +418,7 @@ def node_of_pinned(node_affinity: Any) -> str | None:
 
 
 def pinned_to(node_name: str) -> Raw:
-    """Return the node affinity of a DaemonSet's pod for this node."""
+    """Return the node affinity that pins a DaemonSet's pod to this node."""
     fields = [{"key": NODE_NAME, "operator": IN, "values": [node_name]}]
     return {_REQUIRED: {"nodeSelectorTerms": [{"matchFields": fields}]}}
 
@@ -469,7 +468,7 @@ def typed_pod(raw: Raw, signature: PodSignature, node_name: str) -> Pod:
 def rebuild_pod(raw: Raw, old: Pod) -> Pod:
     """Return the typed pod of a changed manifest, with an interned spec.
 
-    The old signature is kept if it is still valid.
+    The old signature is reused if it is still valid.
     """
     meta = raw["metadata"]
     if raw["spec"] is old.raw["spec"] and (meta.get("labels") or _NOTHING) == old.labels:

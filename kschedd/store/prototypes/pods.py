@@ -1,6 +1,6 @@
-"""PodPrototype: a pod created in a request, which later pods of the same request are copied from.
+"""PodPrototype: a pod from which later pods of the same request are copied.
 
-A client, or a controller in one turn, creates many pods from one template in one request. Kube-apiserver uses the name
+A client, or a controller in one sync, creates many pods from one template in one request. Kube-apiserver uses the name
 of a pod in three ways: the name must be valid, it must not be in use, and the claims of the pod's ephemeral volumes
 contain it. A manifest therefore creates a copy of an earlier pod if it differs only in `metadata.name` (and in a UID,
 which is ignored for a new pod), or if its name is generated from the same `generateName`. The copy gets its own name,
@@ -8,9 +8,8 @@ UID, creation time and resourceVersion. Defaulting, validation and admission, wh
 repeated. The pods of a DaemonSet also differ in the node to which they are pinned, which `pod_strategy` validates
 separately. A simulation that replays a trace is one request with thousands of pods from some hundred templates.
 
-Contains only these prototypes. The prototypes are dropped at the end of the request, and when the request creates an
-object other than a pod, which may change the rules. Manifests are compared by identity, so the caller must not change
-them during the request.
+The prototypes are dropped at the end of the request, and when the request creates an object other than a pod, which may
+change the rules. Manifests are compared by identity, so the caller must not change them during the request.
 """
 
 from typing import Any, Final
@@ -25,8 +24,7 @@ from kschedd.store.prototypes.pod_strategy import InternedPod, PodStrategy, has_
 
 _OWN: Final = frozenset(("name", "uid"))
 _KNOWN: Final = _OWN | {"namespace", "labels", "annotations", "ownerReferences", "finalizers", "generateName"}
-# Maximum difference in size between copies, in bytes: the pod's name and its node's name have at most 253 characters
-# each.
+# maximum difference in size between copies in bytes, because pod and node names have at most 253 characters
 _LONGER: Final = 1024
 _ABSENT: Final = object()
 _MOST: Final = 1024  # prototypes per request
@@ -41,17 +39,17 @@ class PodPrototype:
     _max_bytes: int  # maximum size of an object
     _born: str = attrs.field(init=False)  # its creationTimestamp
     _spec: Any = attrs.field(init=False)  # of the manifest
-    # None: not determined yet; then the following fields have no values
+    # None: not determined yet, and the following fields have no values
     _copyable: bool | None = attrs.field(default=None, init=False)
     _admitted: InternedPod = attrs.field(init=False)
-    # for a pod of a DaemonSet: the result without the node, which is the same for every node
+    # for a DaemonSet's pod: the result without the node, which all nodes share
     _unpinned: InternedPod | None = attrs.field(init=False)
     _unaffected: list[tuple[str, Any]] = attrs.field(init=False)  # spec fields that are equal for every node
     _fields: list[str] = attrs.field(init=False)  # fields of the manifest's metadata, in order
     _shared: list[tuple[str, Any]] = attrs.field(init=False)  # metadata fields that all copies share, with their values
     _with_uid: bool = attrs.field(init=False)  # True if the manifest's metadata contains a uid
     generates: bool = attrs.field(init=False)  # True if the name was generated from its generateName
-    indexed: bool = attrs.field(init=False)  # True if copies must be indexed because they have a node or owners
+    indexed: bool = attrs.field(init=False)  # True if the copies have a node or owners, and must be indexed
 
     def __attrs_post_init__(self) -> None:
         self._born = self.pod.raw["metadata"]["creationTimestamp"]
@@ -75,7 +73,7 @@ class PodPrototype:
         return len(_pack(pod.raw)) + _LONGER <= self._max_bytes
 
     def admitted(self, raw: Raw) -> InternedPod | None:
-        """Return the admission result for this manifest's spec if its pod may be a copy of this pod."""
+        """Return the admission result for this manifest's spec if its pod can be a copy of this pod."""
         spec: Any = raw.get("spec")
         if self._copyable is None:
             if spec is not self._spec and not _looks_like(spec, self._spec):
@@ -97,7 +95,7 @@ class PodPrototype:
         return self._strategy.pinned(self._unpinned, node_name)
 
     def name_of_copy(self, raw: Raw) -> str | None:
-        """Return the name of this manifest's pod ("" if generated); None if it is invalid or the pod is not a copy."""
+        """Return the name of this manifest's pod ("" if generated); None if it is invalid or the pod is no copy."""
         if raw.get("kind") != "Pod" or raw.get("apiVersion") != "v1":
             return None
         given = raw.get("metadata")
@@ -114,7 +112,7 @@ class PodPrototype:
     def may_copy_at(self, at: str) -> bool:
         """Return whether a copy may be created at this time.
 
-        In some pods the first condition contains their creation time.
+        The first condition of some pods contains their creation time.
         """
         return at == self._born or "conditions" not in self.pod.raw["status"]
 
@@ -157,17 +155,17 @@ def _node_of(spec: Any) -> str | None:
 
 
 def _looks_like(spec: Any, other: Any) -> bool:
-    """Return whether two specs may be equal apart from the node: a cheap test before the exact one."""
+    """Return whether two specs may be equal except for the node; a fast test before the exact one."""
     if type(spec) is not dict or type(other) is not dict or len(spec) != len(other):
         return False
     return bool(spec.get("containers") == other.get("containers"))
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Return whether two parts of manifests are equal and have equal types: in Python, 1 equals 1.0 and True."""
+    """Return whether two parts of manifests are equal and have equal types, because in Python 1 equals 1.0 and True."""
     try:
         return bool(one == other and _pack(one) == _pack(other))
-    except (OverflowError, ValueError, TypeError):  # values that cannot be stored
+    except (OverflowError, ValueError, TypeError):  # raised for values that cannot be stored
         return False
 
 
@@ -184,12 +182,12 @@ class PodPrototypes:
         return self._by_spec.get(id(raw.get("spec")), self._latest)
 
     def add(self, prototype: PodPrototype, raw: Raw) -> None:
-        """Add the pod that was created from that manifest, which must not change during the request."""
+        """Add the pod that was created from this manifest, which must not change during the request."""
         if len(self._by_spec) >= _MOST:
             self._by_spec.clear()
         self._by_spec[id(raw.get("spec"))] = self._latest = prototype
 
     def clear(self) -> None:
-        """Drop all prototypes, because the request created an object other than a pod, which may change the rules."""
+        """Drop all prototypes, because an object other than a pod was created, which may change the rules."""
         self._latest = None
         self._by_spec.clear()

@@ -3,12 +3,12 @@
 If every pod has its own spec, most specs still differ only in the amounts of cpu and memory of their containers, and in
 the weights of their preferred pod affinity. For all valid amounts and weights, defaulting, validation and admission
 treat the other fields in the same way (unless a LimitRange applies). The other fields are therefore admitted once, with
-small numbers in place of the amounts, and a spec's own numbers are then inserted in stored form.
+small numbers in place of the amounts. The amounts of each spec are then inserted in stored form.
 
 A spec qualifies if its containers have only requests and limits of cpu and memory, all positive and in whole millicores
-and bytes, and the pod has no pod-level resources. The QoS class and the validity depend on which requests and limits
-are given, and on whether a request is below its limit. In the spec without amounts, the numbers 1 and 2 represent this
-information. The fields keep their order.
+and bytes, and the pod has no pod-level resources. The QoS class and the validity depend only on which requests and
+limits are present, and on whether a request is below its limit. In the spec without amounts, the numbers 1 and 2
+represent this information.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _WITH_WEIGHTS: Final = ("podAffinity", "podAntiAffinity")
 _PARTS: Final = ("requests", "limits")
 _SMALLEST: Final = {"cpu": 10**6, "memory": 10**9}  # in billionths of a unit
-# Other fields that may contain amounts.
+# other fields that may contain amounts
 _OTHERS: Final = ("initContainers", "ephemeralContainers", "resources", "overhead")
 
 
@@ -42,7 +42,7 @@ class SpecWithoutAmounts:
     weights: Mapping[str, Sequence[int]]
 
     def fill(self, admitted: Raw) -> dict[str, Any]:
-        """Return the admitted form of the original spec, from the admitted form of the spec without amounts."""
+        """Return the admitted original spec, from the admitted spec without amounts."""
         spec = dict(admitted)
         spec["containers"] = [
             container if stated is None else {**container, "resources": _filled(container["resources"], stated)}
@@ -58,7 +58,7 @@ class SpecWithoutAmounts:
 def without_amounts(spec: Raw) -> SpecWithoutAmounts | None:
     """Split a spec.
 
-    Return None if the spec has no amounts, has an unusual form, or has other fields that depend on the amounts.
+    Return None if the spec has no amounts, or if the amounts affect other fields.
     """
     containers = spec.get("containers")
     if type(containers) is not list or any([spec.get(field) is not None for field in _OTHERS]):
