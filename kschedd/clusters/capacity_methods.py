@@ -18,6 +18,7 @@ from kschedd.clusters.answers import (
     UnplacedAnswer,
 )
 from kschedd.clusters.virtual import MethodsOf, VirtualCluster, VirtualDaemon
+from kschedd.config.changing.changes import with_weights
 from kschedd.config.model import Config
 from kschedd.config.versions.kube_versions import KubernetesVersion, kube_version
 from kschedd.queue.entry import QueuedPod
@@ -61,7 +62,24 @@ T = TypeVar("T")
 
 _MOST_PODS: Final = 100_000
 _REST_S: Final = 3_600.0
+_PRESENT: Final = "present configuration"
 _MANIFESTS: Final = "YAML or JSON text, an object, or an array of objects"
+
+
+def _two_sides(
+    present: Config, given: Sequence[Config], names: Sequence[str], weights: Mapping[str, Any]
+) -> tuple[list[Config], list[str]]:
+    """Return the two configurations to compare, and their names. Raises ConfigErrors for wrong weights.
+
+    The present configuration is the first one if only one is given.
+    """
+    sides, named = list(given), list(names)
+    if len(sides) + bool(weights) == 1:
+        sides, named = [present, *sides], [_PRESENT, *named]
+    if weights:
+        sides.append(with_weights(sides[0], weights))
+        named.append(", ".join(f"weight {plugin} {weight}" for plugin, weight in weights.items()))
+    return sides, named
 
 
 @attrs.frozen(eq=False)
@@ -74,24 +92,27 @@ class CapacityMethods(Methods):
     @method(
         "capacity.compare",
         (
-            Param("configs", "string[]", False, [], "the texts of two configurations"),
+            Param("configs", "string[]", False, [], "the texts of two configurations; one: compared with the present"),
             Param("names", "string[]", False, [], "the names of these configurations in messages"),
+            Param("weights", "map", False, {}, "instead of the last of `configs`: changed weights of score plugins"),
             Param("manifests", "string|map|map[]", False, "", "the workload; empty: all pods of the cluster"),
             Param("versions", "string[]", False, [], "instead of `configs`: two Kubernetes versions, such as 1.36"),
         ),
         reads=True,
-        doc="Compares two configurations, or two Kubernetes versions. A workload is created on two forks of the "
+        doc="Compares two configurations, or two Kubernetes versions. A single configuration, and changed weights, are "
+        "compared with the present configuration. A workload is created on two forks of the "
         "cluster with the same random numbers. Without a workload, each pod of the cluster is scheduled "
         "independently, as if it were pending now. Nothing is changed.",
         answer=PlacementComparison,
     )
     async def compare(self, call: Call) -> Any:
-        configs, versions = call["configs"], call["versions"]
-        if len(configs) + len(versions) != 2 or len(configs) == 1:
-            raise RpcError("invalid", "either two configs or two versions are required")
-        names = call["names"] or ["configs[0]", "configs[1]"]
-        if len(names) != 2:
-            raise RpcError("invalid", "names: two are required, one for each of configs")
+        configs, versions, weights = call["configs"], call["versions"], call["weights"]
+        sides = len(configs) + bool(weights)
+        if len(versions) != (0 if sides else 2) or sides > 2:
+            raise RpcError("invalid", "one or two configs, weights, or two versions are required")
+        names = call["names"] or [f"configs[{number}]" for number in range(len(configs))]
+        if len(names) != len(configs):
+            raise RpcError("invalid", "names: one is required for each of configs")
         pair = [kube_version(version) for version in versions]
         snapshot = await self._cluster.snapshot()
 
@@ -106,7 +127,7 @@ class CapacityMethods(Methods):
                 if versions:
                     return compare_versions(_by_version(decide, base), *pair)
                 read = [whole_config(base.driver, text, name) for text, name in zip(configs, names, strict=True)]
-                return compare_configs(decide, read, names)
+                return compare_configs(decide, *_two_sides(base.machine.config, read, names, weights))
             finally:
                 base.close()
 

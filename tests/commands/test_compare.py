@@ -323,7 +323,8 @@ def test_no_daemon_is_no_difference(words: list[str], tmp_path: Path, capsys: py
         (["--kube-version", "1.34,1.36", "--scenario", "a.txt", "--from", "DUMP"], "the scenario has its own pods"),
         (["--kube-version", "1.34,1.36", "--from", "DUMP", "-o", "xml"], "table, json, yaml, markdown, html"),
         (["--kube-version", "1.34,1.36", "--from", "DUMP", "-f", os.devnull], "no objects found"),
-        (["--config", "a.yaml", "--from", "DUMP"], "two configurations (--config A --config B) are required"),
+        (["--config", "a.yaml", "--from", "DUMP"], "error: a.yaml: cannot be read: No such file or directory\n"),
+        (["--from", "DUMP"], "--weight PLUGIN=N, --config FILE (once or twice) or --kube-version A,B is required"),
         (["--config", "a.yaml", "--config", "b.yaml", "--scenario", "a.txt"], "requires --kube-version"),
         (["--kube-version", "1.34,1.36", "--config", "a.yaml"], "accepts one --config, and only together with --from"),
         (

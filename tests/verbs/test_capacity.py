@@ -182,4 +182,26 @@ def test_compare_with_itself_finds_nothing(scenario: ScenarioCluster, tmp_path: 
     (tmp_path / "a.yaml").write_text(CONFIG % "LeastAllocated")
     answer = scenario.do("compare --config a.yaml --config a.yaml -f five.yaml", "")
     assert answer == "a.yaml -> a.yaml: 5 pods, all alike; pending 3 -> 3\n"
-    assert "two configurations (--config A --config B) are required" in scenario.do("compare --config a.yaml", "")
+    assert "--kube-version A,B is required" in scenario.do("compare", "")
+
+
+def test_one_configuration_or_a_weight_is_compared_with_the_present_one(
+    scenario: ScenarioCluster, tmp_path: Path
+) -> None:
+    (tmp_path / "packed.yaml").write_text(CONFIG % "MostAllocated")
+    (tmp_path / "one-pod.yaml").write_text(POD % ("web", "1"))
+    scenario.do("apply", NODE % ("wide", "8"))
+    line = "compare --config packed.yaml -f one-pod.yaml"
+    assert scenario.do(line, "").startswith("present configuration -> packed.yaml: 1 pod, 1 placed elsewhere;")
+    by_weight = scenario.do(f"{line} --weight NodeResourcesFit=2 --weight ImageLocality=1", "")
+    assert by_weight.startswith("packed.yaml -> weight NodeResourcesFit 2, weight ImageLocality 1: 1 pod, all alike;")
+    alone = scenario.do("compare -f one-pod.yaml --weight NodeResourcesFit=5", "")
+    assert alone.startswith("present configuration -> weight NodeResourcesFit 5: 1 pod, all alike;")
+    assert 'did you mean "NodeResourcesFit"?' in scenario.do("compare --weight NodeResourceFit=5", "")
+    assert "PLUGIN=N is expected" in scenario.do("compare --weight NodeResourcesFit", "")
+
+
+def test_a_planned_weight_leads_to_the_comparison(scenario: ScenarioCluster) -> None:
+    planned = scenario.do("plan set weight NodeResourcesFit 5", "")
+    assert "`kschedd compare --weight NodeResourcesFit=5` shows which of them" in planned
+    assert "kschedd compare" not in scenario.do("plan cordon here", "")

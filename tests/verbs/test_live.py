@@ -219,7 +219,7 @@ LINES = [
     ("profile --for 100ms", "TASK OR THREAD"),
     ("status --limits", "WHEN REACHED"),
     ("set weight ImageLocality 3", "1 -> 3"),
-    ("config", "schedulerName"),
+    ("config", "profiles[default-scheduler]"),
     ("config show", f"default of {DEFAULT.release}"),
     ("config convert", "kind: KubeSchedulerConfiguration"),
     ("set plugin ImageLocality off", "plugins.score[ImageLocality]: 3 -> -"),

@@ -52,7 +52,9 @@ def answer(named: Mapping[str, Any]) -> Any:
     read_configs = [
         load_config(text, name, catalogue=catalogue, version=version) for text, name in zip(configs, names, strict=True)
     ]
-    config = read_configs[0] if configs else default_config(catalogue=catalogue, version=version)
+    alone = len(configs) == 1 and not versions and not named["weights"]  # it is compared with the default
+    usual = default_config(catalogue=catalogue, version=version)
+    config = read_configs[0] if configs and not alone else usual
     profiles = {name for each in (config, *read_configs) for name in each.scheduler_names}
     with collection_paused():
         dump = read_dump(named["origin"], LoadOptions(profiles=tuple(sorted(profiles))), stdin=sys.stdin.buffer)
@@ -72,7 +74,11 @@ def answer(named: Mapping[str, Any]) -> Any:
     call = VirtualDaemon(cluster, daemon_methods).call
     if versions:
         return call("capacity.compare", versions=versions, manifests=named["manifests"])
-    return call("capacity.compare", configs=configs, names=names, manifests=named["manifests"])
+    sides = {"configs": configs, "names": names, "weights": named["weights"]}
+    found = call("capacity.compare", **sides, manifests=named["manifests"])
+    if len(configs) + bool(named["weights"]) == 1:
+        found["configs"][0] = "default configuration"
+    return found
 
 
 def _with_gates(scenario: Scenario, *versions: KubernetesVersion) -> list[KubernetesVersion]:

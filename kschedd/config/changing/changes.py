@@ -42,6 +42,17 @@ def with_weight(config: Config, scheduler_name: str, plugin: str, weight: int) -
     return _with_points(config, profile, {"score": refs})
 
 
+def with_weights(config: Config, weights: Mapping[str, Any]) -> Config:
+    """Return the configuration with changed score weights, in each profile in which the plugin scores."""
+    for plugin, weight in weights.items():
+        scoring = [each.scheduler_name for each in config.profiles if plugin in (ref.name for ref in each.at("score"))]
+        if type(weight) is not int:
+            _refuse("weights", weight, "not a weight", f"1 to {INT32[1]}")
+        for name in scoring or [config.profiles[0].scheduler_name]:  # the first profile raises the error
+            config = with_weight(config, name, plugin, weight)
+    return config
+
+
 def with_plugin_disabled(
     config: Config, scheduler_name: str, plugin: str, points: Sequence[str] | None = None
 ) -> Config:

@@ -4,6 +4,7 @@ These verbs do not change the cluster.
 """
 
 import argparse
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -222,7 +223,14 @@ def _compare_words(words: VerbParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a configuration; twice, or once with --kube-version and --from",
+        help="a configuration; one alone is compared with the daemon's (with --from: with the default)",
+    )
+    words.add_argument(
+        "--weight",
+        action="append",
+        default=[],
+        metavar="PLUGIN=N",
+        help="compare with this weight of a score plugin; may be repeated",
     )
     words.add_argument("--kube-version", metavar="A,B", help="compare two versions of Kubernetes, such as 1.34,1.36")
     words.add_argument(
@@ -256,7 +264,8 @@ def _compare_words(words: VerbParser) -> None:
     "Exit status: 0 equal, 1 different.",
     _compare_words,
     examples=(
-        "compare --config now.yaml --config packed.yaml",
+        "compare --weight NodeResourcesFit=5",
+        "compare --config packed.yaml",
         "compare --config now.yaml --config packed.yaml --from dump/",
         "compare --config now.yaml --config packed.yaml -f app.yaml",
         "compare --kube-version 1.34,1.36",
@@ -272,12 +281,15 @@ def compare(session: VerbSession, options: argparse.Namespace) -> int:
     if options.plugin and not options.origin:
         raise UsageError("--plugin requires --from: a daemon has the plugins it was started with", "compare")
     sources, failed = sources_of(session, options.config)
-    if failed or len(sources) != len(options.config):
-        raise UsageError("each --config must name one readable file", "compare")
+    if failed:
+        return FAILED
+    if len(sources) != len(options.config):
+        raise UsageError("each --config must name one file", "compare")
     named: dict[str, Any] = {
         "versions": versions,
         "configs": [source.text for source in sources],
         "names": [source.name for source in sources],
+        "weights": dict(_weight(text) for text in options.weight),
         "manifests": _workload(session, options.filename),
     }
     try:  # exit status 1 would mean that the results differ
@@ -305,8 +317,8 @@ def _compared_versions(options: argparse.Namespace) -> list[str]:
     if options.kube_version is None:
         if options.scenario is not None:
             raise UsageError("--scenario requires --kube-version", "compare")
-        if len(options.config) != 2:
-            why = "--kube-version A,B or two configurations (--config A --config B) are required"
+        if not 1 <= len(options.config) + bool(options.weight) <= 2:
+            why = "--weight PLUGIN=N, --config FILE (once or twice) or --kube-version A,B is required"
             raise UsageError(why, "compare")
         return []
     versions = [text.strip() for text in options.kube_version.split(",")]
@@ -314,11 +326,22 @@ def _compared_versions(options: argparse.Namespace) -> list[str]:
         raise UsageError(
             f'--kube-version "{options.kube_version}": two versions are expected, such as 1.34,1.36', "compare"
         )
+    if options.weight:
+        raise UsageError("--kube-version excludes --weight", "compare")
     if options.config and (len(options.config) > 1 or not options.origin):
         raise UsageError("--kube-version accepts one --config, and only together with --from", "compare")
     if options.scenario is not None and (options.origin or options.filename):
         raise UsageError("--scenario excludes --from and -f: the scenario has its own pods", "compare")
     return versions
+
+
+def _weight(text: str) -> tuple[str, int]:
+    """Parse PLUGIN=N. Raises UsageError."""
+    plugin, _, number = text.partition("=")
+    weight = int(number) if re.fullmatch(r"[0-9]{1,9}", number) else 0
+    if not plugin or not weight:
+        raise UsageError(f'--weight "{text}": PLUGIN=N is expected, such as NodeResourcesFit=5', "compare")
+    return plugin, weight
 
 
 def _workload(session: VerbSession, files: Sequence[str]) -> list[dict[str, Any]]:

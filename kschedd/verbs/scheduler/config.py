@@ -17,13 +17,17 @@ from kschedd.verbs.command_line.session import VerbSession
 from kschedd.verbs.objects.manifests import Source, sources_of
 
 _WHAT: Final = ("show", "check", "convert", "changes", "apply")
+_HELP: Final = (
+    "show: values and their origin (default); convert: print the configuration as a file; check, apply: a file (-f); "
+    "changes: since the start"
+)
 
 
 # -- config ---------------------------------------------------------------------------------------------------------
 
 
 def _config_words(words: VerbParser) -> None:
-    words.add_argument("what", nargs="?", default="", metavar="WHAT", help="one of " + ", ".join(_WHAT))
+    words.add_argument("what", nargs="?", default="", metavar="WHAT", help=_HELP)
     words.add_argument(
         "-f", "--filename", type=path_text, metavar="FILE", help="a configuration file, or - for standard input"
     )
@@ -59,9 +63,9 @@ def config(session: VerbSession, options: argparse.Namespace) -> int:
     if what == "":
         if options.filename is not None:
             raise UsageError(f"-f {options.filename} requires an action: {', '.join(_WHAT)}", "config")
-        answer = session.daemon.call("scheduler.config")
-        if not write_answer(session, options.output, answer):
-            session.write(documents.as_yaml(answer))
+        if options.output == "table":
+            return _show(session, options, None)
+        write_answer(session, options.output, session.daemon.call("scheduler.config"))
         return 0
     if what not in _WHAT:
         if what in ("export", "save", "dump"):

@@ -86,6 +86,7 @@ def _planned(
         session.write(diff_text(diff, session.style, options.limit))
         session.write(flowing("".join(map(_largest_text, largest)), session.style))
         session.write(flowing(_result_text(result, at_rest=at_rest, within=options.within), session.style))
+        session.write(flowing(_of_configuration(words, diff), session.style))
         note_if_paused(session)
     for line in fails:
         session.write_error(f"{line}\n")
@@ -94,6 +95,18 @@ def _planned(
     if status or without_place(diff):
         return DOES_NOT_FIT
     return CHANGES if options.detailed_exitcode and is_different(diff) else NOTHING
+
+
+def _of_configuration(words: list[str], diff: dict[str, Any]) -> str:
+    """Return the command that shows the effect of a changed configuration on all pods; "" for other plans."""
+    if not diff["config"] or diff["pods"]:
+        return ""
+    if words[:2] == ["set", "weight"] and len(words) == 4:
+        command = f"compare --weight {words[2]}={words[3]}"
+    else:
+        command = "compare --config FILE"  # `config convert` writes the file
+    moved = f"`kschedd {command}` shows which of them a new attempt would place elsewhere.\n"
+    return f"Scheduled pods stay on their nodes; {moved}"
 
 
 def _result_text(result: dict[str, Any], *, at_rest: bool, within: str) -> str:
