@@ -1,7 +1,7 @@
 """The Available condition of APIServices that other servers serve, as kube-apiserver's aggregator sets it.
 
-The condition names the missing part: the Service, its port, its EndpointSlices, or ready addresses in them. If nothing
-is missing, the discovery check of the other server is reported as failed, because kschedd does not forward requests.
+The condition contains what is missing: the Service, its port, its EndpointSlices, or ready addresses in them. If
+nothing is missing, the server's discovery check is reported as failed, because kschedd does not forward requests.
 Source: Kubernetes v1.34, kube-aggregator/pkg/controllers/status/remote/remote_available_controller.go.
 
 Owns nothing.
@@ -81,7 +81,7 @@ def _missing(view: View, spec: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _ready_ports(slices: Sequence[Object]) -> Iterator[str]:
-    """Yield the port names of slices with an endpoint that has the condition `ready` true or unset."""
+    """Yield the port names of slices with an endpoint that is ready, or whose readiness is unknown."""
     for each in slices:
         if any((found.get("conditions") or {}).get("ready") is not False for found in each.raw.get("endpoints") or ()):
             yield from (port.get("name") or "" for port in each.raw.get("ports") or ())

@@ -1,10 +1,10 @@
-"""Copies of controllers for forks: a copy starts with the state of the original, and then changes independently.
+"""Copies of controllers for forks: a copy begins with the state of the original and then changes independently.
 
-A controller's state consists of maps, sets, lists, timers and small objects that contain immutable values (objects,
+A controller's state consists of maps, sets, lists, timers and small objects, which contain immutable values (objects,
 pods, frozen classes). `copy_of` copies the containers and shares the values, which `copy.deepcopy` cannot distinguish.
 A container with only values is copied in one call: a map of 50,000 pods takes a millisecond.
 
-A copy has no object faults, because the retries of faults belong to the original's controller and cluster.
+A copy has no recorded object faults, because their retries belong to the original.
 """
 
 import enum
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 _MAPS: Final = (dict, OrderedDict)
 _SEQUENCES: Final = (list, set, deque)
-_STEP: Final = 250  # items copied between two pauses: about 1 ms
+_STEP: Final = 250  # number of items copied between two pauses, in about 1 ms
 _VALUES: Final = (
     *(str, bytes, int, float, bool, complex, type(None), tuple, frozenset, range, type),
     *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MappingProxyType),
@@ -32,9 +32,9 @@ _is_value: dict[type, bool] = dict.fromkeys(_VALUES, True)
 
 
 def copying(original: T) -> Generator[None, None, T]:
-    """Copy a controller's state; an object to which the original refers twice is copied once.
+    """Copy a controller's state; an object that the state contains twice is copied once.
 
-    The generator yields at each point where the copying may be paused. The original must not change until the copy is
+    The copying may be paused at each `yield` of the generator. The original must not change until the copy is
     complete.
     """
     made: T = yield from _copying(original, {})

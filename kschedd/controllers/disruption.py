@@ -1,13 +1,13 @@
 """The disruption controller: maintains the status of PodDisruptionBudgets for evictions and preemption.
 
 A budget's pods are the pods in its namespace that match its selector. A pod is healthy if it is Ready and is neither
-being deleted nor listed in `status.disruptedPods`. An eviction adds its pod to this field; the controller removes the
-pod from the field if the pod is not deleted within two minutes. The required number of healthy pods is an integer, or a
-percentage of the scale of the pods' controllers. DisruptionTarget conditions of pods that are not deleted within two
-minutes are set to False.
+being deleted nor listed in `status.disruptedPods`. An eviction adds the pod to this field; the controller removes it
+again if the pod is not deleted within two minutes. The required number of healthy pods is an integer, or a percentage
+of the scale of the pods' controllers. DisruptionTarget conditions of pods that are not deleted within two minutes are
+set to False.
 
-This controller owns counts of each budget's pods. Every pod event updates the counts, so the cost of a reconcile
-depends only on the budget's number of controllers and disrupted pods. The controller also owns the deadlines of both
+This controller stores the counts of each budget's pods. Every pod event updates the counts, so the cost of a reconcile
+depends only on the budget's number of controllers and disrupted pods. The controller also stores the deadlines for both
 two-minute limits. Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go.
 """
 
@@ -44,7 +44,7 @@ class Disruption:
         self._budgets: dict[str, dict[str, BudgetPods]] = {}  # by namespace and name
         self._recheck: Timers[Key] = Timers()  # deadlines of budgets with disrupted pods
         self._stale: Timers[Key] = Timers()  # deadlines of pods with a DisruptionTarget condition
-        self._reported: dict[Key, str] = {}  # by budget: the latest event that was written
+        self._reported: dict[Key, str] = {}  # by budget: message of the latest Event
         # By namespace: sets of budgets that were already reported as covering the same pod.
         self._shared: dict[str, dict[frozenset[str], None]] = {}
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -115,7 +115,7 @@ class Disruption:
         space = self._budgets.get(pod.namespace)
         if space is None:
             return []
-        # A newly indexed budget has counted the pod's current state, which may be newer than the state in this event.
+        # A new budget has already counted the pod's current state, which may be newer than this event.
         latest = view.find("Pod", pod.namespace, pod.name)
         there = latest if isinstance(latest, Pod) else None
         for name, index in space.items():
@@ -127,7 +127,7 @@ class Disruption:
         return [] if there is None or len(space) < 2 else self._shared_event(there, now)
 
     def _shared_event(self, pod: Pod, now: float) -> list[Write]:
-        """Return an event about a pod that several budgets cover, unless these budgets were reported already."""
+        """Return an Event about a pod that several budgets cover, unless it was already reported for these budgets."""
         covering = self._covering(pod.namespace, pod.name)
         shared = self._shared.setdefault(pod.namespace, {})
         if len(covering) < 2 or frozenset(covering) in shared:
@@ -227,7 +227,7 @@ class Disruption:
         return [status_of(budget, {"disruptionsAllowed": 0, "conditions": conditions})]
 
     def _event(self, budget: Object, reason: str, message: str, now: float, *, warning: bool = False) -> list[Write]:
-        """Return an event about the budget, unless it equals the previous event."""
+        """Return an Event about the budget, unless it equals the previous Event."""
         key = (budget.namespace, budget.name)
         if self._reported.get(key) == message:
             return []
@@ -235,14 +235,14 @@ class Disruption:
         return [object_event(budget, reason, message, COMPONENT, now, warning=warning)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes, because the event of the change or deletion triggers the next reconcile."""
+        """Return no writes; the conflicting change triggers the next reconcile."""
         return []
 
 
 def stale_condition_since(pod: Pod) -> float | None:
-    """Return the time at which the pod was marked for a disruption that did not happen, or None if it is not marked.
+    """Return the time at which the pod's DisruptionTarget condition was set without a later deletion, or None.
 
-    A mark set by a kubelet never becomes stale, because ending a pod may take any time.
+    A condition set by a kubelet never becomes stale, because ending a pod may take any time.
     """
     found = condition(pod.status, DISRUPTION_TARGET)
     if found is None or found.get("status") != "True" or found.get("reason") == "TerminationByKubelet":

@@ -18,7 +18,7 @@ from kschedd.controllers.templates import controller_uid
 
 @attrs.frozen
 class CountedPod:
-    """The part of a pod's state on which a budget's counts depend."""
+    """The parts of a pod's state on which the budget's counts depend."""
 
     healthy: bool
     deleting: bool
@@ -38,7 +38,7 @@ class BudgetPods:
             self.fault = str(fault)
         self.pods: dict[str, CountedPod] = {}
         self.healthy = 0
-        self.by_controller: dict[str, dict[str, None]] = {}  # controller uid: names of its pods, in order of arrival
+        self.by_controller: dict[str, dict[str, None]] = {}  # controller uid -> names of its pods, in order of arrival
 
     def put(self, name: str, pod: CountedPod | None) -> bool:
         """Count a pod in its current state; None removes a pod that no longer belongs to the budget.
@@ -81,7 +81,7 @@ def expected_counts(budget: Object, index: BudgetPods, view: View) -> tuple[int,
 
 
 def share_of(value: int | str, total: int) -> int:
-    """Return an int-or-percent of the total, rounded up if it is a percentage."""
+    """Return an int-or-percent value of the total, rounded up if it is a percentage."""
     if isinstance(value, int):
         return value
     percentage = int(value.removesuffix("%"))
@@ -97,7 +97,7 @@ def _expected_scale(budget: Object, index: BudgetPods, view: View) -> int:
         name = next(iter(names))
         pod = view.find("Pod", budget.namespace, name)
         if not isinstance(pod, Pod):
-            continue  # the event of the controller's deletion has not arrived yet
+            continue  # the controller was deleted, but the deletion event has not arrived yet
         found = scale_of_owner(pod, view)
         if found is None:
             raise ScaleError(f'found no controllers for pod "{name}"')

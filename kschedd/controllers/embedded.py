@@ -34,12 +34,12 @@ from kschedd.controllers.workloads.statefulsets import StatefulSets
 def embedded_controllers(provision_delay_s: float = 1.0, options: ControllerOptions | None = None) -> list[Controller]:
     """Return new controllers.
 
-    `provision_delay_s` is the provisioning time of StorageClasses that define none themselves.
+    `provision_delay_s` is the provisioning time for StorageClasses that do not specify one.
     """
     options = options or ControllerOptions()
     return [
         SystemNamespaces(),
-        Quotas(),  # before the workloads: the quotas of a dump are counted before the first pod is created
+        Quotas(),  # first, because the quotas of a dump must be counted before workloads create pods
         APIServiceAvailability(),
         CloudNodes(options.cloud_provider, options.cloud_init_delay_s),
         Heartbeats(),

@@ -1,9 +1,9 @@
-"""Garbage collection: deletes dependents of deleted owners, and completes the deletion of some owners and namespaces.
+"""Garbage collection: deletes dependents of deleted owners, and completes the deletion of owners and namespaces.
 
 An object is deleted if its last owner was deleted or never existed. An object deleted with propagation Foreground (or
 Orphan) is removed once its dependents are deleted (or orphaned). A namespace being deleted is emptied first. The
 existence of an owner is checked only when the reference is written, unlike in Kubernetes. Objects from a dump or the
-journal therefore keep references to missing owners, because a cluster may be loaded only in part. Source: Kubernetes
+journal therefore keep references to missing owners, because only a part of a cluster may be loaded. Source: Kubernetes
 v1.34, controller/garbagecollector, controller/namespace.
 """
 
@@ -37,8 +37,8 @@ def _kind_of_owner(reference: Raw, namespace: str, view: View) -> Kind:
 def is_absent(reference: Raw, namespace: str, view: View) -> bool:
     """Return whether an owner reference refers to an object that does not exist.
 
-    Objects of a kind that is not served may still exist. A namespaced owner of a cluster-scoped object is invalid, and
-    Kubernetes ignores a reference to such an owner.
+    Objects of a kind that is not served may exist nevertheless. A namespaced owner of a cluster-scoped object is
+    invalid, and Kubernetes ignores a reference to such an owner.
     """
     kind = _kind_of_owner(reference, namespace, view)
     served = reference.get("apiVersion") in kind.api_versions and (
@@ -48,7 +48,7 @@ def is_absent(reference: Raw, namespace: str, view: View) -> bool:
 
 
 def _new_references(event: WatchEvent) -> list[Raw]:
-    """Return the owner references that this write added; none for an object that was loaded."""
+    """Return the owner references that this write added; none for an object from a dump or the journal."""
     after = event.new.metadata.get("ownerReferences")
     if not after or event.loaded or event.type == DELETED:
         return []
@@ -101,7 +101,7 @@ class GarbageCollector(InSteps):
         return (yield from self._release(owner, view)) if owner is not None and owner.deleting else []
 
     def _after_owner(self, gone: Object, view: View, now: float) -> Reconciling:
-        """Delete the dependents of a deleted object, or remove its reference from dependents with other owners."""
+        """Delete the dependents of a deleted object; a dependent with other owners only loses its reference."""
 
         def after(dependent: Object) -> list[Write]:
             references = dependent.metadata.get("ownerReferences") or ()
@@ -143,10 +143,10 @@ class GarbageCollector(InSteps):
         def in_foreground(dependent: Object) -> list[Write]:
             nonlocal waits
             if _has_other_owner(dependent, view):
-                return []  # the dependent is not deleted, and loses the reference when the owner is deleted
+                return []  # the dependent is not deleted, and loses this reference after its owner's deletion
             below = view.owned_by(dependent.uid)
-            # Avoid a deadlock of objects that own each other: a dependent does not block an owner if the dependent
-            # itself is waiting.
+            # Objects that own each other must not wait for each other: a dependent that is itself waiting does not
+            # block its owner.
             waits = waits or (_blocks(dependent, owner) and not any(map(_in_foreground, below)))
             return _deletion(dependent, "Foreground" if below else "Background")
 
@@ -158,7 +158,7 @@ class GarbageCollector(InSteps):
         return patch_of(obj, {"metadata": {"finalizers": left or None}}, exactly=True)
 
     def _empty(self, view: View, namespace: str, name: str, now: float) -> Reconciling:
-        """Delete all objects in a namespace being deleted; once it is empty, finalize it."""
+        """Delete all objects in a namespace being deleted; finalize the namespace when it is empty."""
         found = view.find("Namespace", "", name)
         if found is None or not found.deleting:
             return []
@@ -168,7 +168,7 @@ class GarbageCollector(InSteps):
         return (yield from of_each(content, _deletion))
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Retry a failed patch of an object being deleted; after other failures an event triggers the retry."""
+        """Retry a rejected patch of an object being deleted; after other rejections an event triggers the retry."""
         if isinstance(write, Patch):
             found = view.find(write.kind, write.namespace, write.name)
             if found is not None and found.deleting:

@@ -1,6 +1,6 @@
-"""Built-in namespaces: a deleted one is created again, as by kube-apiserver.
+"""Built-in namespaces: a deleted namespace is created again, as by kube-apiserver.
 
-Of these, only kube-node-lease can be deleted. Without kube-node-lease no kubelet could renew its Lease, and all nodes
+Only kube-node-lease can be deleted at all. Without kube-node-lease no kubelet could renew its Lease, and all nodes
 would become Unknown. Source: Kubernetes v1.34, pkg/controlplane/controller/systemnamespaces.
 
 Owns nothing.

@@ -45,20 +45,21 @@ def object_event(
 class FailedCreations:
     """Events about objects that a controller could not create.
 
-    Equal consecutive rejections are reported once, whereas upstream increments the count of an event.
+    Equal consecutive rejections are reported once; upstream increments the count of an Event.
 
     Source of the reason: Kubernetes v1.34, controller/controller_utils.go (FailedCreatePodReason).
     """
 
     def __init__(self, component: str) -> None:
         self._component = component
-        # The last reported error, by kind, namespace and name of the owner.
+        # last reported error, by kind, namespace and name of the owner
         self._reported: dict[tuple[str, str, str], str] = {}
 
     def events(self, owner: Object, error: ApiError, now: float, *messages: str) -> list[Write]:
         """Return the writes of one event for each message that was not reported yet."""
         key = (owner.kind, owner.namespace, owner.name)
-        gist = str(getattr(error, "why", error))  # without the object's name: a generated name differs in each attempt
+        # without the object's name, because a generated name differs in each attempt
+        gist = str(getattr(error, "why", error))
         if self._reported.get(key) == gist:
             return []
         self._reported[key] = gist

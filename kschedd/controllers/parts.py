@@ -14,17 +14,17 @@ _OF_KUBELETS: Final = (Kubelets, Heartbeats)
 
 
 def admission_without(without: Collection[Part]) -> Mapping[str, bool]:
-    """Return the admission plugins that must be switched on or off if these parts are disabled.
+    """Return the admission plugins to enable or disable if these parts are disabled.
 
-    A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If kubelets
-    and controller are both simulated, the taint would be removed immediately, so no taint is added. If another program
-    replaces the kubelets or the controller, the taint is added.
+    A new node has the taint not-ready until its kubelet reports Ready and a controller removes the taint. If both are
+    simulated, the taint would be removed immediately, so it is not added. If another program replaces the kubelets or
+    the controller, the taint is added.
     """
     return {"TaintNodesByCondition": True} if not _WATCHES_NODES.isdisjoint(without) else {}
 
 
 def without_parts(controllers: Iterable[Controller], without: Collection[str]) -> list[Controller]:
-    """Return the controllers that remain when these parts are disabled."""
+    """Return the controllers that remain if these parts are disabled."""
     return [
         each for each in controllers if ("kubelets" if isinstance(each, _OF_KUBELETS) else "controllers") not in without
     ]

@@ -5,11 +5,10 @@
     terminating, unscheduled  never bound, and kept only by a finalizer: failed
     terminated                more than `terminated_pod_threshold` are finished: evicted ones first, then the oldest
 
-An unfinished pod becomes Failed before it is deleted, without a grace period. kube-controller-manager checks all pods
+An unfinished pod becomes Failed before it is deleted, and has no grace period. kube-controller-manager checks all pods
 every 20 s. In kschedd only finished pods are checked every 20 s; all other pods are deleted as soon as a rule applies.
 
-Owns the quarantine of nodes, and the names of nodes and finished pods. Many pods are deleted in several turns of
-`_MOST` pods. Source: Kubernetes v1.34, controller/podgc/gc_controller.go.
+At most `_MOST` pods are deleted per reconcile. Source: Kubernetes v1.34, controller/podgc/gc_controller.go.
 """
 
 from collections.abc import Iterator, Sequence
@@ -50,8 +49,8 @@ class PodGarbageCollector:
     kinds: Final = frozenset(("Node", "Pod"))
 
     def __init__(self, terminated_pod_threshold: int = TERMINATED_POD_THRESHOLD) -> None:
-        self._threshold = terminated_pod_threshold  # largest number of finished pods; 0: all are kept
-        self._quarantine: Timers[str] = Timers()  # by name of a missing node that still has pods: end of the quarantine
+        self._threshold = terminated_pod_threshold  # maximum number of finished pods; 0: unlimited
+        self._quarantine: Timers[str] = Timers()  # name of a missing node with pods -> end of the quarantine
         self._nodes: set[str] = set()
         self._terminated: dict[Key, None] = {}
         self._pass_at: float | None = None  # next check of finished pods; None if their number is below the limit
@@ -65,7 +64,7 @@ class PodGarbageCollector:
         return min((at for at in (self._quarantine.next, self._pass_at) if at is not None), default=None)
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return False for an unfinished pod that stays on its node, or that is new on an existing node."""
+        """Return False for an unfinished pod that stays on its node, or is new on an existing node."""
         pod, old = event.new, event.old
         if not isinstance(pod, Pod) or pod.finished or pod.deletion_timestamp:
             return True

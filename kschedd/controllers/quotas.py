@@ -1,16 +1,16 @@
-"""ResourceQuotas: status.hard follows the spec, and status.used follows the namespace's usage.
+"""ResourceQuotas: copies the spec to status.hard, and the namespace's usage to status.used.
 
-Admission charges new objects and increases. This controller adds existing objects when a quota is new or its spec
-changes, and objects that later start to match its scopes. The controller subtracts objects that are deleted, shrink, or
-no longer match the scopes. The controller lists a namespace's objects once for each change of a quota's spec, and when
-pods are not deleted in time. The cost of processing the deletion of one object does not depend on the number of
-objects.
+Admission adds new objects and increased amounts to the usage. This controller adds existing objects when a quota is new
+or its spec changes, and objects that later begin to match its scopes. The controller subtracts objects that are deleted
+or no longer match the scopes, and decreased amounts. The controller lists a namespace's objects once for each change of
+a quota's spec, and when pods are not deleted in time. Processing the deletion of an object takes the same time for any
+number of objects.
 
-The controller owns, for each quota, the counted spec and the cluster version at the count: objects deleted before this
-version were not counted. The controller also owns the pods omitted from the count, and the times at which terminating
-pods stop being counted. Source: Kubernetes v1.34, pkg/controller/resourcequota, pkg/quota/v1/evaluator/core/pods.go
-(QuotaV1Pod). kube-controller-manager notices a pod that is not deleted in time at its next recount, at most five
-minutes later.
+For each quota, the controller stores the counted spec and the cluster version of the count, because objects deleted
+before this version were not counted. The controller also stores the pods that were not counted, and the times from
+which terminating pods are no longer counted. Source: Kubernetes v1.34, pkg/controller/resourcequota,
+pkg/quota/v1/evaluator/core/pods.go (QuotaV1Pod). kube-controller-manager notices a pod that is not deleted in time at
+its next recount, at most five minutes later.
 """
 
 import math
@@ -40,12 +40,12 @@ _POD_FIELDS: Final = ("containers", "initContainers", "resources", "activeDeadli
 
 @attrs.frozen
 class _LastCount:
-    """The quota and the counted objects when the quota's usage was last calculated."""
+    """The quota's spec and the counted objects at the last recount."""
 
     uid: str
     spec: Mapping[str, Any]
     version: int  # cluster version
-    overdue: frozenset[str]  # uids of overdue pods, which counted only as objects
+    overdue: frozenset[str]  # uids of overdue pods, of which only the number was counted
 
 
 class Quotas:
@@ -55,7 +55,8 @@ class Quotas:
     def __init__(self) -> None:
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
         self._counted: dict[str, dict[str, _LastCount]] = {}  # by namespace and name
-        self._charged_until: Timers[tuple[str, str]] = Timers()  # by pod: time from which the pod no longer counts
+        # by pod: time from which its resources are no longer counted
+        self._charged_until: Timers[tuple[str, str]] = Timers()
 
     @property
     def next_deadline(self) -> float | None:
@@ -100,14 +101,17 @@ class Quotas:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Recount the quota, because another client has meanwhile written the quota."""
+        """Recount the quota, because another client has written the quota meanwhile."""
         if not isinstance(write, Patch) or view.find(QUOTA, write.namespace, write.name) is None:
             return []
         self._counted.get(write.namespace, {}).pop(write.name, None)
         return self.faults.each(QUOTA, [(write.namespace, write.name)], partial(self._sync, view, []), now)
 
     def _is_overdue(self, pod: Object, now: float) -> bool:
-        """Return whether a pod is terminating and overdue. Set a timer for a terminating pod that is not overdue."""
+        """Return whether a pod is terminating and its grace period has long passed.
+
+        Set a timer for a terminating pod whose grace period has not passed.
+        """
         until = charged_until(pod.raw)
         if now < until < math.inf:
             self._charged_until.set((pod.namespace, pod.name), until)
@@ -154,7 +158,7 @@ class Quotas:
 
 
 def _counts_otherwise(event: WatchEvent) -> bool:
-    """Return whether the usage of an object, or its scopes, may have changed."""
+    """Return whether the usage of an object, or the scopes it matches, may have changed."""
     old, new = event.old, event.new
     if old is None:
         return False

@@ -1,6 +1,6 @@
 """Synchronous execution of controllers: delivers events and performs writes until all controllers are idle.
 
-This module is for simulations, what-if forks and tests; the daemon runs each controller in its own actor. Time does not
+Simulations, forks and tests use this module; the daemon runs each controller in its own actor. Time does not
 advance during a call, only between calls.
 """
 
@@ -42,9 +42,9 @@ class ControllerState:
 class ControllerRunner:
     """Controllers attached to a store. Existing objects are first delivered to the controllers as ADDED events.
 
-    Controllers in `states` instead continue from their position. All controllers share one position in the event log.
-    An event is passed on to the controllers that it concerns, and only controllers with an event or a due deadline have
-    a turn. A controller's deadline, and the result of its `concerns`, change only in its turns.
+    Controllers in `states` continue from their position instead. All controllers share one position in the event log.
+    An event is delivered only to the controllers that it concerns. Only controllers with an event or a due deadline
+    reconcile. A controller's deadline, and the result of its `concerns`, change only while it reconciles.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class ControllerRunner:
 
     @property
     def next_deadline(self) -> float | None:
-        """Earliest deadline of the controllers; None if there is none."""
-        # Retries of failed objects are not deadlines, because virtual time must not advance only for them.
+        """The earliest deadline of the controllers, or None."""
+        # Retries of failed objects are excluded, because virtual time must not advance only for a retry.
         return _finite(min(self._deadlines, default=math.inf))
 
     @property
     def next_work(self) -> float | None:
-        """Earliest deadline of the controllers, without CronJobs, which always have one; None if there is none."""
+        """The earliest deadline of the controllers without CronJobs, which always have a deadline; or None."""
         others = [
             at
             for controller, at in zip(self._controllers, self._deadlines, strict=True)
@@ -92,7 +92,7 @@ class ControllerRunner:
         return [fault for controller in self._controllers for fault in controller.faults.faults()]
 
     def run_until_idle(self) -> int:
-        """Run the controllers until all are idle. Return the number of writes performed."""
+        """Run the controllers until all are idle; return the number of writes."""
         done = 0
         for _ in range(_ROUNDS):
             now = self._store.now
@@ -110,7 +110,7 @@ class ControllerRunner:
         raise AssertionError("the controllers never stop writing: two of them undo each other's writes")
 
     def _receive(self) -> None:
-        """Put the events since the last call into the inboxes of the controllers concerned."""
+        """Put new events into the inboxes of the controllers that they concern."""
         if not self._cursor.behind:
             return
         for event in self._cursor.take():

@@ -1,6 +1,6 @@
-"""The scale of a pod's controller, which is the wanted number of replicas.
+"""The scale of a pod's controller: its wanted number of replicas.
 
-A ReplicaSet of a Deployment counts as its Deployment. A custom resource has a scale if its definition defines one.
+For a ReplicaSet of a Deployment, the Deployment is used. A custom resource has a scale if its definition defines one.
 Source: Kubernetes v1.34, pkg/controller/disruption/disruption.go (finders).
 Raises: ScaleError, with kube-controller-manager's message, if the kind of the controller has no scale.
 """
@@ -33,7 +33,7 @@ class Scale:
 
 
 def scale_of_owner(pod: Pod, view: View) -> Scale | None:
-    """Return the scale of the pod's controller, or None if the pod has no controller or the controller does not exist.
+    """Return the scale of the pod's controller, or None if the pod has no controller or it does not exist.
 
     Raises ScaleError.
     """
@@ -70,7 +70,7 @@ def _controller_reference(obj: Object) -> Raw | None:
 
 
 def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
-    """Return the scale of a custom resource, read from the path in its definition."""
+    """Return the scale of a custom resource, from the path in its definition."""
     group, slash, version = str(reference.get("apiVersion") or "").rpartition("/")
     for definition in view.list("CustomResourceDefinition"):
         names: Mapping[str, Any] = definition.spec.get("names") or {}
@@ -83,7 +83,7 @@ def _custom(reference: Raw, owner: Object | None, view: View) -> Scale | None:
             return None
         try:
             return Scale(owner.uid, integer_at(owner.raw, paths.replicas) or 0)
-        except ScaleUnreadable as wrong:  # the object is older than the scale definition
+        except ScaleUnreadable as wrong:  # the object was stored before its definition had a scale
             raise ScaleError(wrong.why) from None
     shown = f"{group}{slash}{version}"
     raise ScaleError(f'no matches for kind "{reference.get("kind")}" in version "{shown}"')

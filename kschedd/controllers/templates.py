@@ -23,8 +23,8 @@ _NOTHING: Mapping[str, Any] = {}
 def template_hash(template: Raw, collisions: int) -> str:
     """Return a short hash of a template in upstream's format (FNV-1a, encoded without vowels).
 
-    Upstream hashes Go's dump of its own struct, which kschedd cannot reproduce, so the hashes differ from the hashes in
-    a real cluster. The difference is harmless, because templates are compared in full.
+    The hashes differ from those in a real cluster, because upstream hashes Go's dump of its struct, which kschedd
+    cannot reproduce. This is harmless, because templates are compared in full.
     """
     text = json.dumps(canonical_template(template), sort_keys=True, separators=(",", ":"), default=str)
     number = 2166136261
@@ -60,7 +60,7 @@ def _canonical(value: Any, schema: Schema) -> Any:
 
 
 def _means_something(name: str, stated: Any, schema: Schema) -> bool:
-    """Return whether an empty field differs from an absent one."""
+    """Return whether an empty value of this field differs from a missing one."""
     if isinstance(schema, ListOf | MapOf) or stated is None or name == "creationTimestamp":
         return False
     return isinstance(stated, Mapping) or name in _POINTERS

@@ -1,1 +1,1 @@
-"""The requests that the daemon serves, independent of caller and encoding."""
+"""The requests that the daemon serves, for any client and encoding."""

@@ -1,8 +1,7 @@
-"""The cluster interface that the methods use.
+"""The cluster interface that the methods of the socket use.
 
 The daemon's actors implement this interface (`actors.cluster.LiveCluster`: each query is sent to the actor that has the
-data). A cluster in virtual time also implements it (`clusters.virtual.VirtualCluster`, which contains all state
-directly). The methods depend on no implementation.
+data). A cluster in virtual time also implements it (`clusters.virtual.VirtualCluster`, which contains all data itself).
 """
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
@@ -30,7 +29,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class OwnerRef(Protocol[S_co]):
-    """A reference to the owner of some state; it runs a function on the state between two steps of the owner."""
+    """A reference to an actor's state; it runs a function on the state between two steps of the actor."""
 
     async def query(self, question: Callable[[S_co], T], *, long: bool = False) -> T: ...
 
@@ -55,7 +54,7 @@ class Objects(Protocol):
     async def do_in_steps(self, work: Callable[[ClusterWriter], Generator[None, None, T]]) -> T: ...
 
     async def condition(self) -> KscheddError | None:
-        """Return the reason why nothing can be written now; None if writes are accepted."""
+        """Return the reason why writes are currently rejected; None if they are accepted."""
 
     async def create(self, raw: Mapping[str, Any]) -> Object: ...
 
@@ -70,7 +69,7 @@ class ClusterClock(Protocol):
 
     @property
     def speed(self) -> float:
-        """The cluster's seconds per real second; 0: virtual time."""
+        """Seconds of cluster time per real second; 0: virtual time."""
 
     @property
     def is_virtual(self) -> bool: ...
@@ -86,13 +85,13 @@ class ClusterTime(Protocol):
         """Advance the time, as `kschedd.actors.time_control` does."""
 
     async def until_idle(self) -> None:
-        """Wait until no task has work left at the present time."""
+        """Wait until no task has work at the present time."""
 
 
 class ClusterBackend(Protocol):
-    """A cluster, in the form in which the methods use it.
+    """A cluster, as the methods use it.
 
-    `journal` is the path of the journal file, if there is one; `epoch` identifies the history of the store.
+    `journal` is the path of the journal file, if any; `epoch` identifies the history of the store.
     """
 
     @property
@@ -116,7 +115,7 @@ class ClusterBackend(Protocol):
 
     @property
     def stops(self) -> Bulletin:
-        """The sequence numbers of the changes of the debugger's state."""
+        """The sequence numbers of changes of the debugger's state."""
 
     @property
     def seed(self) -> int: ...
@@ -141,7 +140,7 @@ class ClusterBackend(Protocol):
 
     @property
     def engine(self) -> Engine | None:
-        """The cluster in virtual time, which a method may read directly; None if actors contain the state."""
+        """The cluster in virtual time, which methods may read directly; None for a daemon's cluster."""
 
     async def snapshot(self, *, reading: bool = False) -> ClusterSnapshot:
         """Return the state from which a fork of the cluster continues."""
@@ -150,10 +149,10 @@ class ClusterBackend(Protocol):
         """Return the objects that cannot be processed at present."""
 
     async def ask_controllers(self, question: Callable[[Sequence[Controller], ClusterReader], T]) -> T:
-        """Run a function over the controllers and the objects, between two turns of any controller."""
+        """Run a function on the controllers and the objects, between two turns of the controllers."""
 
     async def run_controllers(self) -> None:
-        """Wait until the controllers have handled all writes so far and the resulting writes."""
+        """Wait until the controllers have handled all writes, including the writes that result from them."""
 
     async def query_in_turn(
         self,
@@ -161,4 +160,4 @@ class ClusterBackend(Protocol):
         of_scheduler: Callable[[SchedulingDriver], Any],
         of_log: Callable[[Log], Any],
     ) -> tuple[Any, Any, Any]:
-        """Query three owners one after the other, so that no answer is older than the answer before it."""
+        """Query three actors one after the other, so that each answer is at least as recent as the previous one."""

@@ -1,6 +1,6 @@
-"""Errors of requests, each with a stable code.
+"""Errors of requests, each with a stable code for programs.
 
-The code is for programs and never changes; the message is for people and may change.
+The code never changes; the message is for people and may change.
 
 This module does not import Trio, so that the blocking client starts quickly.
 """
@@ -13,7 +13,7 @@ import attrs
 
 from kschedd.errors import KscheddError
 
-#: Every error code of this package, with its meaning. The errors of other packages define their codes in `rpc_code`.
+#: Every error code of this package, with its meaning. Errors of other packages define their code in `rpc_code`.
 CODES: dict[str, str] = {
     "already_exists": "an object with this name already exists",
     "bad_params": "parameters are missing, unknown, or of the wrong type; `data.faults` lists each",
@@ -48,7 +48,7 @@ class RpcError(KscheddError):
     """A request that a cluster rejects, in the form of the socket protocol.
 
     `code` is for programs, such as not_found, invalid or conflict. METHODS.md lists all codes. `message`: for people.
-    `data`: details that depend on the code; None without details.
+    `data` contains details that depend on the code, or None.
     """
 
     code: str
@@ -78,7 +78,7 @@ class UnknownMethodError(KscheddError, rpc_code="unknown_method"):
 
 @attrs.define(eq=False)
 class ReadOnlyError(KscheddError, rpc_code="forbidden"):
-    """A user with read-only access calls a method that changes something."""
+    """The error for a read-only user who calls a method that changes something."""
 
     method: str
     user: str

@@ -1,9 +1,9 @@
 """Execution of a client's requests: on the store, or for large requests in a thread on a fork of the store.
 
-A write is large if its message or the object it changes is large. A large write runs on a fork, in a thread of the
-worker pool. The store adopts the changes (`kschedd.store.trial`), or the request is retried if a concurrent write may
-have changed its outcome. An exception on the fork is raised to the caller: it is correct for the state of the store
-when the fork was made.
+A write is large if its message, or the object that it changes, is large. A large write runs on a fork, in a thread of
+the worker pool. The store then adopts the changes (`kschedd.store.trial`). If a concurrent write may have affected the
+result, the request is retried. An exception on the fork is raised to the caller, because it is correct for the state of
+the store when the fork was made.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -41,14 +41,14 @@ class ShowsObjects(Protocol):
     """A result that contains objects."""
 
     def adopted(self, here: Callable[[Object], Object]) -> Any:
-        """Return an equal result in which each object is replaced by `here(object)`."""
+        """Return an equal result with `here(object)` in place of each object."""
 
 
 @attrs.frozen(eq=False)
 class Executor:
     """Executes the requests of one client.
 
-    `what` is the name of the request in messages; `large` states whether the message is large.
+    `what` is the request's name in messages; `large` is true if its message is large.
     """
 
     cluster: ClusterBackend
@@ -68,12 +68,12 @@ class Executor:
         return UserInfo(self.user.name, self.user.groups)
 
     def requested(self, store: ClusterWriter, request: Request) -> Response:
-        """Execute a request for this client; the caller itself runs as a function on the store."""
+        """Execute a request for this client, inside a function that already runs on the store."""
         return serve(store, attrs.evolve(request, user=self.user_info))
 
     async def serve(self, request: Request) -> Response:
         """Execute a request for this client."""
-        # these requests are cheap, even if the object is large
+        # these requests are fast even for a large object
         if request.body is None or request.subresource == "binding":
             return await self.cluster.store.do(lambda store: self.requested(store, request))
         given = request.body.value if isinstance(request.body, PatchBody) else request.body
@@ -89,14 +89,14 @@ class Executor:
     ) -> Response:
         """Execute the request that `make` creates for the object that `find` returns.
 
-        `given` is the value in the message of the request.
+        `given` is a value from the request's message.
         """
         return await self.change(lambda store: self.requested(store, make(store, find(store))), find, given)
 
     async def serve_each(self, request: Request, objects: Sequence[Object]) -> list[Response]:
         """Execute a request for each of these objects in several parts, with other requests in between.
 
-        Deleted objects are skipped, unless the request names a single object.
+        Deleted objects are skipped, unless the request is for a single object.
         """
         served: list[Response] = []
         for some in in_parts(objects, _AT_ONCE):
@@ -122,9 +122,9 @@ class Executor:
     ) -> T:
         """Run `request` on the store, or on a fork if it may take long.
 
-        A request may take long if its message, the value `given` in it, or the object that it changes is large. The
-        size of the value is checked separately, because aliases in YAML and copies in a JSON patch create many values
-        from few bytes.
+        A request may take long if its message, the value `given`, or the object that it changes is large. The value's
+        size is checked separately, because aliases in YAML and copies in a JSON patch create many values from few
+        bytes.
         """
         if not (self.large or is_large(given) or copies(given) > _COPIES):
 
@@ -170,7 +170,7 @@ class Executor:
 
 
 def _shown(result: T, adopted: Mapping[Key, Object]) -> T:
-    """Return the result of a request on a fork, with the objects that the store has adopted."""
+    """Return a fork's result with the adopted objects of the store in place of the fork's objects."""
     if isinstance(result, ShowsObjects):
         shown: T = result.adopted(lambda obj: adopted.get(key_of(obj), obj))
         return shown

@@ -1,11 +1,11 @@
 """Adoption of pods by Jobs: a Job adopts matching pods that have no controller.
 
-The selector of most Jobs contains the Job's own uid. A pod that matches the generated selector of a Job belonged to
-this Job before, and has a label with the Job's name. Only a Job with a user-defined selector (manualSelector) may match
-other pods of its namespace. Pods without a controller are therefore tracked only in namespaces with a Job of this kind.
+The selector of most Jobs contains the Job's own uid. A pod that matches a Job's generated selector belonged to this Job
+before; it has a label with the Job's name. Only a Job with a user-defined selector (manualSelector) may match other
+pods of its namespace. Pods without a controller are therefore tracked only in namespaces that have a Job with
+manualSelector.
 
-This object owns the names of those Jobs and pods. Source: Kubernetes v1.34, controller/controller_ref_manager.go
-(ClaimObject).
+Source: Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
 """
 
 from collections.abc import Iterable
@@ -30,8 +30,9 @@ class Adoption:
     def __init__(self) -> None:
         # Namespace -> name -> selector of Jobs with manualSelector.
         self._manual: dict[str, dict[str, LabelSelector]] = {}
-        self._orphans: dict[str, dict[str, None]] = {}  # namespace with a Job in `_manual` -> names of pods
-        self._former: dict[Key, dict[str, None]] = {}  # Job -> pods that belonged to the Job before
+        # namespace with a Job in `_manual` -> names of pods without a controller
+        self._orphans: dict[str, dict[str, None]] = {}
+        self._former: dict[Key, dict[str, None]] = {}  # Job -> pods that once belonged to it
 
     def observe_job(self, event: WatchEvent, view: View) -> None:
         job = event.new
@@ -50,7 +51,7 @@ class Adoption:
         jobs[job.name] = selector
 
     def concerns(self, pod: Pod) -> bool:
-        """Return whether a Job may adopt the pod, according to the pod's namespace and labels."""
+        """Return whether a Job may adopt the pod, given the pod's namespace and labels."""
         return pod.namespace in self._orphans or CONTROLLER_UID in pod.labels
 
     def observe_pod(self, event: WatchEvent, pod: Pod) -> Iterable[Key]:
@@ -75,12 +76,12 @@ class Adoption:
         return keys
 
     def adoptable(self, job: Object, selector: LabelSelector, view: View) -> Iterable[Pod]:
-        """Yield the pods without a controller that match the Job's own selector."""
+        """Yield the pods without a controller that match the Job's selector."""
         names = self._former.pop((job.kind, job.namespace, job.name), {})
         if job.spec.get("manualSelector"):
             names = {**names, **self._orphans.get(job.namespace, {})}
         for name in sorted(names):
             pod = view.find("Pod", job.namespace, name)
-            # The index may be older than the stored pods.
+            # the index may be older than the stored pods
             if isinstance(pod, Pod) and not pod.deleting and not controller_uid(pod) and selector.matches(pod.labels):
                 yield pod

@@ -19,7 +19,7 @@ _MANY: Final = 100
 class DueTime:
     """The result of a search for due times.
 
-    `at` is the latest past time, or None; `missed` is the approximate number of past times without a Job.
+    The due times of a CronJob.
     """
 
     earliest: float  # start of the search
@@ -32,7 +32,7 @@ class DueTime:
 
 
 def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadline: bool) -> DueTime:
-    """Return the due times of a CronJob up to now. Raises ScheduleError for a schedule without any time.
+    """Return the due times of a CronJob up to now. Raises ScheduleError for a schedule that is never due.
 
     `within_deadline` ignores times that startingDeadlineSeconds excludes.
     """
@@ -44,8 +44,8 @@ def due_time(cron_job: Object, now: float, schedule: Schedule, *, within_deadlin
     first = schedule.next_after(earliest)
     second = None if first is None else schedule.next_after(first)
     if first is None or second is None:
-        # Upstream represents "no such time" by Go's zero time, which precedes every other time, and so reports this
-        # error.
+        # Upstream represents a missing time by Go's zero time, which precedes every other time, and therefore reports
+        # this error.
         raise ScheduleError("time difference between two schedules is less than 1 second")
     if now < first:
         return DueTime(earliest, None)

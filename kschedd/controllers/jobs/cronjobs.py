@@ -1,10 +1,11 @@
-"""The CronJob controller: creates Jobs on schedule, and deletes old ones beyond the history limits.
+"""The CronJob controller: creates Jobs on schedule, and deletes old Jobs beyond the history limits.
 
 A Job's name ends with its scheduled minute, so two Jobs are never created for the same time. Running Jobs are listed in
 status.active. If the controller was not running at the scheduled time, it creates the Job for the latest missed time
 when it runs again, if startingDeadlineSeconds allows.
 
-Owns the time at which each CronJob is due. Source: Kubernetes v1.34, pkg/controller/cronjob/cronjob_controllerv2.go.
+The controller stores the time at which each CronJob is due next. Source: Kubernetes v1.34,
+pkg/controller/cronjob/cronjob_controllerv2.go.
 """
 
 import datetime
@@ -151,7 +152,7 @@ class _Sync:
                 self._note("MissingJob", f"Active job went missing: {each.get('name')}")
 
     def _list(self, job: Object) -> bool:
-        """List a Job created for this CronJob, or return False if the Job was created in another way."""
+        """Add a Job of this CronJob to status.active, or return False if the Job was created in another way."""
         scheduled = job.annotations.get(SCHEDULED_AT)
         try:
             at = seconds(scheduled) if scheduled else None
@@ -202,7 +203,7 @@ class _Sync:
 
     def _next(self, schedule: Schedule) -> float | None:
         at = next_time(self._cron_job, self._now, schedule)
-        # The object does not yet contain the time for which this sync created a Job.
+        # The object's status does not yet contain the time for which this sync created a Job.
         return at if at is None or at > self._now else schedule.next_after(self._now)
 
     def _start(self, at: float) -> None:
@@ -212,7 +213,7 @@ class _Sync:
             return
         found = self._view.find("Job", self._cron_job.namespace, name)
         if found is not None:
-            # A Job of this CronJob that is missing from status.active has ended. A Job of another owner is never added
+            # If status.active lacks a Job of this CronJob, the Job has ended. A Job of another owner is never added
             # to status.active.
             if controller_uid(found) == self._cron_job.uid:
                 self._status["lastScheduleTime"] = stamp(at)
@@ -232,7 +233,7 @@ class _Sync:
         self._note("SuccessfulCreate", f"Created job {name}")
 
     def _skip(self, at: float) -> None:
-        """Warn, once for each scheduled time, that the previous Job is still running."""
+        """Write an Event, once per scheduled time, that the previous Job is still running."""
         why = "Not starting job because prior execution is running and concurrency policy is Forbid"
         if self._reported.get(self._key) != f"{why} {at}":
             self._reported[self._key] = f"{why} {at}"
@@ -288,7 +289,7 @@ class _Sync:
         self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now))
 
     def _warn(self, reason: str, message: str) -> None:
-        """Write a warning, unless it equals the previous warning."""
+        """Write a warning Event, unless it equals the previous one."""
         if self._reported.get(self._key) != message:
             self._reported[self._key] = message
             self._writes.append(object_event(self._cron_job, reason, message, COMPONENT, self._now, warning=True))

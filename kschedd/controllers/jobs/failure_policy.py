@@ -16,18 +16,18 @@ Raw = Mapping[str, Any]
 
 @attrs.frozen
 class FailureMatch:
-    """The consequence of a pod's failure."""
+    """The consequence of a pod's failure for the Job."""
 
     counted: bool = True  # True if the failure counts towards the back-off limits
     action: str = ""  # action of the matching rule, or ""
-    message: str | None = None  # reason why the whole Job fails, or None if it does not
+    message: str | None = None  # reason why the whole Job fails, or None
 
 
 COUNTED: Final = FailureMatch()
 
 
 def match_failure(policy: Raw | None, pod: Pod) -> FailureMatch:
-    """Return the consequence given by the first rule of the policy that the failed pod matches."""
+    """Return the consequence of the first rule of the policy that matches the failed pod."""
     for index, rule in enumerate((policy or {}).get("rules") or ()):
         action = rule.get("action") or ""
         on_exit_codes, on_conditions = rule.get("onExitCodes"), rule.get("onPodConditions")
@@ -83,7 +83,7 @@ def _by_condition(status: Raw, patterns: Sequence[Raw]) -> Raw | None:
 
 
 def match_success(policy: Raw | None, completions: int, succeeded: IndexSet) -> str | None:
-    """Return a message that names the rule met by the succeeded indexes, or None if they meet no rule."""
+    """Return a message about the rule that the succeeded indexes meet, or None if they meet no rule."""
     if not policy or not succeeded.intervals:
         return None
     for index, rule in enumerate(policy.get("rules") or ()):

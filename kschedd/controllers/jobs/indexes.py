@@ -19,8 +19,7 @@ UNKNOWN_INDEX = -1
 class IndexSet:
     """A set of indexes.
 
-    `intervals` are pairs (first, last), in order; intervals neither overlap nor adjoin unless the parsed text had
-    overlaps.
+    `intervals` are pairs (first, last) in ascending order; they overlap or adjoin only if the parsed text did.
     """
 
     intervals: tuple[tuple[int, int], ...] = ()

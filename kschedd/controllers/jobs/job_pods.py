@@ -27,13 +27,13 @@ from kschedd.values import in_parts
 TRACKING: Final = "batch.kubernetes.io/job-tracking"
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 _LONGEST_GENERATE_NAME: Final = 58
-_PART: Final = 250  # pods processed between two pauses: less than 1 ms
+_PART: Final = 250  # number of pods processed between two pauses, in less than 1 ms
 
 Raw = Mapping[str, Any]
 
 
 def is_tracked(pod: Pod) -> bool:
-    """Return whether the pod has the finalizer that it keeps until the Job has counted it."""
+    """Return whether the pod has the tracking finalizer, which is removed when the Job has counted the pod."""
     return TRACKING in (pod.metadata.get("finalizers") or ())
 
 
@@ -44,7 +44,7 @@ def untracked(pod: Pod) -> Patch:
 
 
 def replaces_failed_only(spec: Raw) -> bool:
-    """Return whether a pod is replaced only after it has failed, but not while it is being deleted."""
+    """Return whether a pod is replaced only after it has failed, not while it is being deleted."""
     return spec.get("podReplacementPolicy") == "Failed" or spec.get("podFailurePolicy") is not None
 
 
@@ -109,7 +109,7 @@ def _with_index(container: Raw) -> dict[str, Any]:
 def to_remove(job: Object, pods: Sequence[Pod], at_least: int) -> Generator[None, None, list[Pod]]:
     """Return the active pods to delete, step by step.
 
-    Pods come first if their index is unknown, too high or duplicate; then surplus pods follow.
+    Pods whose index is unknown, too high or duplicate are first; they are followed by surplus pods.
     """
     removed: list[Pod] = []
     left = pods

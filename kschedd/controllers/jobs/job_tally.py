@@ -1,7 +1,7 @@
-"""The tally of a Job: the pods that have not ended, or that the Job has not counted yet.
+"""The tally of a Job: its running pods, and its ended pods that it has not counted yet.
 
-For active pods, a sync needs only their number and their indexes. Pods that ended or are being deleted are examined one
-by one. Such pods are few, because the Job soon counts or deletes them.
+For active pods, a sync of the Job needs only their number and their indexes. Pods that ended or are being deleted are
+examined one by one. Such pods are few, because the Job soon counts or deletes them.
 """
 
 from collections.abc import Mapping
@@ -101,7 +101,7 @@ class JobTally(PodsByState[_State]):
         return pod is not None and is_tracked(pod)
 
     def misplaced(self, completions: int) -> bool:
-        """Return whether an active pod has no index, an index that is too high, or the same index as another pod."""
+        """Return whether any active pod has no index, an index that is too high, or the index of another pod."""
         if UNKNOWN_INDEX in self._by_index or len(self._index) > len(self._by_index):
             return True
         return any(index >= completions for index in self._by_index)

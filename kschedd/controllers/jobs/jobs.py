@@ -1,11 +1,11 @@
 """The Job controller: creates, counts and deletes the pods of Jobs, and writes the status of each Job.
 
-A sync (`kschedd.controllers.jobs.sync`) examines only the Job's tally: pods that have not ended or that the Job has not
-counted yet. A sync of a Job with 10,000 finished pods therefore costs no more than that of a new Job. A pod loses its
-tracking finalizer if it has no controller, or if its Job is deleted or finished.
+A sync (`kschedd.controllers.jobs.sync`) examines only the Job's tally. A sync of a Job with 10,000 finished pods
+therefore costs no more than that of a new Job. A pod loses its tracking finalizer if it has no controller, or if its
+Job is deleted or finished.
 
-The controller owns the tallies, the back-off of each Job's pods (lost at a restart, as in Kubernetes), and the
-deadlines of later syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
+The controller stores the tallies, the back-off of each Job's pods (lost at a restart, as in Kubernetes), and the times
+of later syncs. Source: Kubernetes v1.34, pkg/controller/job/job_controller.go.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -35,7 +35,7 @@ from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 from kschedd.values import in_parts
 
 COMPONENT: Final = "job-controller"
-_PART: Final = 500  # pods processed between two pauses: about 1 ms
+_PART: Final = 500  # number of pods processed between two pauses, in about 1 ms
 MANAGED_BY: Final = "kubernetes.io/job-controller"
 
 
@@ -70,7 +70,7 @@ class Jobs(InSteps):
     def reconciling(self, events: Sequence[WatchEvent], view: View, now: float) -> Reconciling:
         changed: dict[Key, None] = {}
         orphans: dict[tuple[str, str], None] = {}
-        running: dict[str, bool] = {}  # uid -> True if the Job exists and has not ended
+        running: dict[str, bool] = {}  # uid of a Job -> True if the Job exists and has not ended
         for event in events:
             new = event.new
             if isinstance(new, Pod):
@@ -198,7 +198,7 @@ class Jobs(InSteps):
 
 
 def _selector(job: Object) -> LabelSelector | None:
-    """Return the selector for adoption and release, or None if the Job neither adopts nor releases.
+    """Return the selector for adoption and release, or None if the Job neither adopts nor releases pods.
 
     A Job with a selector that does not match its own pods would create and release pods forever.
     """
@@ -247,7 +247,7 @@ def _deletion(pod: Pod) -> list[Write]:
 def _writes(job: Object, done: JobSync, now: float) -> Reconciling:
     """Return the writes of a sync in upstream's order.
 
-    The order is: pods, the first status, finalizers of counted pods, the second status.
+    The order is: pods, first status, finalizers of counted pods, second status.
     """
     writes = yield from of_each(done.delete, _deletion)
     writes += yield from of_each(done.forget, lambda pod: [untracked(pod), *_deletion(pod)])

@@ -1,7 +1,7 @@
 """The back-off of a Job's pods: a failed pod is replaced 10 s after the first failure, doubling up to 10 min.
 
-Failures are counted since the last success. With backoffLimitPerIndex each index has its own back-off; its count is
-passed from pod to pod in an annotation. Source: Kubernetes v1.34, pkg/controller/job/backoff_utils.go.
+Failures are counted since the last success. With backoffLimitPerIndex each index has its own back-off; an annotation
+passes its failure count from pod to pod. Source: Kubernetes v1.34, pkg/controller/job/backoff_utils.go.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class PodBackoff:
     last_failure_s: float = 0.0
 
     def after(self, succeeded: Sequence[Pod], failed: Sequence[Pod]) -> "PodBackoff":
-        """Return the record of failures after these pods have also ended."""
+        """Return the failure record, updated with these ended pods."""
         if not succeeded:
             if not failed:
                 return self
@@ -72,8 +72,8 @@ def _count(pod: Pod, annotation: str) -> int:
 def finished_at(pod: Pod) -> float:
     """Return the time at which the pod ended.
 
-    The result is the first of these times that is known: the end of its containers, its Ready condition, its deletion,
-    its creation.
+    The result is the first known of these times: the end of its containers, its Ready condition, its deletion, its
+    creation.
     """
     ends: list[Any] = [
         ((container.get("state") or {}).get("terminated") or {}).get("finishedAt")

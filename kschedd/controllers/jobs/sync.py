@@ -1,9 +1,9 @@
 """One sync of a Job: computes pods to create and delete, and the status, from the Job, its tally and the time.
 
 A pod has a finalizer until the Job has counted it. A sync therefore writes the status twice. First, ended pods are
-listed in `uncountedTerminatedPods`, with the condition that announces how the Job will end (SuccessCriteriaMet,
-FailureTarget). Second, the finalizers of these pods are removed, the pods are added to the counts, and the Job becomes
-Complete or Failed, unless some of its pods are still being deleted.
+listed in `uncountedTerminatedPods`, and a condition announces how the Job will end (SuccessCriteriaMet, FailureTarget).
+Second, the finalizers of these pods are removed, and the pods are added to the counts. The Job then becomes Complete or
+Failed, unless some of its pods are still being deleted.
 
 Ended pods that were counted cost nothing, however many there are.
 Source: Kubernetes v1.34, pkg/controller/job/job_controller.go (syncJob, manageJob, trackJobStatusAndRemoveFinalizers).
@@ -67,9 +67,9 @@ class JobSync:
     flushed: dict[str, Any] | None = None  # status after the finalizers are removed; None if unchanged
     create: list[dict[str, Any]] = attrs.field(factory=list)
     delete: list[Pod] = attrs.field(factory=list)
-    # Pods to delete without counting; their finalizers are removed first.
+    # pods to delete without counting, after their finalizers are removed
     forget: list[Pod] = attrs.field(factory=list)
-    counted: list[Pod] = attrs.field(factory=list)  # pods that lose their finalizers between the two writes
+    counted: list[Pod] = attrs.field(factory=list)  # pods whose finalizers are removed between the two writes
     events: list[tuple[bool, str, str]] = attrs.field(factory=list)  # (is a warning, reason, message)
     again_at: float | None = None
     backoff: PodBackoff = attrs.field(factory=PodBackoff)
@@ -176,7 +176,7 @@ class _Sync:
                 self._end = End("SuccessCriteriaMet", "SuccessPolicy", met)
 
     def _decided(self) -> End | None:
-        """Return the end that an earlier sync determined."""
+        """Return the end of the Job that an earlier sync determined."""
         found = condition(self._job.status, "SuccessCriteriaMet")
         if found is not None and found.get("status") == "True":
             return End("SuccessCriteriaMet", found.get("reason") or "", found.get("message") or "")
@@ -341,7 +341,7 @@ class _Sync:
     # counting
 
     def _track(self) -> None:
-        """Run the two counting steps that the module's docstring describes."""
+        """Run the two counting steps of the module's docstring."""
         self._count_untracked(frozenset())
         new_indexes, reached_most = self._list_ended()
         if self._indexed:
@@ -359,14 +359,17 @@ class _Sync:
         self._outcome.flushed = self._status_now(self._outcome.listed or self._job.status)
 
     def _count_untracked(self, losing: frozenset[str]) -> None:
-        """Count the listed pods that have no finalizer any more or lose their finalizer in this sync."""
+        """Count the listed pods without a finalizer, including pods whose finalizer this sync removes."""
         for field, uids in self._uncounted.items():
             left = [uid for uid in uids if uid not in losing and self._pods.is_tracked(uid)]
             self._status[field] = (self._status.get(field) or 0) + len(uids) - len(left)
             self._uncounted[field] = left
 
     def _list_ended(self) -> tuple[list[int], bool]:
-        """List the ended pods as uncounted. Return newly succeeded indexes, and whether further pods remain."""
+        """Add the ended pods to the uncounted pods in the status.
+
+        Return newly succeeded indexes, and whether further ended pods remain.
+        """
         new_indexes: list[int] = []
         every = self._job.deleting or self._end is not None
         for pod in self._sorted(list(self._pods.items.values())) if every else self._ended:
@@ -411,7 +414,7 @@ class _Sync:
     # the status
 
     def _ensure(self, type_: str, status: str, reason: str, message: str) -> bool:
-        """Set a condition; a missing condition is not added as False. Return whether this changed a condition."""
+        """Set a condition, unless it is missing and False. Return whether this changed a condition."""
         at = stamp(self._now)
         wanted = {"type": type_, "status": status, "lastProbeTime": at, "lastTransitionTime": at}
         wanted |= {name: text for name, text in (("reason", reason), ("message", message)) if text}
@@ -428,7 +431,7 @@ class _Sync:
         return True
 
     def _status_now(self, before: Raw) -> dict[str, Any] | None:
-        """Return the status to write, or None if it equals the previous status."""
+        """Return the status to write, or None if it is unchanged."""
         status = {name: value for name, value in self._status.items() if name in _ALWAYS or value}
         uncounted = {name: list(uids) for name, uids in self._uncounted.items() if uids}
         status |= {"uncountedTerminatedPods": uncounted}

@@ -1,4 +1,4 @@
-"""TTL-after-finished: deletes a Job `ttlSecondsAfterFinished` seconds after its end, dependents first.
+"""TTL-after-finished: deletes a Job `ttlSecondsAfterFinished` seconds after its end, in the foreground.
 
 Owns the deadlines. Source: Kubernetes v1.34, pkg/controller/ttlafterfinished.
 """
@@ -65,5 +65,5 @@ class TTLAfterFinished:
         return [Delete("Job", namespace, name, job.uid, propagation="Foreground")]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes, because the event of the change or deletion triggers the next reconcile."""
+        """Return no writes; the conflicting change triggers the next reconcile."""
         return []

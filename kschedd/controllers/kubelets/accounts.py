@@ -1,6 +1,6 @@
 """Resource requests of each node's admitted pods, updated with every pod event instead of summed at each admission.
 
-Owns the counts. After a pod's deletion a sum may be too high until the event arrives; a sum is never too low. Before a
+Owns the counts. After a pod's deletion, a sum is too high until the event arrives; a sum is never too low. Before a
 pod is rejected, the caller must refresh the counts (`recount`).
 """
 
@@ -66,7 +66,7 @@ class Accounts:
     def recount(
         self, node_name: str, present: Iterable[Pod], requests_of: Callable[[Pod], Mapping[str, int]]
     ) -> list[Key]:
-        """Recount the node from its current pods. Return the pods that no longer exist."""
+        """Count the node's current pods again. Return the counted pods that no longer exist."""
         there = {(pod.namespace, pod.name): pod for pod in present}
         stale = []
         for key, admitted in [(key, pod) for key, pod in self._pods.items() if pod.node_name == node_name]:

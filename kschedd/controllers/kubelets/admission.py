@@ -1,7 +1,7 @@
 """Admission at the node: a kubelet's decision to admit or reject a pod bound to its node, with upstream's message.
 
 The checks, in upstream's order, are: pressure on the node, operating system, resources, node affinity, node name, host
-ports, NoExecute taints. The first failed check is reported. A critical pod that lacks only resources preempts other
+ports, NoExecute taints. The first failed check is reported. If a critical pod lacks only resources, it preempts other
 pods (`preemption`).
 
 Source: Kubernetes v1.34, pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/eviction/eviction_manager.go (Admit),
@@ -133,7 +133,8 @@ def _insufficient(pod: Pod, node: Node, usage: NodeUsage) -> list[Insufficient]:
     scalars = sorted(name for name in requests if name not in _PLAIN and is_scalar(name))
     for name in (*_PLAIN, *scalars):
         wanted = requests.get(name, 0)
-        # The kubelet ignores resources that no node has, such as cluster-wide resources or those of a DeviceClass.
+        # The kubelet ignores resources that are not on the node, such as cluster-wide resources or those of a
+        # DeviceClass.
         if not wanted or (may_be_devices(name) and name not in has):
             continue
         used, capacity = usage.requested.get(name, 0), has.get(name, 0)
@@ -181,5 +182,5 @@ def _bears(pod: Pod, pressures: Sequence[str]) -> bool:
 
 
 def refusal_of(found: Sequence[Insufficient | PredicateFailure]) -> Refusal:
-    """Return the rejection for the first of several failures."""
+    """Return the rejection for the first of these failures."""
     return Refusal(found[0].reason, str(found[0]))

@@ -16,7 +16,7 @@ _FORGOTTEN_AFTER_S: Final = 2 * MAX_BACKOFF_S
 
 @attrs.frozen
 class RestartBackoff:
-    """The back-off of one container: its current length, and the time of the restart that last increased it."""
+    """The back-off of one container: its current length, and the time at which it was last increased."""
 
     wait_s: float = 0.0  # 0: not restarted yet
     restarted_at: float = 0.0
@@ -36,7 +36,7 @@ class RestartBackoff:
 
     @staticmethod
     def presumed(restarts: int, restarted_at: float) -> "RestartBackoff":
-        """Return the back-off of a container with a known number of restarts, assuming that it was never reset."""
+        """Return the back-off for a known number of restarts, assuming that it was never reset."""
         if not restarts:
             return RestartBackoff()
         return RestartBackoff(min(INITIAL_BACKOFF_S * 2 ** min(restarts - 1, 10), MAX_BACKOFF_S), restarted_at)

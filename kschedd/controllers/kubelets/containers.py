@@ -31,7 +31,7 @@ class ContainerRun:
     role: Role
     run_s: float | None  # time until the container exits; None: it runs until it is stopped
     exit_code: int  # when it exits by itself
-    stop_s: float | None  # time that stopping takes; None: longer than any grace period
+    stop_s: float | None  # time in seconds from the stop to the end; None: longer than any grace period
     restart_policy: str
     state: Literal["waiting", "running", "terminated"] = "waiting"
     reason: str = "PodInitializing"
@@ -52,7 +52,7 @@ class ContainerRun:
 
     @property
     def restarts_again(self) -> bool:
-        """True if the kubelet restarts the ended container."""
+        """True if the kubelet will restart the ended container."""
         if self.role == "sidecar" or (self.restart_policy == "Always" and self.role == "main"):
             return True
         return self.restart_policy != "Never" and self.ended_with != 0
@@ -64,7 +64,7 @@ class ContainerRun:
 
     @property
     def exits_at(self) -> float | None:
-        """Time at which the container exits or is stopped, or None if unknown."""
+        """Time at which the container exits by itself or is stopped, or None if unknown."""
         if self.state != "running":
             return None
         own = None if self.run_s is None else self.started_at + self.run_s
@@ -85,7 +85,7 @@ class ContainerRun:
         self.started_at, self.ran = now, True
 
     def exit(self, at: float) -> None:
-        """End the container, because it exits by itself or because its time to stop has passed."""
+        """End the container at its exit time."""
         own = None if self.run_s is None else self.started_at + self.run_s
         self.state, self.finished_at = "terminated", at
         if own is not None and own <= at:
@@ -109,7 +109,7 @@ class ContainerRun:
             return at
         wanted = at + (grace_s if self.stop_s is None else min(self.stop_s, grace_s))
         if self.stop_s is not None and self.stop_s > grace_s:
-            self.stop_s = None  # the container is killed after the grace period
+            self.stop_s = None  # the container runs until it is killed after the grace period
         self.stopped_at = wanted
         own = self.exits_at
         return wanted if own is None else min(own, wanted)
@@ -155,7 +155,7 @@ class ContainerRun:
         return entry | report_of(self.resources) if self.ran else entry
 
     def resume(self, entry: Raw) -> None:
-        """Restore the state from a status entry, for a container that an earlier kubelet started."""
+        """Restore the state of a container from its status."""
         state = entry.get("state") or {}
         last = (entry.get("lastState") or {}).get("terminated")
         self.restarts = entry.get("restartCount") or 0

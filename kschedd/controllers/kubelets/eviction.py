@@ -1,7 +1,7 @@
 """A kubelet's eviction manager: thresholds that are met, pressure conditions of the node, and resources to reclaim.
 
-A hard threshold takes effect immediately, and a soft threshold after it has been met for its grace period. Once met, a
-threshold stays met until its minimum reclaim is available in addition. A pressure condition remains for the transition
+A hard threshold takes effect immediately, and a soft threshold after it has been met for its grace period. A threshold
+that was met stays met until the minimum reclaim is available as well. A pressure condition remains for the transition
 period after the pressure ends. Pods are evicted one at a time, each after a new observation.
 
 Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize), helpers.go.
@@ -63,7 +63,7 @@ Observations = Mapping[str, Observation]  # by signal
 def thresholds_met(
     thresholds: Iterable[Threshold], observations: Observations, *, with_reclaim: bool = False
 ) -> list[Threshold]:
-    """Return the thresholds with less available than required; `with_reclaim` also requires the minimum reclaim."""
+    """Return the thresholds for which less is available than required, plus the minimum reclaim if `with_reclaim`."""
     met = []
     for threshold in thresholds:
         seen = observations.get(threshold.signal)
@@ -82,7 +82,7 @@ class Outcome:
     """The result of one run: the node's pressure conditions, and the thresholds that require an eviction."""
 
     conditions: tuple[str, ...]
-    met: bool  # True if a threshold's grace period has passed, even if the threshold may not act yet
+    met: bool  # True if a threshold's grace period has passed, even if it may not evict a pod yet
     acting: tuple[Threshold, ...]  # thresholds that may evict a pod now, most urgent first
     next_at: float | None  # end of the next grace or transition period
 
@@ -92,13 +92,13 @@ class EvictionManager:
     """The thresholds and conditions of one node over time."""
 
     _first_met: dict[Threshold, float] = attrs.field(factory=dict)
-    _seen: dict[str, float] = attrs.field(factory=dict)  # by condition: latest time at which there was pressure
+    _seen: dict[str, float] = attrs.field(factory=dict)  # condition -> latest time of pressure
     _met: tuple[Threshold, ...] = ()
     last: Observations = attrs.field(factory=dict)
 
     @property
     def idle(self) -> bool:
-        """True if the manager has no state to store."""
+        """True if no threshold is met and no condition is set."""
         return not self._first_met and not self._seen
 
     def presume(self, condition: str, now: float) -> None:
@@ -110,11 +110,11 @@ class EvictionManager:
     ) -> Outcome:
         """Process the current observations.
 
-        `hold` is true while an evicted pod is still running; no threshold acts until this pod has ended.
+        `hold` is true while an evicted pod is still running; until it has ended, no threshold evicts another pod.
         """
         met = thresholds_met(config.thresholds, observations)
         met += [t for t in thresholds_met(self._met, observations, with_reclaim=True) if t not in met]
-        # A threshold that was met in the last run has been met since then, because the manager runs at every change.
+        # A threshold met in the previous run was met ever since, because every change causes a run.
         self._seen.update(dict.fromkeys([CONDITION_OF[threshold.signal] for threshold in self._first_met], now))
         self._first_met = {threshold: self._first_met.get(threshold, now) for threshold in met}
         there = {CONDITION_OF[threshold.signal] for threshold in met}
@@ -124,7 +124,7 @@ class EvictionManager:
         self._met = tuple(acting)
         fresh: list[Threshold] = []
         if not hold:
-            # Two observations may differ even at the same virtual time.
+            # Two observations may have the same virtual time.
             fresh = [t for t in acting if observations[t.signal] != self.last.get(t.signal)]
             self.last = observations
         fresh.sort(key=lambda threshold: threshold.signal != MEMORY)

@@ -1,8 +1,8 @@
 """The eviction managers of all nodes: the nodes to observe, and the resulting conditions, images and evictions.
 
-This object owns an eviction manager for each node with an annotation about its usage or shortage, and the time of the
-manager's next run. A manager runs after a change, when a grace or transition period ends, and every 10 s while there
-are pods to evict. Source: Kubernetes v1.34, pkg/kubelet/eviction/eviction_manager.go (synchronize).
+A node has an eviction manager if an annotation gives its usage or a shortage. A manager runs after a change, when a
+grace or transition period ends, and every 10 s while there are pods to evict. Source: Kubernetes v1.34,
+pkg/kubelet/eviction/eviction_manager.go (synchronize).
 """
 
 from collections.abc import Collection, Sequence
@@ -55,7 +55,7 @@ class EvictionManagers:
     component: str
     _managers: dict[str, EvictionManager] = attrs.field(factory=dict)
     _looks: Timers[str] = attrs.field(factory=Timers)  # by node: time of the next run
-    _changed: dict[str, None] = attrs.field(factory=dict)  # nodes to observe in this turn
+    _changed: dict[str, None] = attrs.field(factory=dict)  # nodes to observe in this reconcile
 
     @property
     def next_deadline(self) -> float | None:
@@ -89,7 +89,7 @@ class EvictionManagers:
     ) -> tuple[list[Write], EvictionOrder | None]:
         """Run the manager of a node.
 
-        Some of the active pods may be stopping or evicted although they are still running.
+        Active pods include pods that were evicted or stopped but are still running.
         """
         settings = node_settings(node.annotations)
         config = config_of(settings)
@@ -140,7 +140,7 @@ class EvictionManagers:
 def _choice(
     may_go: Sequence[EvictionCandidate], outcome: Outcome, seen: Observations, max_grace_s: float
 ) -> EvictionOrder | None:
-    """Return the first pod of the ranking that may be evicted, or None if no pod may be evicted."""
+    """Return the first pod of the ranking that may be evicted, or None."""
     threshold = outcome.acting[0]
     resource = RESOURCE_OF[threshold.signal]
     if not may_go:

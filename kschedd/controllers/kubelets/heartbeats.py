@@ -1,10 +1,10 @@
 """Heartbeats of simulated kubelets: a Lease in kube-node-lease for each node, renewed while its kubelet runs.
 
 Renewals cost nothing: `kschedd.store.leases` computes the renewals when a Lease is read. A Lease is written only when
-its kubelet starts or stops, or when its deleted namespace has been created again. A kubelet that starts again reports
-the conditions that the node lifecycle controller had set to Unknown, and its running pods as Ready.
+its kubelet starts or stops, or when the deleted namespace of Leases is created again. When a kubelet starts again, the
+controller sets the conditions that were Unknown and marks the running pods Ready.
 
-The controller owns the list of pods that must still be reported Ready, of which it reports `_MOST` per turn.
+At most `_MOST` pods are marked per reconcile.
 Source: Kubernetes v1.34, component-helpers/apimachinery/lease/controller.go, pkg/kubelet/kubelet.go
 (nodeLeaseDurationSeconds 40, nodeLeaseRenewIntervalFraction 0.25), pkg/kubelet/util/nodelease.go.
 """
@@ -40,7 +40,7 @@ class Heartbeats(InSteps):
     kinds: Final = frozenset(("Node", LEASE, "Namespace"))
 
     def __init__(self) -> None:
-        self._ready_again: dict[tuple[str, str], None] = {}  # pods of nodes with a restarted kubelet
+        self._ready_again: dict[tuple[str, str], None] = {}  # pods to mark Ready, on nodes with a restarted kubelet
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
     @property
@@ -55,7 +55,8 @@ class Heartbeats(InSteps):
                 if event.type == DELETED and new.namespace == NODE_LEASES:
                     nodes["", new.name] = None
             elif new.kind == "Namespace":
-                if event.type == ADDED and new.name == NODE_LEASES:  # the namespace may have been missing for a while
+                # Leases may be missing, because the namespace was deleted meanwhile
+                if event.type == ADDED and new.name == NODE_LEASES:
                     nodes.update(dict.fromkeys(("", node.name) for node in view.list("Node")))
             elif isinstance(new, Node) and event.type != DELETED:
                 nodes["", new.name] = None
@@ -74,7 +75,7 @@ class Heartbeats(InSteps):
             return []
         lease = view.find(LEASE, NODE_LEASES, name)
         if not kubelet_runs(node):
-            # Reading the Lease returns its latest renewal.
+            # reading the Lease returns its latest renewal
             stops = lease is not None and interval_s(lease) is not None
             return [_patched(lease, lease.spec.get("renewTime"), None)] if lease is not None and stops else []
         writes: list[Write] = []
@@ -107,7 +108,7 @@ class Heartbeats(InSteps):
         return [status_of(pod, {"conditions": with_condition(pod.status.get("conditions"), wanted, stamp(now))})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the conflicting change triggers an event, and a deleted namespace needs no Lease."""
+        """Return no writes: a conflicting change triggers an event, and a deleted namespace needs no Lease."""
         return []
 
 
@@ -137,7 +138,7 @@ def _patched(lease: Object, renew_time: Any, every: str | None) -> Write:
 
 
 def _reported(node: Node, at: str) -> list[Any] | None:
-    """Return the conditions after reporting those that were Unknown again, or None if none was Unknown."""
+    """Return the conditions with the kubelet's values for those that were Unknown, or None if none was Unknown."""
     conditions = node.status.get("conditions") or ()
     if not any(_silenced(each) for each in conditions):
         return None

@@ -1,8 +1,8 @@
 """The images of a node: pods add their images to the node's list, up to the limit of a node's status.
 
 The size of an image comes from an annotation of the pod, or from a node that lists the image. If neither gives the
-size, the size is unknown, and the image does not attract pods. Unused images are removed only under disk pressure
-(`unused_removed`). There are no thresholds for image garbage collection, because the usage of the disk is unknown.
+size, ImageLocality ignores the image. Unused images are removed only under disk pressure (`unused_removed`). There are
+no thresholds for image garbage collection, because the usage of the disk is unknown.
 
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (Images), kubelet_node_status.go (nodeStatusMaxImages).
 Units: bytes.
@@ -34,7 +34,7 @@ def images_of(pod: Pod) -> dict[str, int]:
 
 
 class ImageSizes:
-    """The sizes of images that nodes report, or reported recently, and the images of each node."""
+    """The sizes of images that nodes report or have recently reported, and the images of each node."""
 
     def __init__(self) -> None:
         self._sizes: dict[str, int] = {}
@@ -80,7 +80,7 @@ def with_images(node: Node, new: Mapping[str, int]) -> list[Raw] | None:
 
 
 def unused_removed(node: Node, active: Collection[Pod]) -> list[Raw] | None:
-    """Return the node's images that an active pod uses, or None if all of the node's images are used."""
+    """Return the node's images that an active pod uses, or None if all of them are used."""
     used = {name for pod in active for name in pod.pod_spec.images}
     present: Sequence[Raw] = node.status.get("images") or ()
     kept = [image for image in present if used.intersection(image_name(name) for name in image.get("names") or ())]

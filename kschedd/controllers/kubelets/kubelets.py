@@ -1,4 +1,4 @@
-"""The simulated kubelets: what each kubelet does on its node and with the pods bound to the node.
+"""The simulated kubelets: their work on nodes and on the pods bound to them.
 
 A node without a Ready condition is marked Ready, and every node gets its hostname label. An existing Ready condition is
 kept. While the Ready condition is not True, or the kubelet does not run, no pod starts or ends on the node. A pod is
@@ -6,11 +6,10 @@ admitted or rejected (`admission`), waits for unavailable volumes and claims (`v
 annotations (`pod_run`, `kschedd.api.simulation.annotations`). A deleted pod is removed after it has ended. A node under
 pressure evicts pods (`eviction`).
 
-Most pods only run. Pods whose containers only run have no `PodRun`. Such a pod is processed only when it is bound and
-when its start is confirmed.
+Most pods only run. A pod whose containers only run until they are stopped has no `PodRun`. Such a pod is processed only
+when it is bound and when its start is confirmed.
 
-This controller owns the `PodRun` objects, the counts of admitted pods, the eviction managers, and all deadlines.
-After a restart of the process, runs are restored from the pods' statuses.
+After a restart of the process, `PodRun` objects are restored from the pods' statuses.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,12 +51,12 @@ from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Delete, Patch, Write, status_of
 
 COMPONENT: Final = "kubelet"
-_MOST_DUE: Final = 1_000  # largest number of due pods processed per turn
-_ROUNDED_S: Final = 1.0  # seconds by which deletionTimestamp may be off, because it has whole seconds
+_MOST_DUE: Final = 1_000  # maximum number of due pods processed per reconcile
+_ROUNDED_S: Final = 1.0  # rounding of deletionTimestamp, in seconds
 
 
 def _only_runs(spec: PodSpec) -> bool:
-    """Return whether pods with this spec only run their containers."""
+    """Return whether pods with this spec only run their containers until they are stopped."""
     raw = spec.raw
     return not (raw.get("initContainers") or raw.get("readinessGates") or raw.get("activeDeadlineSeconds") is not None)
 
@@ -81,9 +80,9 @@ class Kubelets(InSteps):
         self._unmounted: dict[Key, Unavailable] = {}  # admitted pods that wait for volumes or claims
         self._deferred: dict[str, dict[Key, None]] = {}  # by node: pods with a resize that waits for resources
         self._images = ImageSizes()
-        self._pulled: dict[str, dict[str, int]] = {}  # by node: images added in this turn, with their sizes
+        self._pulled: dict[str, dict[str, int]] = {}  # by node: images added in this reconcile, with their sizes
         self._evictions = EvictionManagers(COMPONENT)
-        self._freed: dict[str, None] = {}  # nodes on which a pod ended or shrank in this turn
+        self._freed: dict[str, None] = {}  # nodes on which resources were freed in this reconcile
         self._began_s: float | None = None  # the first turn
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -93,7 +92,7 @@ class Kubelets(InSteps):
         return min((at for at in times if at is not None), default=None)
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return False for a pod that has no node, and for an admitted pod that keeps running and needs no action."""
+        """Return False for a pod without a node, and for an admitted pod that needs no action."""
         pod = event.new
         if not isinstance(pod, Pod) or event.type == DELETED or self.faults.by_object:
             return True
@@ -134,7 +133,7 @@ class Kubelets(InSteps):
                     pods.update(dict.fromkeys((pod.namespace, pod.name) for pod in view.pods_on(new.name)))
                 nodes["", new.name] = None
                 yield
-            elif self._unmounted:  # the event is a change of a claim or a volume
+            elif self._unmounted:  # the event is the change of a claim or volume
                 pods.update(dict.fromkeys(self._unmounted))
         pods.update(dict.fromkeys(self._timers.due(now, _MOST_DUE)))
         writes: list[Write] = []
@@ -170,7 +169,7 @@ class Kubelets(InSteps):
             self._unmounted.pop(key, None)
 
     def _tend(self, pod: Pod, view: View, now: float) -> list[Write]:
-        """Return the writes that are due for the pod now, and set the timer for a later action."""
+        """Return the writes that are due for the pod, and set the timer for its next action."""
         key = pod.namespace, pod.name
         admitted = self._accounts.of_pod(key)
         if admitted is not None and admitted.uid != pod.uid:
@@ -215,7 +214,7 @@ class Kubelets(InSteps):
         self._evictions.pod_changed(pod.node_name, states_usage=bool(settings) and settings.states_usage)
 
     def _run_of(self, pod: Pod, now: float) -> PodRun:
-        """Return the run of an admitted pod; a missing run is created."""
+        """Return the `PodRun` of an admitted pod, and create it if it is missing."""
         key = pod.namespace, pod.name
         run = self._runs.get(key)
         if run is None or run.uid != pod.uid:
@@ -223,7 +222,7 @@ class Kubelets(InSteps):
         return run
 
     def _go_on(self, pod: Pod, node: Node, now: float) -> list[Write]:
-        """Advance the pod's run to the present time, and report its status."""
+        """Advance the pod's `PodRun` to the present time, and report its status."""
         key = pod.namespace, pod.name
         if key not in self._runs and self._is_plain(pod, pod_settings(pod.annotations)):
             return self._start(pod, node, now)
@@ -251,7 +250,7 @@ class Kubelets(InSteps):
             self._pulled.setdefault(pod.node_name, {}).update(missing)
 
     def _end(self, pod: Pod, node: Node, now: float) -> list[Write]:
-        """Terminate a pod that is being deleted: its containers stop, and then it is removed."""
+        """Stop the containers of a pod that is being deleted, and then remove the pod."""
         key = pod.namespace, pod.name
         settings = pod_settings(pod.annotations)
         run = self._runs.get(key)
@@ -275,7 +274,7 @@ class Kubelets(InSteps):
         removal = Delete("Pod", pod.namespace, pod.name, pod.uid, grace_period_s=0)
         if not pod.metadata.get("finalizers"):
             return [removal]
-        # The run is stored, so that the pod's end can be detected.
+        # creates the `PodRun`, so that the pod's end can be detected
         run = self._run_of(pod, now)
         run.told_to_stop(Stop(now, 0.0))
         run.cut_off(now)
@@ -284,8 +283,8 @@ class Kubelets(InSteps):
     def _end_of_deletion(self, pod: Pod, settings: PodSettings, now: float) -> float:
         """Return the time at which the pod's grace period ends.
 
-        A deletion time after the restart was computed before the machine's clock was set back and the kubelets
-        restarted. The grace period of such a deletion counts from the restart.
+        A deletion time after the restart is wrong: it was computed before the machine's clock was set back. The grace
+        period then begins at the restart.
         """
         grace_s = duration_s(pod.metadata.get("deletionGracePeriodSeconds") or 0)
         end = seconds(pod.deletion_timestamp)
@@ -304,7 +303,7 @@ class Kubelets(InSteps):
         return allocated_requests(pod, reported(pod)) if pod.reports_resources else pod.requests
 
     def _resize(self, pod: Pod, node: Node, run: PodRun, view: View, now: float) -> None:
-        """Allocate the requested resources to the pod's containers, or record why that is impossible."""
+        """Allocate the requested resources to the pod's containers, or record why this is impossible."""
         run.pending = None
         if run.stop is not None or not is_requested(pod, run.allocated):
             return
@@ -345,7 +344,7 @@ class Kubelets(InSteps):
         return self._begin(pod, node, view, now)
 
     def _begin(self, pod: Pod, node: Node, view: View, now: float) -> list[Write]:
-        """Start an admitted pod, or report what it waits for if this has changed."""
+        """Start an admitted pod; if volumes or claims are missing, report them once."""
         key = pod.namespace, pod.name
         missing = unavailable(pod, view)
         if missing is not None:
@@ -376,7 +375,10 @@ class Kubelets(InSteps):
     def _make_way(
         self, pod: Pod, node: Node, found: Sequence[Insufficient | PredicateFailure], view: View, now: float
     ) -> list[Write]:
-        """Preempt pods for a critical pod that lacks only resources. The critical pod waits until they have ended."""
+        """Preempt pods for a critical pod that lacks only resources.
+
+        The critical pod waits until the preempted pods have ended.
+        """
         lacking = {each.resource: each.lacking for each in found if isinstance(each, Insufficient)}
         others = [each for each in found if not isinstance(each, Insufficient)]
         if others:
@@ -417,7 +419,7 @@ class Kubelets(InSteps):
         ]
 
     def _admit_held(self, view: View, now: float) -> list[Write]:
-        """Retry the critical pods that wait on nodes with freed resources."""
+        """Retry the waiting critical pods on nodes with freed resources."""
         freed, self._freed = self._freed, {}
         resizing = [key for name in freed for key in self._deferred_on(name, view)]
         held = [(name, key) for name in freed if name in self._held for key in self._held.pop(name)]
@@ -458,7 +460,10 @@ class Kubelets(InSteps):
         return [] if images is None else [status_of(node, {"images": images})]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Observe a changed node again. Changed pods need no writes here, because their events follow."""
+        """Repeat the observation of a node whose write was rejected.
+
+        Rejected writes of pods need no action, because an event of the changed pod follows.
+        """
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             return self._observe(view, "", write.name, now)
         return []

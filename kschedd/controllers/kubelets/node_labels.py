@@ -1,7 +1,7 @@
 """Labels that a kubelet sets on its node: hostname, operating system, architecture, and, if known, zone and region.
 
-Operating system and architecture come from status.nodeInfo; the defaults are linux and amd64. Zone, region and instance
-type come from the cloud provider: a node with a label only under its deprecated name also gets the current name.
+Operating system and architecture are read from status.nodeInfo; the defaults are linux and amd64. Zone, region and
+instance type are set by the cloud provider; a label under its deprecated name is copied to its current name.
 Source: Kubernetes v1.34, pkg/kubelet/kubelet_node_status.go (initialNode, updateDefaultLabels),
 controller/nodelifecycle/node_lifecycle_controller.go (labelReconcileInfo), cloud-provider/controllers/node.
 """

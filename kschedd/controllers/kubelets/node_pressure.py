@@ -1,7 +1,7 @@
 """A kubelet's observations of its node's memory, disk and process ids, and the node's pressure conditions.
 
-A node is observed only if an annotation gives its usage, either on the node or on one of its pods. Images count as used
-disk space if their sizes are known.
+A node is observed only if an annotation gives its usage, either on the node or on one of its pods. Images are included
+in the used disk space if their sizes are known.
 
 Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go (MemoryPressureCondition and the other pressure conditions).
 Units: bytes; counts; seconds since the epoch.
@@ -37,7 +37,7 @@ UNDER_PRESSURE: Final[Mapping[str, tuple[str, str]]] = {
 }
 _SIGNAL_OF: Final[Mapping[str, str]] = {"memory": MEMORY, "disk": NODEFS, "pid": PID}
 _TENTH: Final = ThresholdValue(share=0.1)
-_UNSTATED: Final = 1 << 30  # bytes of memory or disk if the node's status contains no capacity
+_UNSTATED: Final = 1 << 30  # assumed bytes of memory or disk if the node's status contains no capacity
 
 
 def config_of(settings: NodeSettings) -> EvictionConfig:
@@ -70,7 +70,7 @@ def observe(
 
     def left(of: int, used: int, pressure: str) -> tuple[int, int]:
         if pressure in settings.pressures:
-            return 0, of or _UNSTATED  # an annotation may set a shortage of a resource that has no capacity
+            return 0, of or _UNSTATED  # an annotation may set a shortage of a resource without capacity
         return max(0, of - used), of
 
     if "memory" in settings.pressures or settings.system_memory or any(s.states("memory-usage") for s in stated):
@@ -99,7 +99,7 @@ def _seen_at(last: Observation | None, available: int, capacity: int, now: float
 
 
 def own_pressures(node: Node) -> list[str]:
-    """Return the pressure conditions that are True and were set by a kubelet, not manually."""
+    """Return the pressure conditions that are True and were set by a kubelet."""
     return [
         name
         for name, (reason, _) in UNDER_PRESSURE.items()

@@ -1,12 +1,11 @@
 """The life cycle of a simulated pod on its node, which determines when each container starts, ends and restarts.
 
 Init containers run one after another, each after the previous one has succeeded. A sidecar (an init container that
-always restarts) is started in the same order and keeps running. After the init containers, all containers start
-together. A container that ends is restarted after its back-off if the restart policy requires it. When the last
-container has ended for good, or the pod is stopped, the sidecars are stopped in reverse order, and then the pod has
-ended.
+always restarts) is started in its turn, and keeps running. After the init containers, all containers start together. A
+container that ends is restarted after its back-off if the restart policy requires it. When the last container has ended
+for good, or the pod is stopped, the sidecars are stopped in reverse order; then the pod ends.
 
-A container ends exactly at its scheduled time. The kubelet reacts to the end when the run is advanced (`advance`).
+A container ends exactly at its scheduled time. The kubelet reacts to this in the next call of `advance`.
 Source: Kubernetes v1.34, pkg/kubelet/kuberuntime/kuberuntime_manager.go (computePodActions),
 kuberuntime_termination_order.go, kubelet_pods.go (getPhase), active_deadline.go.
 Units: seconds since the epoch; durations in seconds.
@@ -38,7 +37,7 @@ _DEFAULT_GRACE_S: Final = 30.0
 
 @attrs.frozen
 class Stop:
-    """The stop of a pod: its start time, and its containers' grace period.
+    """The stop of a pod: its time, reason and the containers' grace period.
 
     An empty `reason` means that the pod has not failed.
     """
@@ -65,12 +64,12 @@ class PodRun:
     annotations: Mapping[str, str]
     initialized: bool = False
     stop: Stop | None = None
-    pending: PendingResize | None = None  # a resize that is not complete
+    pending: PendingResize | None = None  # resize that is not complete
     _looked_at: float = 0.0
 
     @classmethod
     def of(cls, pod: Pod, admitted_at: float) -> "PodRun":
-        """Return the run of a pod that is admitted now."""
+        """Return the run of a pod that has just been admitted."""
         spec = pod.pod_spec.raw
         settings = pod_settings(pod.annotations)
         deadline = spec.get("activeDeadlineSeconds")
@@ -87,7 +86,7 @@ class PodRun:
 
     @classmethod
     def resumed(cls, pod: Pod, now: float) -> "PodRun":
-        """Return the run of a pod that was admitted before, restored from its status."""
+        """Return the run of a pod that was admitted earlier, restored from its status."""
         run = cls.of(pod, seconds(pod.start_time) if pod.start_time else now)
         entries = {
             entry.get("name"): entry
@@ -98,7 +97,7 @@ class PodRun:
             if container.name in entries:
                 container.resume(entries[container.name])
             elif pod.phase == "Running" and container.role == "main":
-                container.start(run.creating_until)  # the status was written manually and shows only that the pod runs
+                container.start(run.creating_until)  # the status was set manually, and only shows that the pod runs
         run.initialized = any(container.ran for container in run.containers if container.role == "main")
         message = ended_by_kubelet(pod)
         if message is not None:
@@ -115,7 +114,7 @@ class PodRun:
             self.stop = stop
 
     def follow(self, pod: Pod) -> None:
-        """Adopt the changed annotations of the pod."""
+        """Use the changed annotations of the pod."""
         if pod.annotations == self.annotations:
             return
         self.annotations = pod.annotations
@@ -137,14 +136,14 @@ class PodRun:
                     run.resize(wanted, now, restarts=restarts(container, run.resources))
 
     def cut_off(self, now: float) -> None:
-        """Kill the containers that are still running."""
+        """Kill all running containers."""
         for container in self.containers:
             if container.state == "running":
                 container.stop_s = None
                 container.exit(now)
 
     def advance(self, pod: Pod, now: float) -> None:
-        """Execute all actions that are due by now."""
+        """Execute all actions that are due."""
         self._looked_at = now
         while self._step(pod, now):
             pass
@@ -187,7 +186,7 @@ class PodRun:
 
     @property
     def _completed(self) -> bool:
-        """True if all work of the pod is done, or can no longer be done."""
+        """True if all work of the pod is done or has become impossible."""
         if any(container.done for container in self._of("init") if container.ended_with):
             return True
         return self.initialized and all(container.done for container in self._of("main"))
@@ -225,7 +224,7 @@ class PodRun:
 
     @property
     def over(self) -> bool:
-        """True if no container runs or will run."""
+        """True if no container runs or will be started."""
         return not self.running and (self.stop is not None or self._completed)
 
     @property
@@ -261,7 +260,7 @@ class PodRun:
 
 
 def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
-    """Restart an ended container, or let it wait for its back-off to pass. Return whether the container changed."""
+    """Restart an ended container, or wait until its back-off has passed. Return whether the container changed."""
     ended = container.state == "terminated" and container.restarts_again
     if not ended and not (container.state == "waiting" and container.ran):
         return False
@@ -274,7 +273,7 @@ def _restart(container: ContainerRun, pod: Pod, now: float) -> bool:
 
 
 def ended_by_kubelet(pod: Pod) -> str | None:
-    """Return the kubelet's reason for ending this pod, according to the pod's status; None if it is not ending."""
+    """Return the reason why the kubelet is ending this pod, according to its status; None if it is not."""
     target = condition(pod.status, DISRUPTION_TARGET)
     if target is None or target.get("reason") != BY_KUBELET or pod.finished:
         return None

@@ -1,7 +1,7 @@
 """The status that a kubelet reports for a pod: phase, conditions, container statuses, addresses.
 
-The containers of most pods only run, so these pods' statuses are built once for each spec and second
-(`running_status`). All other pods have a `PodRun` (`status_of_run`).
+Most pods have containers that only run, so their statuses are built once for each spec and second (`running_status`).
+All other pods have a `PodRun` (`status_of_run`).
 
 Source: Kubernetes v1.34, pkg/kubelet/status/generate.go, pkg/kubelet/kubelet_pods.go, pkg/kubelet/kubelet.go
 (rejectPod).
@@ -25,7 +25,7 @@ _HEX: Final = re.compile("[0-9a-f]{6}")
 _RUNNING: Final = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady")
 
 
-@lru_cache(64)  # small, because each entry keeps a spec in memory even after all pods with it are gone
+@lru_cache(64)  # small, because each entry keeps its spec in memory
 def _container_statuses(spec: PodSpec, at: str) -> list[Raw]:
     """Return the containerStatuses shared by all pods with this spec that start in the same second."""
     return [
@@ -90,7 +90,7 @@ def _as_list(ip: str) -> list[Raw]:
 
 
 def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
-    """Return the status fields that change when a pod with containers that only run starts on this node."""
+    """Return the status fields that change when a pod with such containers starts on this node."""
     generation = _generation(pod)
     status: dict[str, Any] = {
         "phase": "Running",
@@ -105,7 +105,7 @@ def running_status(pod: Pod, node: Node, at: str) -> dict[str, Any]:
 
 
 def refused_status(pod: Pod, refusal: Refusal, at: str) -> dict[str, Any]:
-    """Return the status of a rejected pod. This status contains none of the kubelet's own conditions."""
+    """Return the status of a rejected pod. The status contains none of the kubelet's conditions."""
     others = [entry for entry in pod.status.get("conditions") or () if entry.get("type") not in _OF_KUBELET]
     status: dict[str, Any] = {
         "phase": "Failed",

@@ -1,7 +1,7 @@
 """Preemption on a node: the eviction of pods for a critical pod that lacks only resources.
 
-BestEffort pods are preferred to Burstable and Guaranteed pods, few pods to many, and small requests to large ones. The
-pods with requests nearest to the missing amounts are chosen.
+The kubelet prefers to evict BestEffort pods over Burstable and Guaranteed pods, few pods over many, and small requests
+over large requests. It chooses the pods whose requests are nearest to the missing amounts.
 
 Source: Kubernetes v1.34, pkg/kubelet/preemption/preemption.go, pkg/kubelet/types/pod_update.go (Preemptable).
 Units: CPU in millicores, other resources in whole units.
@@ -17,7 +17,7 @@ Requirements = Mapping[str, int]  # missing amount by resource
 
 
 class NoVictimsError(Exception):
-    """No set of pods would free enough resources; the text is the kubelet's message."""
+    """The error if no set of pods would free enough resources; the text is the kubelet's message."""
 
 
 def preemptable(preemptor: Pod, pod: Pod) -> bool:
@@ -49,7 +49,7 @@ def _without(lacking: Requirements, pods: Sequence[Pod]) -> Requirements:
 
 
 def distance(lacking: Requirements, pod: Pod) -> float:
-    """Return how far the pod's requests fall short of the missing amounts; all resources weigh the same."""
+    """Return the distance of the pod's requests from the missing amounts, with equal weight for all resources."""
     short = ((amount, amount - request_of(pod, name)) for name, amount in lacking.items())
     return sum((rest / amount) ** 2 for amount, rest in short if rest > 0)
 
@@ -72,7 +72,7 @@ def _nearest(pods: Sequence[Pod], lacking: Requirements) -> list[Pod]:
                 best, nearest = place, away
         lacking = _without(lacking, [left[best]])
         taken.append(left[best])
-        left[best] = left[-1]  # as upstream: the order of the remaining pods decides ties
+        left[best] = left[-1]  # as upstream; the order of the remaining pods decides ties
         left.pop()
     return taken
 

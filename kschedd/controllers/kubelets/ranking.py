@@ -45,14 +45,14 @@ PodUsage = tuple[ContainerUsage, ...]
 
 
 def counted_containers(pod: Pod) -> list[Raw]:
-    """Return the long-running containers: all containers except the init containers that end."""
+    """Return all containers except init containers that end."""
     spec = pod.pod_spec.raw
     sidecars = [each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"]
     return [*(spec.get("containers") or ()), *sidecars]
 
 
 def usage_of(pod: Pod) -> PodUsage:
-    """Return the pod's usage according to its annotations, or by default its requests."""
+    """Return the pod's usage from its annotations, or else its requests."""
     settings = pod_settings(pod.annotations)
     found = []
     for container in counted_containers(pod):
@@ -105,7 +105,7 @@ def _by_excess(candidate: EvictionCandidate, resource: StarvedResource) -> tuple
 
 
 def _requested(pod: Pod, resource: str) -> int:
-    """Return the pod's request of a resource; overhead counts only if the containers or the pod itself also request it.
+    """Return the pod's request of a resource; overhead is added only if the containers or the pod also request it.
 
     Source: pkg/api/v1/resource/helpers.go (GetResourceRequestQuantity).
     """

@@ -1,7 +1,7 @@
 """Registration of a node by its kubelet: conditions, capacity, allocatable, labels.
 
-An existing Ready condition is not changed, because it shows that the node's state is set manually or by another
-program. Source: Kubernetes v1.34, pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
+An existing Ready condition does not change, because a user or another program has set it. Source: Kubernetes v1.34,
+pkg/kubelet/nodestatus/setters.go, pkg/kubelet/kubelet_node_status.go.
 """
 
 from collections.abc import Mapping

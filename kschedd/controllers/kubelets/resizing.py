@@ -1,9 +1,9 @@
-"""In-place resizes: a kubelet's decision whether to allocate the resources that a pod's spec currently requests.
+"""In-place resizes: the kubelet's decision whether to allocate the resources that a pod's spec requests.
 
 The pod's status contains the allocated resources of each container. Allocations take effect immediately. A resize is
 pending while the pod's spec requests different resources. A resize is infeasible if even the empty node could not
-provide the resources, and deferred while other pods occupy the resources. Deferred resizes are retried when resources
-of the node are freed, and every three minutes. Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
+provide the resources, and deferred while other pods use them. Deferred resizes are retried when resources of the node
+are freed, and every three minutes. Source: Kubernetes v1.34, pkg/kubelet/allocation/allocation_manager.go.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _NOTHING: Final[Raw] = {}
 
 @attrs.frozen
 class PendingResize:
-    """The reason why a resize is not done, and the time of the next attempt."""
+    """The reason why a resize is pending, and the time of the next attempt."""
 
     reason: Literal["Infeasible", "Deferred"]
     message: str
@@ -59,7 +59,7 @@ def reported_in(entry: Raw) -> Raw | None:
 
 
 def reported(pod: Pod) -> dict[str, Raw]:
-    """Return the resources allocated to a pod's containers, as far as the pod's status contains them."""
+    """Return the resources allocated to a pod's containers, if the pod's status contains them."""
     entries = (entry for field in _STATUSES for entry in pod.status.get(field) or ())
     return {entry.get("name") or "": had for entry in entries if (had := reported_in(entry)) is not None}
 
@@ -112,14 +112,14 @@ def refusal(pod: Pod, node: Node, others: NodeUsage, now: float) -> PendingResiz
 
 
 def _not_refused_yet(pod: Pod) -> Pod:
-    """Return the pod without its PodResizePending condition, so that an infeasible resize is considered again."""
+    """Return the pod without its PodResizePending condition, so that an infeasible resize is evaluated again."""
     conditions = pod.status.get("conditions") or ()
     status = {**pod.status, "conditions": [entry for entry in conditions if entry.get("type") != PENDING]}
     return attrs.evolve(pod, raw={**pod.raw, "status": status})
 
 
 def restarts(container: Raw, had: Raw) -> bool:
-    """Return whether a container must be restarted to get the requested resources."""
+    """Return whether a container must be restarted for a change to the requested resources."""
     changed = {
         resource
         for part in _LISTS
@@ -133,7 +133,7 @@ def restarts(container: Raw, had: Raw) -> bool:
 def order(pod: Pod, allocated: Mapping[str, Raw]) -> tuple[bool, int, bool, str]:
     """Return the sort key of deferred resizes.
 
-    Resizes that need no additional resources come first; then the order is by priority, QoS class and waiting time.
+    Resizes that need no additional resources are first; then the order is by priority, QoS class and waiting time.
     """
     has, asks = allocated_requests(pod, allocated), pod.pod_spec.requests
     grows = any(asks.get(resource, 0) > has.get(resource, 0) for resource in ("cpu", "memory"))

@@ -1,4 +1,4 @@
-"""The state of a node's kubelet, given by the node's annotation `kschedd.io/kubelet`.
+"""The state of a node's kubelet, from the node's annotation `kschedd.io/kubelet`.
 
 (none)     it runs: it renews its Lease, reports the node's status, starts and ends pods
 stopped    it has stopped (`kschedd node stop`): no heartbeats, and its pods stay unchanged
@@ -16,7 +16,7 @@ KubeletState = Literal["", "stopped", "none"]
 
 
 def kubelet_state(node: Object) -> KubeletState:
-    """Return the kubelet's state; "" means running, which is also the result for an unknown annotation value."""
+    """Return the kubelet's state; "" means running, also for an unknown annotation value."""
     found = (node.metadata.get("annotations") or {}).get(KUBELET)
     return STOPPED if found == STOPPED else NONE if found == NONE else ""
 

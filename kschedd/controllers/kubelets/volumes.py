@@ -29,7 +29,7 @@ class Unavailable:
 
 
 def unavailable(pod: Pod, view: View) -> Unavailable | None:
-    """Return what the pod waits for on its node, or None if the pod can start."""
+    """Return the missing volume or claim for which the pod waits, or None if the pod can start."""
     spec = pod.pod_spec
     if spec.volumes and (faults := dict(_volume_faults(pod, view))):
         names = " ".join(sorted(faults))

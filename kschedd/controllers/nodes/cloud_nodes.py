@@ -1,15 +1,14 @@
-"""Nodes of a cloud: they register with the taint `uninitialized`, which is removed when the cloud has initialized them.
+"""Nodes of a cloud: they register with the taint `uninitialized`, which is removed after their initialization.
 
 A node belongs to a cloud if it has the annotation `kschedd.io/cloud-provider: external`, or if the option
 `cloud-provider` is set. The taint is removed after the delay in the node's `kschedd.io/cloud-init-seconds`, or the
-option's delay, or by `kschedd node initialize`. A taint `uninitialized` that the manifest contains is removed in the
-same way.
+option's delay, or by `kschedd node initialize`. A taint `uninitialized` from a manifest is removed in the same way.
 
 When the taint is removed, the node gets the cloud's labels from its annotations: `kschedd.io/cloud-zone`,
-`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under its current and its deprecated name. Other
-nodes have only the zone, region and instance type labels of their manifest.
+`kschedd.io/cloud-region` and `kschedd.io/cloud-instance-type`, each under the current and the deprecated label name.
+Other nodes have only the zone, region and instance type labels of their manifest.
 
-This controller owns the times at which nodes are initialized. Source: Kubernetes v1.34,
+This controller stores the times at which nodes will be initialized. Source: Kubernetes v1.34,
 pkg/kubelet/kubelet_node_status.go (initialNode), cloud-provider/controllers/node/node_controller.go.
 """
 
@@ -63,7 +62,7 @@ class CloudNodes:
 
     def __init__(self, provider: str = "", init_delay_s: float | None = None) -> None:
         self._provider = provider
-        self._init_delay_s = init_delay_s  # seconds; None: only a command initializes nodes
+        self._init_delay_s = init_delay_s  # seconds; None: a node is initialized only by a command or its annotation
         self._due: Timers[str] = Timers()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -80,7 +79,7 @@ class CloudNodes:
             if event.type == DELETED:
                 self._due.clear(node.name)
             else:
-                # A node without a Ready condition is registering for the first time.
+                # A node without a Ready condition is registering.
                 registers = event.type == ADDED and condition(node.status, "Ready") is None
                 writes += self.faults.each("Node", (("", node.name),), partial(self._sync, view, registers), now)
         for name in self._due.due(now):

@@ -1,4 +1,4 @@
-"""Functions for one node in its lifecycle controller: conditions if the kubelet is unresponsive, and NoExecute taints.
+"""Functions of the node lifecycle controller for one node: conditions of an unresponsive kubelet, and NoExecute taints.
 
 Source: Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go (tryUpdateNodeHealth,
 processTaintBaseEviction), controller/util/node/controller_utils.go (MarkPodsNotReady, SwapNodeControllerTaint).
@@ -55,7 +55,7 @@ def silent_conditions(node: Node, now: float) -> list[Any]:
 
 
 def wanted_taint(status: str | None) -> str | None:
-    """Return the key of the NoExecute taint for this status of the Ready condition; None if no taint belongs to it."""
+    """Return the key of the NoExecute taint for this status of the Ready condition; None if there is none."""
     return {"False": NOT_READY, "Unknown": UNREACHABLE}.get(status or "")
 
 
@@ -65,9 +65,9 @@ def condition_taints(node: Node) -> frozenset[str]:
 
 
 def with_taint(node: Node, key: str | None, now: float) -> Patch | None:
-    """Return the write that leaves the node with only this one of the two taints (None: with neither).
+    """Return the write that leaves the node with this taint only (None: with neither of the two taints).
 
-    Return None if the node already has the right taints.
+    Return None if the node already has the correct taints.
     """
     taints: Iterable[Raw] = node.spec.get("taints") or ()
     ours = (NOT_READY, UNREACHABLE)
@@ -88,7 +88,10 @@ def pod_not_ready(pod: Pod, now: float) -> list[Any] | None:
 
 
 def next_pass(after_s: float, period_s: float) -> float:
-    """Return the first pass after this time. Passes are at whole multiples of the period, counted from the epoch."""
+    """Return the time of the first check of all nodes after this time.
+
+    Checks are at whole multiples of the period since the epoch.
+    """
     return (math.floor(after_s / period_s) + 1) * period_s
 
 

@@ -2,18 +2,18 @@
 
 A kubelet's heartbeats are its Lease and the heartbeat time of the node's Ready condition. After
 `node_monitor_grace_period_s` without a heartbeat, the node's conditions become Unknown and its pods are marked not
-Ready. In the next pass the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False). The
+Ready. At the next check, the node is queued for the taint `unreachable:NoExecute` (`not-ready` if Ready is False). The
 taint is added at the rate of the node's zone. A node that becomes Ready again loses the taints `unreachable` and
-`not-ready`. If every zone is fully disrupted, the control plane is assumed to be at fault. All nodes then lose these
+`not-ready`. If every zone is fully disrupted, the cause is assumed to be the control plane. All nodes then lose these
 taints, and no node gets one until some node is Ready.
 
-kube-controller-manager checks all nodes every `node_monitor_period_s` seconds. In kschedd a pass has the same times,
-but runs only if there is work, and only for the nodes concerned. While all nodes are healthy, the controller does no
+kube-controller-manager checks all nodes every `node_monitor_period_s` seconds. In kschedd a check has the same times,
+but runs only if a node may have changed, and only for such nodes. While all nodes are healthy, the controller does no
 work and has no deadline. A node without a simulated kubelet (`kschedd.io/kubelet: none`) keeps the conditions that
 users set; its taints follow these conditions.
 
-The controller owns the last observed state of each node, the zones with their rates and queued nodes, and the pods that
-must still be marked. A turn has about `_MOST` writes at most, so a pass over many nodes takes several turns. Source:
+The controller stores the last observed state of each node, the zones with their rates and queued nodes, and the pods to
+mark. A reconcile makes at most about `_MOST` writes, so a check of many nodes takes several reconciles. Source:
 Kubernetes v1.34, controller/nodelifecycle/node_lifecycle_controller.go.
 """
 
@@ -76,14 +76,14 @@ class _Seen:
     ready: str | None
     taints: frozenset[str]
     signs: tuple[object, ...] | None = ()
-    probe_s: float = 0.0  # time in seconds of the pass that detected the latest heartbeat
+    probe_s: float = 0.0  # time in seconds of the check that detected the latest heartbeat
 
 
 @attrs.frozen
 class Upcoming:
-    """A change of a node that will happen if its kubelet's state does not change.
+    """A change of a node that will happen if its kubelet's state stays the same.
 
-    `at_s` is None if the change will never happen, because the zone's taint rate is 0.
+    `at_s` is None if the change will never happen because the zone's taint rate is 0.
     """
 
     node: str
@@ -99,12 +99,12 @@ class NodeLifecycle(InSteps):
         self.config = config or NodeLifecycleConfig()
         self._nodes: dict[str, _Seen] = {}
         self._zones: dict[str, Zone] = {}
-        self._silent: Timers[str] = Timers()  # by node: time of the pass in which the node becomes Unknown
-        self._concerned: dict[str, None] = {}  # nodes that the next pass must process
-        self._pass_at: float | None = None  # time of the next pass; None if there are no nodes to process
-        self._passing: dict[str, None] = {}  # nodes that the current pass has not processed yet
+        self._silent: Timers[str] = Timers()  # by node: time of the check at which the node becomes Unknown
+        self._concerned: dict[str, None] = {}  # nodes to process in the next check
+        self._pass_at: float | None = None  # time of the next check; None if there are no nodes to process
+        self._passing: dict[str, None] = {}  # nodes that the current check has not processed yet
         self._in_pass = False
-        self._freed: dict[str, None] = {}  # nodes that lose their taints because every zone is disrupted
+        self._freed: dict[str, None] = {}  # nodes whose taints are removed because every zone is disrupted
         self._not_ready: dict[tuple[str, str], None] = {}  # pods to mark as not Ready
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
 
@@ -194,9 +194,8 @@ class NodeLifecycle(InSteps):
         heartbeat = (condition(node.status, "Ready") or {}).get("lastHeartbeatTime")
         signs = (renew_time, heartbeat)
         if seen.signs is None and renew_time:
-            # The node's Lease was renewed automatically until now. The pass after the last renewal has detected that
-            # renewal. A renewal in the future, which exists if the machine's clock was set back before the start, has
-            # not been detected yet.
+            # Until now, the node's Lease was renewed automatically. The check after the last renewal has detected it. A
+            # renewal in the future is possible after the machine's clock was set back, and was not detected yet.
             seen.probe_s = next_pass(min(seconds(renew_time), now), config.node_monitor_period_s)
         elif seen.ready is None and renew_time is None:
             created = node.metadata.get("creationTimestamp")
@@ -246,7 +245,7 @@ class NodeLifecycle(InSteps):
         return waits if wanted is None else wanted not in seen.taints and not waits
 
     def _disturbed(self) -> bool:
-        """Return whether the recorded state of some zone differs from the state of its nodes."""
+        """Return whether the recorded state of any zone differs from the state of its nodes."""
         return any(self._state_now(zone) != zone.state for zone in self._zoned())
 
     def _zoned(self) -> list[Zone]:
@@ -309,7 +308,7 @@ class NodeLifecycle(InSteps):
             zone.waiting.pop(name, None)
             swap = with_taint(node, None, now) if observed is not None else None
         else:
-            # A taint may be replaced by another immediately: only the first taint of a node is rate-limited.
+            # Replacing a taint by another is not rate-limited; only the first taint of a node is.
             swap = with_taint(node, wanted, now) if condition_taints(node) - {wanted} else None
             if swap is None and wanted not in condition_taints(node):
                 zone.waiting[name] = None
@@ -349,7 +348,7 @@ class NodeLifecycle(InSteps):
                 zone.state = state
 
     def _begin_grace_anew(self, now: float) -> None:
-        """Start all grace periods again, because no heartbeat could arrive while the control plane was down."""
+        """Start all grace periods again, because no heartbeat could arrive while the program was stopped."""
         config = self.config
         for name, seen in self._nodes.items():
             if seen.signs is not None:
@@ -386,7 +385,7 @@ class NodeLifecycle(InSteps):
         return [status_of(pod, {"conditions": conditions}), event]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Mark a node whose change was rejected, so that the next pass retries the change."""
+        """Mark a node whose write was rejected, so that the next check retries it."""
         if isinstance(error, Conflict) and isinstance(write, Patch) and write.kind == "Node":
             self._concerned[write.name] = None
             self._plan(now)

@@ -77,7 +77,7 @@ class NodeTaints:
         taints = tainted(node.raw, stamp(now))
         if taints is None:
             return []
-        # The patch replaces the whole list, so it must apply only to the object version from which it was computed.
+        # The patch replaces the whole list, so it must apply only to this version of the object.
         return [patch_of(node, {"spec": {"taints": taints or None}}, exactly=True)]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:

@@ -1,13 +1,12 @@
-"""The taint eviction controller: deletes pods that do not, or no longer, tolerate a NoExecute taint of their node.
+"""The taint eviction controller: deletes pods that do not tolerate a NoExecute taint of their node.
 
 `kschedd.controllers.nodes.tolerance` contains the rules. An evicted pod gets the condition DisruptionTarget and is
-deleted with its own grace period. On a node without a kubelet, an evicted pod stays Terminating. The timers are only in
-memory. After a restart the timers are restored from `timeAdded` of the taints, whereas kube-controller-manager starts
-its timers again.
+deleted with its own grace period. On a node without a kubelet, an evicted pod stays Terminating. The timers are not
+persisted. After a restart they are restored from `timeAdded` of the taints; kube-controller-manager starts its timers
+again.
 
-Owns the taints of tainted nodes and the timers of pods. If many pods are due at the same time, they are evicted in
-turns of `_MOST` pods, so that no turn blocks the store for long. Source: Kubernetes v1.34,
-controller/tainteviction/taint_eviction.go, timed_workers.go.
+If many pods are due at the same time, at most `_MOST` pods are evicted per reconcile, so that the store is not blocked
+for long. Source: Kubernetes v1.34, controller/tainteviction/taint_eviction.go, timed_workers.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +44,7 @@ DISRUPTION_TARGET: Final[Raw] = {
     "reason": "DeletionByTaintManager",
     "message": "Taint manager: deleting due to NoExecute taint",
 }
-_MOST: Final = 50  # pods per turn, with up to three writes each
+_MOST: Final = 50  # number of pods per reconcile, with up to three writes each
 
 Key = tuple[str, str]  # namespace, name
 
@@ -55,7 +54,8 @@ class TaintEviction:
     kinds: Final = frozenset(("Node", "Pod"))
 
     def __init__(self) -> None:
-        self._tainted: dict[str, tuple[NoExecuteTaint, ...]] = {}  # by node; only nodes with NoExecute taints
+        # by node: its NoExecute taints; only for nodes that have any
+        self._tainted: dict[str, tuple[NoExecuteTaint, ...]] = {}
         self._since: dict[Key, float] = {}  # start of the pod's timer
         self._timers: Timers[Key] = Timers()
         self._marked: dict[Key, bool] = {}  # pods to process; True if they existed before this controller started
@@ -75,9 +75,9 @@ class TaintEviction:
         return self._tainted.get(node_name, ())
 
     def concerns(self, event: WatchEvent) -> bool:
-        """Return False for a pod that has no timer and is not on a tainted node.
+        """Return False for a pod without a timer that is not on a tainted node.
 
-        A node's taints mark all of its pods.
+        A change of a node's taints marks all of its pods.
         """
         pod = event.new
         if not isinstance(pod, Pod) or self._restored is None or pod.node_name in self._tainted:
@@ -126,7 +126,7 @@ class TaintEviction:
             self._tainted[node.name] = taints
         else:
             self._tainted.pop(node.name, None)
-        # As in kube-controller-manager, the timers of a deleted node's pods keep running.
+        # as in kube-controller-manager, the timers for a deleted node's pods continue
         if taints != before and event.type != DELETED:
             for pod in view.pods_on(node.name):
                 self._mark((pod.namespace, pod.name), event.version)
@@ -181,5 +181,5 @@ class TaintEviction:
         return writes
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Return no writes: the pod has been changed or deleted meanwhile, or its namespace rejects new events."""
+        """Return no writes: the pod was changed or deleted meanwhile, or its namespace rejects new Events."""
         return []

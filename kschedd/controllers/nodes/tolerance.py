@@ -1,12 +1,12 @@
 """The rules of taint-based eviction: how long a pod may stay on a node with NoExecute taints.
 
-For each taint only the first matching toleration counts. If a taint is not tolerated, the pod is evicted immediately.
-If no matching toleration has `tolerationSeconds`, the pod stays. Otherwise the pod is evicted after the smallest
-`tolerationSeconds`; zero and negative values mean immediately.
+For each taint, only the first matching toleration is used. If a taint is not tolerated, the pod is evicted immediately.
+If no matching toleration has `tolerationSeconds`, the pod is not evicted. Otherwise the pod is evicted after the
+smallest `tolerationSeconds`; zero and negative values mean immediately.
 
-The timer starts when the taints first become tolerated for a limited time. While the timer runs, other taints or
-tolerations do not change its end, with two exceptions: the pod is evicted immediately if a taint is not tolerated at
-all, and the timer is canceled if all taints are gone or tolerated forever. Source: Kubernetes v1.34,
+The timer starts when all taints are tolerated and at least one toleration has a time limit. While the timer runs,
+changes of taints or tolerations do not change its end, with two exceptions. The pod is evicted immediately if a taint
+is not tolerated; the timer is canceled if all taints are gone or tolerated forever. Source: Kubernetes v1.34,
 controller/tainteviction/taint_eviction.go (processPodOnNode, getMinTolerationTime), component-helpers/scheduling/corev1
 (GetMatchingTolerations).
 """
@@ -30,12 +30,12 @@ FOR_EVER: Final = math.inf
 @attrs.frozen
 class NoExecuteTaint:
     taint: Taint
-    added_s: float | None  # timeAdded in seconds since the epoch; only controllers set it
+    added_s: float | None  # timeAdded in seconds since the epoch; None if a user added the taint
 
 
 @attrs.frozen
 class EvictionTimer:
-    """A pod's eviction timer: its start and its end, in seconds since the epoch."""
+    """A pod's eviction timer: its start and end, in seconds since the epoch."""
 
     since_s: float
     at_s: float
@@ -66,9 +66,9 @@ def tolerated_s(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> f
 def timer_after_restart(
     pod: Pod, taints: Sequence[NoExecuteTaint], tolerations: Sequence[Toleration], now: float
 ) -> EvictionTimer | None:
-    """Return the timer that the pod would have if the controller had been running all along, or None.
+    """Return the timer that the pod would have if the program had not been restarted, or None.
 
-    The timeAdded of the taints determines the timer. A taint without timeAdded counts from now on, as in
+    The timeAdded of the taints determines the timer. A taint without timeAdded is treated as added now, as in
     kube-controller-manager after a restart.
     """
     bound_s = _bound_s(pod, now)

@@ -1,13 +1,13 @@
 """Zones of nodes: the disruption state of each zone, and the rate at which its nodes get NoExecute taints.
 
-A zone is in PartialDisruption if more than two of its nodes are not Ready, and at least the fraction
-`unhealthy_zone_threshold` of its nodes. A zone is in FullDisruption if no node is Ready, and otherwise Normal. In a
+A zone is in PartialDisruption if more than two of its nodes are not Ready, and if these are at least the fraction
+`unhealthy_zone_threshold` of its nodes. A zone is in FullDisruption if no node is Ready. In a
 Normal or fully disrupted zone nodes are tainted at `node_eviction_rate`. In a partially disrupted zone, nodes are
 tainted at `secondary_node_eviction_rate`, or not at all if the zone has `large_cluster_size_threshold` nodes or fewer.
 If every zone is fully disrupted, no node is tainted.
 
-Upstream's state Initial, which a zone has until the first pass, has no effect and is not implemented. The rate is a
-token bucket of one token, which is full at first, so the first node need not wait. Source: Kubernetes v1.34,
+Upstream's state Initial, before the first check of a zone, has no effect and is not implemented. The rate is a token
+bucket with one token at the start, so the first node need not wait. Source: Kubernetes v1.34,
 controller/nodelifecycle/node_lifecycle_controller.go (ComputeZoneState, ReducedQPSFunc, setLimiterInZone),
 scheduler/rate_limited_queue.go (SwapLimiter); cmd/kube-controller-manager/app/options for defaults. Units: seconds, and
 nodes per second.
@@ -22,8 +22,8 @@ ZoneState = Literal["Normal", "PartialDisruption", "FullDisruption"]
 NORMAL: Final = "Normal"
 PARTIAL: Final = "PartialDisruption"
 FULL: Final = "FullDisruption"
-_FEW: Final = 2  # maximum number of nodes that may be not Ready in a zone without a disruption
-_ROUNDING: Final = 1e-9  # tolerance in comparing a share, because upstream compares 32-bit floats
+_FEW: Final = 2  # maximum number of nodes that may be not Ready without a disruption of the zone
+_ROUNDING: Final = 1e-9  # tolerance for comparing shares, because upstream compares 32-bit floats
 
 
 @attrs.frozen
@@ -56,7 +56,7 @@ def eviction_rate(state: ZoneState, size: int, config: NodeLifecycleConfig) -> f
 
 @attrs.define
 class TaintRate:
-    """A token bucket for one token, full at first. A bucket with rate 0 never refills and never accepts."""
+    """A token bucket for one token, full at first. A bucket with rate 0 never gets a token."""
 
     per_s: float
     _full_at_s: float = -math.inf
@@ -72,7 +72,7 @@ class TaintRate:
         return self._full_at_s if self.per_s > 0 else None
 
     def swapped(self, per_s: float, now: float) -> Self:
-        """Return the bucket with another rate; the new bucket has a token only if this bucket has one."""
+        """Return the bucket with another rate and the same token, if any."""
         if per_s == self.per_s:
             return self
         rate = type(self)(per_s)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 class Derived(Generic[T]):
     """A cache for the function `derive`, which may read only the `part` of an object and returns an immutable value.
 
-    An update that does not change a part keeps the identical value of this part: for example, a status update keeps the
+    If an update does not change a part, the object contains the identical value: for example, a status update keeps the
     spec.
     """
 

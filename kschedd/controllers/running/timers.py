@@ -8,12 +8,12 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Timers(Generic[K]):
-    """One time for each key; setting a key again replaces its previous time."""
+    """A map with one time for each key; setting a key again replaces its time."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, K]] = []
         self._at: dict[K, float] = {}
-        self._count = 0  # number for ordering keys with equal times by insertion
+        self._count = 0  # tie-break for keys with equal times, in order of insertion
 
     def set(self, key: K, at: float) -> None:
         if self._at.get(key) != at:
@@ -39,7 +39,7 @@ class Timers(Generic[K]):
     def due(self, now: float, most: int | None = None) -> list[K]:
         """Remove and return at most `most` keys with a time at or before `now`, in order of time.
 
-        The other keys stay due, so a controller with very many due keys has its next turn immediately.
+        Further due keys are returned by the next call.
         """
         keys: list[K] = []
         while (at := self.next) is not None and at <= now and (most is None or len(keys) < most):

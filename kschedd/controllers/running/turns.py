@@ -1,10 +1,9 @@
-"""A turn of a controller: it receives events, its writes are performed, and failures are recorded per object.
+"""A turn of a controller: it reconciles, its writes are performed, and failures are recorded for each object.
 
-The daemon's actors and simulations run controllers through this module. In a turn the controller receives some events
-(none if only a deadline has passed) and its writes are performed. No other work takes place in between. A rejected
-write is passed back to the controller, for a limited number of rounds. Any other exception of a write or of the
-controller is recorded in the controller's ledger under the object concerned, and retried later
-(`kschedd.object_faults`).
+The daemon's actors and simulations run controllers through this module. In a turn, the controller receives events (none
+if only a deadline has passed), and its writes are performed. No other reads or writes take place meanwhile. If a write
+is rejected, the controller is called with the rejection, for a limited number of rounds. Any other exception is
+recorded for the object that caused it, and the object is retried later (`kschedd.object_faults`).
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -31,7 +30,7 @@ def concerned(controller: Controller) -> Callable[[WatchEvent], bool] | None:
 
 
 def concerning(controller: Controller, events: Sequence[WatchEvent]) -> Sequence[WatchEvent]:
-    """Return the events to deliver: those for which `concerns` returns True, or all if the controller lacks it."""
+    """Return the events to deliver: those for which `concerns` returns True, or all if there is no `concerns`."""
     concerns = concerned(controller)
     return events if concerns is None else list(filter(concerns, events))
 
@@ -78,7 +77,7 @@ def _reaction(controller: Controller, events: Sequence[WatchEvent], store: Clust
             return controller.reconcile(events, store, now)
         writes: list[Write] = yield from reconciling(events, store, now)
         return writes
-    except Exception as fault:  # one event caused it: deliver each event separately, as after a restart
+    except Exception as fault:  # one event caused the exception, so each event is delivered separately
         if not events:
             nothing = ObjectRef("Controller", "", controller.name)
             controller.faults.note(nothing, partial(controller.reconcile, (), store), fault, now, "event")
@@ -100,7 +99,7 @@ def _perform_all(
             done += 1
         except ApiError as error:
             if subject(write).kind == "Event":
-                continue  # a rejected Event is dropped, as by client-go's recorder
+                continue  # a rejected Event is dropped, as in client-go
             if not rounds:
                 endless = RuntimeError(f"refused {_ROUNDS} times in a row: {error}")
                 controller.faults.note(subject(write), partial(_again, write), endless, now, "write")
@@ -108,7 +107,7 @@ def _perform_all(
             refused = partial(controller.on_refused, write, without_traceback(error), store)
             answers = controller.faults.run(subject(write), refused, now, "refused") or ()
             done += yield from _perform_all(controller, answers, store, now, rounds - 1)
-        except Exception as fault:  # recorded as the object's fault
+        except Exception as fault:  # recorded as a fault of the object
             controller.faults.note(subject(write), partial(_again, write), fault, now, "write")
     return done
 

@@ -4,13 +4,12 @@ For a pod that names a ResourceClaimTemplate, the controller creates a claim own
 the claim in the pod's status. The scheduler waits until the name is in the status. A pod that terminated, was deleted,
 or will never run is removed from `reservedFor`. A claim without reservations loses its allocation, which frees its
 devices, and then its finalizer. The generated claim of a pod that will not run is deleted. Claims of deleted pods are
-garbage-collected through their owner references (`garbage`). For a pod that was bound without the scheduler, this
-controller reserves the pod's allocated claims. If the creation of a claim was rejected, for example by a quota, the
-claim is created again after a delay.
+garbage-collected through their owner references (`garbage`). If a pod was bound without the scheduler, this controller
+reserves the pod's allocated claims for it. If the creation of a claim is rejected, for example by a quota, the
+controller retries after a delay.
 
-Owns the failures already reported as Events, and the times at which rejected claims are created again. Source:
-Kubernetes v1.34, controller/resourceclaim/controller.go. kube-controller-manager retries after a delay if a template is
-missing; in kschedd the creation of the template triggers the retry.
+Source: Kubernetes v1.34, controller/resourceclaim/controller.go. If a template is missing, kube-controller-manager
+retries after a delay; kschedd retries when the template is created.
 """
 
 from collections.abc import Container, Sequence
@@ -43,7 +42,7 @@ from kschedd.store.writes import Create, Delete, Write, patch_of, status_of
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 COMPONENT: Final = "resource_claim"
-_LONGEST_BASE: Final = 57  # maximum length of generateName: the name with its five random characters has at most 63
+_LONGEST_BASE: Final = 57  # maximum length of generateName, because the name with five random characters has at most 63
 _NOTHING: Final[Raw] = {}
 
 
@@ -103,7 +102,7 @@ class ResourceClaims:
         return self._serve(pod, view, now)
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Report a rejected claim as an Event on its pod, and retry; after any other rejection an event follows."""
+        """Report a rejected claim as an Event on its pod, and retry; other rejections are followed by an event."""
         if not isinstance(write, Create) or write.raw.get("kind") != "ResourceClaim":
             return []
         meta = write.raw["metadata"]
@@ -138,7 +137,7 @@ class ResourceClaims:
             pods[pod.namespace, pod.name] = None
 
     def _waiting_for(self, template: Object, view: View) -> list[tuple[str, str]]:
-        """Return the pods in the template's namespace that have a claim generated from this template."""
+        """Return the pods whose claims are generated from this template."""
         found = []
         for pod in view.list("Pod", template.namespace):
             assert isinstance(pod, Pod), "an object of kind Pod is expected to be a Pod"
@@ -151,7 +150,7 @@ class ResourceClaims:
     # -- claims for a pod -------------------------------------------------------------------------------------
 
     def _serve(self, pod: Pod, view: View, now: float) -> list[Write]:
-        """Create missing claims, record created ones in the pod's status, and reserve the claims of a bound pod."""
+        """Create missing claims, record created claims in the pod's status, and reserve the claims of a bound pod."""
         writes: list[Write] = []
         made: dict[str, str] = {}
         for entry in wanted_claims(pod):
@@ -253,7 +252,7 @@ def _look_at_claim(view: View, released: Container[str], namespace: str, name: s
 def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
     entries = reserved_for(claim)
     if any(entry.get("apiGroup") or entry.get("resource") != "pods" for entry in entries):
-        return []  # also reserved for objects other than pods, which another controller has to release
+        return []  # a claim reserved for other objects than pods is released by another controller
     valid = [entry for entry in entries if _still_uses(entry, claim, view)]
     guarded = FINALIZER in (claim.metadata.get("finalizers") or ())
     writes: list[Write] = []
@@ -261,14 +260,12 @@ def _tidy(claim: Object, view: View, *, was_released: bool) -> list[Write]:
         status: dict[str, Any] = {"reservedFor": valid or None}
         if not valid and guarded:
             status |= {"allocation": None, "devices": None}
-        # The patch applies only to this version (`exactly`), because the scheduler may be reserving the claim
-        # concurrently.
+        # `exactly`, because the scheduler may be reserving the claim concurrently
         writes.append(patch_of(claim, {"status": status}, "status", exactly=True))
     elif guarded and not valid and allocation(claim) is not None and claim.deleting:
         writes.append(patch_of(claim, {"status": {"allocation": None, "devices": None}}, "status", exactly=True))
     elif guarded and not valid and allocation(claim) is None and (was_released or claim.deleting):
-        # The finalizer is removed after the allocation and never in the same write, because the scheduler sets them in
-        # reverse order.
+        # The finalizer is removed in a later write than the allocation, because the scheduler adds it first.
         left = [f for f in claim.metadata.get("finalizers") or () if f != FINALIZER]
         writes.append(patch_of(claim, {"metadata": {"finalizers": left or None}}, exactly=True))
     if not valid and not claim.deleting and _owner_is_done(claim, view):
@@ -282,7 +279,7 @@ def _still_uses(entry: Raw, claim: Object, view: View) -> bool:
 
 
 def _owner_is_done(claim: Object, view: View) -> bool:
-    """Return whether the claim's owner is a pod that will not run.
+    """Return whether the claim's owner is a pod that is not running and never will.
 
     If the owner no longer exists, garbage collection deletes the claim.
     """

@@ -1,10 +1,9 @@
 """The ephemeral volume controller: creates the claim of each generic ephemeral volume of a pod.
 
 The pod owns the claim, so the claim is garbage-collected with the pod. An existing claim with that name but another
-owner is not changed; the pod then stays pending, and VolumeBinding reports the reason. If the creation of a claim was
-rejected, for example by a quota, the claim is created again after a delay.
+owner is not changed; the pod stays pending, and VolumeBinding reports the reason. If the creation of a claim is
+rejected, for example by a quota, the controller retries after a delay.
 
-Owns the times at which rejected claims are created again.
 Source: Kubernetes v1.34, controller/volume/ephemeral/controller.go.
 """
 

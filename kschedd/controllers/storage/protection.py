@@ -1,12 +1,12 @@
 """Storage protection: deletion of claims, volumes and attribute classes is delayed while they are in use.
 
-Kube-apiserver gives each of these objects a finalizer. This controller removes the finalizer from an object being
-deleted as soon as the object is unused. A claim is in use while a pod with a node names the claim, whatever the pod's
-state. A volume is in use while it is bound. A VolumeAttributesClass is in use while a claim or a volume names it, or
-while it is the current or the target class of a claim.
+Kube-apiserver gives each of these objects a finalizer. This controller removes the finalizer from a deleted object when
+the object is no longer in use. A claim is in use while a pod with a node names it, whatever the pod's state. A
+volume is in use while it is bound. A VolumeAttributesClass is in use while a claim or a volume names it, or while it is
+the current or the target class of a claim.
 
-Owns nothing. A rejected write needs no handling, because the event of the conflicting change triggers the next
-reconcile. Source: Kubernetes v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
+Owns nothing. A rejected write needs no handling; the conflicting change triggers the next reconcile. Source: Kubernetes
+v1.34, pkg/controller/volume/{pvcprotection,pvprotection,vacprotection}.
 """
 
 from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ class StorageProtection:
 
 
 def claims_of(pod: Pod) -> Iterator[str]:
-    """Yield the names of the claims for the volumes that the pod mounts."""
+    """Yield the names of the claims that the pod's volumes use."""
     for volume in pod.pod_spec.raw.get("volumes") or ():
         if claim := volume.get("persistentVolumeClaim"):
             yield claim.get("claimName") or ""

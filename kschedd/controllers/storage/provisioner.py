@@ -1,12 +1,12 @@
 """The embedded cluster's volume provisioner: creates a volume for a claim after a configurable delay.
 
-The provisioner acts for every CSI driver. A volume for a claim with a selected node is accessible from that node's
-topology. The topology consists of the node's values of certain topology keys: the keys that the driver reports on the
-CSINode, or else the keys in the class' allowedTopologies, or else the zone. StorageClass annotations set the delay and
-whether provisioning fails (`kschedd.io/provision-seconds`: a number, or `never`; `kschedd.io/provision-fails`: `true`).
-After a failure the claim's selected-node annotation is removed, so that the scheduler may choose another node.
+The provisioner replaces the provisioner of every CSI driver. A volume for a claim with a selected node is accessible
+from that node's topology. The topology contains the node's values for some keys: the keys that the driver reports on
+the CSINode, otherwise the keys in the class' allowedTopologies, otherwise the zone. StorageClass annotations set the
+delay and whether provisioning fails (`kschedd.io/provision-seconds`: a number, or `never`;
+`kschedd.io/provision-fails`: `true`). After a failure the claim's selected-node annotation is removed, so that the
+scheduler may choose another node.
 
-Owns the deadlines at which volumes are created.
 Source: sig-storage-lib-external-provisioner (ShouldProvision, provisionClaimOperation) and external-provisioner
 (topology.go), as of Kubernetes v1.34.
 """
@@ -98,7 +98,7 @@ class Provisioner:
         return []
 
     def _is_wanted(self, claim: Object, view: View) -> bool:
-        """Return whether a volume should be provisioned for the claim now."""
+        """Return whether a volume should be provisioned for the claim."""
         if volume_of(claim) or claim.deleting or not claim.annotations.get(STORAGE_PROVISIONER):
             return False
         storage_class = view.find(CLASS, "", class_of(claim))
@@ -136,7 +136,7 @@ def _driver(storage_class: Object) -> str:
 
 
 def new_volume(claim: Object, storage_class: Object, node: Object | None, csi_node: Object | None) -> dict[str, Any]:
-    """Return the PersistentVolume for the claim, which must be accessible from `node` if given."""
+    """Return the claim's new PersistentVolume; if `node` is given, the volume must be accessible from it."""
     driver = _driver(storage_class)
     spec: dict[str, Any] = {
         "capacity": {"storage": ((claim.spec.get("resources") or {}).get("requests") or {}).get("storage", "0")},
@@ -168,7 +168,7 @@ def _topology(storage_class: Object, node: Object | None, csi_node: Object | Non
     """Return the volume's topology, as node label -> value."""
     terms = allowed_topologies(storage_class.raw.get("allowedTopologies")) or ()
     if node is None:
-        # If no node is selected, use the first topology that the class allows.
+        # Without a selected node, the class' first allowed topology is used.
         return {demand.key: demand.values[0] for term in terms[:1] for demand in term.requirements}
     reported = [d for d in (csi_node.spec.get("drivers") or () if csi_node else ()) if d.get("name") == driver]
     keys = [key for d in reported for key in d.get("topologyKeys") or ()]

@@ -15,7 +15,8 @@ class VolumeIndex:
         self._volumes: dict[str, Volume] = {}
         self._by_class: dict[str, dict[str, Volume]] = {}
         self._by_claim: dict[str, dict[str, Volume]] = {}  # "namespace/name" of a claimRef -> name -> volume
-        self._waiting: dict[str, dict[str, None]] = {}  # class -> keys of its unbound claims; "\0": bound claims
+        # class -> keys of its unbound claims; "\0" in place of a class: bound claims
+        self._waiting: dict[str, dict[str, None]] = {}
         self._naming: dict[str, dict[str, None]] = {}  # volume name -> keys of claims with this volumeName
         self._claims: dict[str, tuple[str, str]] = {}  # key -> (class, or "\0" if bound, volumeName)
 
@@ -46,7 +47,7 @@ class VolumeIndex:
         return {**self._by_claim.get(claim, {}), **self._by_class.get(storage_class, {})}.values()
 
     def reserved_by(self, claim: str) -> list[str]:
-        """Return the names of the volumes with a claimRef that names the claim."""
+        """Return the names of the volumes whose claimRef names the claim."""
         return list(self._by_claim.get(claim, ()))
 
     # --- claims ------------------------------------------------------------------------------------------------

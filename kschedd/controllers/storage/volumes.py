@@ -1,14 +1,13 @@
 """The PersistentVolume controller: binds claims to volumes, and reclaims volumes after their claim was deleted.
 
 A claim is bound to its pre-bound volume, or else to the smallest matching volume of its class. A WaitForFirstConsumer
-claim is bound only to a volume chosen by the scheduler. If no volume matches and the class has a provisioner, an
+claim is bound only to a volume that the scheduler has chosen. If no volume matches and the class has a provisioner, an
 annotation passes the claim to the provisioner (in the embedded cluster, `kschedd.controllers.storage.provisioner`).
 When its claim is deleted, a volume becomes Released, and is then deleted, retained or recycled according to its reclaim
 policy. When its volume is deleted, a claim becomes Lost.
 
-Owns the indexes of volumes and unbound claims. A rejected write needs no handling, because the event of the conflicting
-change triggers the next reconcile. Source: Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go,
-index.go.
+A rejected write needs no handling; the conflicting change triggers the next reconcile. Source:
+Kubernetes v1.34, controller/volume/persistentvolume/pv_controller.go, index.go.
 """
 
 from collections.abc import Sequence
@@ -54,7 +53,7 @@ class VolumeController:
     def __init__(self) -> None:
         self._index = VolumeIndex()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
-        self._reported: dict[str, str] = {}  # claim uid -> message of its last Event, which is not repeated
+        self._reported: dict[str, str] = {}  # claim uid -> message of its last Event
 
     @property
     def next_deadline(self) -> float | None:
@@ -82,7 +81,7 @@ class VolumeController:
         return []
 
     def _notice(self, event: WatchEvent, claims: dict[str, None], volumes: dict[str, None]) -> None:
-        """Update the index with an event, and add the claims and volumes that it requires to be reconciled."""
+        """Update the index with an event, and add the affected claims and volumes to the objects to reconcile."""
         obj, index = event.new, self._index
         if obj.kind == CLAIM:
             if event.type == DELETED:
@@ -201,8 +200,7 @@ class VolumeController:
         ref = volume.claim_ref
         claim = None if ref is None or not ref.uid else view.find(CLAIM, ref.namespace, ref.name)
         if volume.deleting:
-            # Only a Bound volume is protected from deletion. Without its claim the volume is unused, and its deletion
-            # completes.
+            # Only a Bound volume is protected from deletion; without its claim, its deletion completes.
             gone = ref is not None and ref.uid and (claim is None or claim.uid != ref.uid)
             return _volume_phase(volume, RELEASED) if gone and volume.phase == BOUND else []
         if ref is None or not ref.uid:
@@ -213,7 +211,7 @@ class VolumeController:
         if name == volume.name:
             return _volume_phase(volume, BOUND)
         if not name:
-            return []  # the claim's own reconcile completes the binding
+            return []  # the reconcile of the claim completes the binding
         if PROVISIONED_BY in volume.obj.annotations and _policy(volume) == "Delete":
             return self._reclaim(volume)
         return _unbind(volume)
@@ -228,7 +226,7 @@ class VolumeController:
 
 
 def _size(volume: Volume) -> tuple[int, int]:
-    """Return the sort key of matching volumes, by fewest access modes and then smallest size."""
+    """Return the sort key of matching volumes: number of access modes, then size."""
     return len(volume.access_modes), volume.capacity
 
 
@@ -251,10 +249,10 @@ def _unsuitable(volume: Volume, claim: Object) -> str:
 
 
 def _bind(volume: Object, claim: Object) -> list[Write]:
-    """Return the next writes that bind the volume and the claim to each other; none if they are bound.
+    """Return the next writes that bind the volume and the claim to each other; none if they are already bound.
 
-    The volume is written first, alone: if another claim gets the volume meanwhile, this claim stays unchanged. The
-    events of these writes trigger the next step.
+    The volume is written first; if another claim gets it meanwhile, this claim stays unchanged. The event of each write
+    triggers the next write.
     """
     raw, changed = bound_to(volume, claim)
     if changed:
@@ -287,7 +285,10 @@ def _has(obj: Object, wanted: Raw) -> bool:
 
 
 def _unbind(volume: Volume) -> list[Write]:
-    """Release a volume if its claim is bound to another volume. A user's pre-binding stays, by claim name only."""
+    """Release a volume if its claim is bound to another volume.
+
+    A user's pre-binding remains, but names the claim without its uid.
+    """
     if BOUND_BY_CONTROLLER in volume.obj.annotations:
         patch: dict[str, Any] = {
             "spec": {"claimRef": None},

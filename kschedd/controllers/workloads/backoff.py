@@ -1,11 +1,10 @@
 """FailureBackoff: repeatedly failing pods are replaced after increasing delays (1 s, 2 s, 4 s, … 15 min).
 
 Kube-controller-manager uses this delay only for the pods of a DaemonSet. In kube-controller-manager, ReplicaSets and
-StatefulSets immediately replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s, as fast as the
-API server accepts them. In virtual time the replacements would never end. The back-off therefore counts pods that
-failed, or were evicted because of a taint, at an age below `SOON_S`. The first of these pods are replaced immediately,
-and later ones are delayed. Source of the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go
-util/flowcontrol/backoff.go.
+StatefulSets immediately replace pods that a kubelet rejects, or that tolerate a NoExecute taint for 0 s. In virtual
+time, such replacements would never end. The back-off therefore counts pods that failed, or were evicted because of a
+taint, within `SOON_S` after their creation. The first replacements are immediate, and later ones are delayed. Source of
+the delays: Kubernetes v1.34, controller/daemon (failedPodsBackoff), client-go util/flowcontrol/backoff.go.
 """
 
 from collections.abc import Hashable
@@ -38,7 +37,7 @@ class FailureBackoff(Generic[K]):
         return since + delay if now < since + delay else None
 
     def count(self, key: K, now: float) -> None:
-        """Record a replacement now: the next delay is longer, unless a long time passes until the next failure."""
+        """Record a replacement now; the next delay is longer, unless the next failure is much later."""
         since, delay = self._last.get(key, (now, 0.0))
         stale = not delay or now - since > 2 * _LONGEST_S
         self._last[key] = now, _FIRST_S if stale else min(2 * delay, _LONGEST_S)
@@ -48,7 +47,7 @@ class FailureBackoff(Generic[K]):
 
 
 class Evictions:
-    """Slots (the uid of a workload, and the name of a node or pod) from which a taint evicted a young pod."""
+    """Slots from which a taint evicted a young pod; a slot is the uid of a workload and the name of a node or pod."""
 
     def __init__(self) -> None:
         self._evicted: set[tuple[str, str]] = set()  # slots without a new pod since an eviction
@@ -59,7 +58,7 @@ class Evictions:
             self._evicted.add((controller_uid(event.new), place))
 
     def due(self, uid: str, place: str, now: float) -> float | None:
-        """Return when the next pod for the slot may be created; None means now, and records the creation."""
+        """Return when a new pod for the slot may be created; None means now, and marks the slot as filled."""
         key = (uid, place)
         if key not in self._evicted:
             return None
@@ -71,13 +70,13 @@ class Evictions:
 
 
 def has_failed(event: WatchEvent) -> bool:
-    """Return whether the event is about a pod that has just failed."""
+    """Return whether the pod of this event has just failed."""
     old, new = event.old, event.new
     return isinstance(old, Pod) and isinstance(new, Pod) and new.phase == "Failed" != old.phase
 
 
 def was_evicted(event: WatchEvent) -> bool:
-    """Return whether the event is the deletion request of a pod because of a node's taint."""
+    """Return whether the event is the deletion request for a pod because of a taint of its node."""
     old, new = event.old, event.new
     if not isinstance(old, Pod) or not isinstance(new, Pod) or old.deletion_timestamp:
         return False
@@ -100,9 +99,8 @@ _LONGEST_RETRY_S: Final = 300.0
 class CreateBackoff:
     """Delays before a workload retries the creation of a rejected object.
 
-    This object owns the number of consecutive rejections per workload. The workload's controller stores the time of the
-    next attempt in its timers. Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited
-    queues).
+    The object stores the number of consecutive rejections per workload. The controller stores the time of the next
+    attempt in its timers. Source of the delays: client-go v1.34, util/workqueue (the controllers' rate limited queues).
     """
 
     def __init__(self, timers: Timers[Key]) -> None:
@@ -119,9 +117,9 @@ class CreateBackoff:
         return key in self._refusals and at is not None and at > now
 
     def refused(self, key: Key, now: float) -> bool:
-        """Count a rejection, unless one was already counted and the next attempt is not due yet.
+        """Count a rejection, unless another rejection of the same attempt was already counted.
 
-        Return whether this rejection counted.
+        Return whether this rejection was counted.
         """
         if self.waits(key, now):
             return False

@@ -67,7 +67,7 @@ class DaemonTemplate:
         return cls(intern_spec(dict(raw)), raw.get("nodeName") or "", tolerations)
 
     def should_run(self, node: Node) -> tuple[bool, bool]:
-        """Return whether a daemon pod should run on the node, and whether an existing one should stay."""
+        """Return whether a daemon pod should be created on the node, and whether an existing pod should stay."""
         if self.node_name not in ("", node.name):
             return False, False
         try:
@@ -85,12 +85,12 @@ class DaemonTemplate:
 
 
 def target_node(pod: Pod) -> str:
-    """Return the node to which a daemon pod is bound or for which it was created, or ""."""
+    """Return the node of a daemon pod: the node to which it is bound or for which it was created; "" if unknown."""
     return pod.node_name or pod.pod_spec.required_node or ""
 
 
 def template_generation(daemon_set: Object) -> str:
-    """Return the template's number from an annotation of the deprecated API, or "" if it is missing."""
+    """Return the generation of the template from an annotation of the deprecated API, or ""."""
     text = daemon_set.annotations.get(_GENERATION) or ""
     return text if text.lstrip("-").isdigit() else ""
 
@@ -117,7 +117,7 @@ def daemon_pod(daemon_set: Object, node_name: str, digest: str) -> dict[str, Any
 
 @attrs.frozen
 class UpdateLimits:
-    """Limits of a rolling update: new pods beside old ones, and unavailable pods.
+    """Limits of a rolling update: the number of additional new pods, and the number of unavailable pods.
 
     If both limits are 0, one pod may be unavailable.
     """
@@ -141,7 +141,7 @@ def allows_surge(daemon_set: Object) -> bool:
 
 @attrs.frozen(eq=False)
 class Revision:
-    """The current revision, which decides whether daemon pods are up to date and available."""
+    """The current revision, and the time from which its pods are available."""
 
     digest: str
     generation: str
@@ -167,7 +167,7 @@ def oldest_first(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def surplus_on_node(running: Sequence[Pod], surges: bool, revision: Revision) -> list[Pod]:
-    """Return the daemon pods of a node that are running but surplus.
+    """Return the surplus among the running daemon pods of a node.
 
     One pod may run. During a surging rolling update, a new pod may run beside the old pod until the new pod is
     available.
@@ -214,7 +214,7 @@ class UpdateStep:
 def replace_in_place(
     by_node: Mapping[str, Sequence[Pod]], revision: Revision, limits: UpdateLimits, unavailable: int = 0
 ) -> UpdateStep:
-    """Delete old pods for an update without surge: all unavailable pods, and as many available ones as allowed.
+    """Delete old pods for an update without surge: all unavailable pods, and as many available pods as allowed.
 
     `unavailable` is the number of other nodes without an available pod.
     """
@@ -223,7 +223,7 @@ def replace_in_place(
     for pods in by_node.values():
         pair = updated_and_old(pods, revision)
         if pair is None or (pair[0] is None) == (pair[1] is None):
-            unavailable += 1  # the node has no pod or too many pods, which another step corrects
+            unavailable += 1  # the node has no pod or too many pods, which another step changes
             continue
         new, old = pair
         if new is not None:
@@ -241,7 +241,7 @@ def replace_by_surge(
     desired: int,
     available_now: int = 0,
 ) -> UpdateStep:
-    """Create new pods beside old ones, and delete an old pod once its new pod is available, for an update with surge.
+    """Update with surge: create new pods beside old pods, and delete each old pod when its new pod is available.
 
     `available_now` is the number of other nodes with an available pod.
     """

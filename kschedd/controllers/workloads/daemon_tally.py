@@ -13,7 +13,7 @@ from kschedd.controllers.workloads.tallies import Groups, Tallies, Terms
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.values import fast_frozen
 
-_STEP = 100  # nodes processed between two pauses: about 1 ms
+_STEP = 100  # number of nodes processed between two pauses, in about 1 ms
 
 _NOTHING: Mapping[str, Pod] = {}
 
@@ -34,7 +34,7 @@ class _State:
     there: bool  # the node exists
     runs: bool  # a pod should run there
     occupied: bool  # pods were created for it
-    plain: bool  # one running pod that may stay, so no action is needed unless the pod is outdated
+    plain: bool  # the node has one running pod that may stay; no action is needed unless the pod is outdated
     ready: bool  # of the oldest pod
     available: bool
     updated: bool
@@ -61,7 +61,7 @@ class DaemonTally(Groups[_Place, _State]):
         self.fits: dict[str, Fit] = {}  # fit of each existing node, by name
         self.knows_nodes = False
         self._by_node: dict[str, dict[str, Pod]] = {}
-        self._targets: dict[str, str] = {}  # by uid: the node to which a pod is assigned here
+        self._targets: dict[str, str] = {}  # uid of a pod -> the node for which it is counted
 
     def revision(self, now: float) -> Revision:
         return Revision(self.terms.digest, self.terms.generation, self.terms.min_ready_s, now)
@@ -143,7 +143,7 @@ class DaemonTally(Groups[_Place, _State]):
         return state, min((at for at in times.values() if at is not None and at > now), default=None)
 
     def in_order(self, nodes: Iterable[str]) -> list[str]:
-        """Return existing nodes by name, then missing nodes in the order in which their pods arrived."""
+        """Return existing nodes by name, then missing nodes in the order of their pods' arrival."""
         chosen = frozenset(nodes)
         present = sorted(chosen & self.fits.keys())
         gone = chosen.difference(present)
@@ -170,6 +170,6 @@ class DaemonTallies(Tallies[DaemonTally]):
 
 
 def refits(event: WatchEvent) -> bool:
-    """Return whether an update changed labels or taints of the node on which DaemonSets depend."""
+    """Return whether an update of a node changed labels or taints that DaemonSets read."""
     old, new = event.old, event.new
     return isinstance(old, Node) and isinstance(new, Node) and (old.labels != new.labels or old.taints != new.taints)

@@ -1,11 +1,10 @@
 """The DaemonSet controller: creates a pod for each eligible node, named in the pod's node affinity.
 
-A sync processes only nodes that may require an action, according to a tally of all nodes and of the DaemonSet's own
-pods. A change of a node triggers a sync only if it changes the node's eligibility. Ended pods are deleted after an
-increasing delay per node, because a kubelet may reject each new pod. Source: Kubernetes v1.34, controller/daemon
-(daemon_controller.go, update.go).
+A sync processes only nodes that may require an action, according to a tally of nodes and of the DaemonSet's pods. A
+change of a node triggers a sync only if a pod of the DaemonSet may now run there, or may no longer. Ended pods are
+deleted after an increasing delay per node, because the kubelet may reject each new pod. Source: Kubernetes v1.34,
+controller/daemon (daemon_controller.go, update.go).
 
-Owns the deadlines of later reconciles, the tallies, and the delays by node.
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,7 +43,7 @@ from kschedd.store.errors import ApiError, NotFound
 from kschedd.store.objects.log import DELETED, WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
-BURST: Final = 100  # pods created or deleted per reconcile of a DaemonSet; each pod has its own spec
+BURST: Final = 100  # maximum number of pods created or deleted per reconcile of a DaemonSet
 _ALWAYS: Final = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
 
 
@@ -155,7 +154,7 @@ class DaemonSets(InSteps):
     # --- pods ----------------------------------------------------------------------------------------------------
 
     def _manage(self, sync: _Sync, now: float) -> UpdateStep:
-        """Return the step after which each eligible node has one pod and other nodes have none."""
+        """Return the step after which each eligible node has one pod and no other node has a pod."""
         step = UpdateStep([], [])
         surges = daemon_pods.allows_surge(sync.daemon_set)
         tally = sync.tally
@@ -169,7 +168,7 @@ class DaemonSets(InSteps):
                 break
         for name in tally.in_order(tally.names(lambda node: node.odd)):
             pods = tally.pods_of(name)
-            if name not in tally.fits:  # the pod's node was deleted, so the scheduler will never bind it
+            if name not in tally.fits:  # the pod's node was deleted, so the pod will never be scheduled
                 step.delete.extend(pod for pod in pods if not pod.node_name and not pod.deletion_timestamp)
             elif tally.fits[name][1]:
                 running = [pod for pod in pods if not pod.deletion_timestamp and not pod.finished]
@@ -283,7 +282,7 @@ class DaemonSets(InSteps):
 
 
 def _without_duplicates(duplicates: Iterable[Object], current: Object, pods: Iterable[Pod]) -> list[Write]:
-    """Give pods of duplicate revisions the hash of the current revision, and delete the duplicates."""
+    """Change the hash of pods of duplicate revisions to that of the current revision, and delete the duplicates."""
     writes: list[Write] = []
     digest = current.labels.get(REVISION_HASH) or ""
     for duplicate in duplicates:
@@ -303,7 +302,7 @@ def _update_step(sync: _Sync) -> UpdateStep:
         return UpdateStep([], [])
     tally, revision = sync.tally, sync.revision
     limits = UpdateLimits.of(sync.daemon_set, sync.desired)
-    # Replace at most this number of available pods.
+    # maximum number of available pods to replace at a time
     most = limits.surge or limits.unavailable
     spare = nsmallest(most, tally.names(lambda node: node.outdated and node.available and node.runs))
     others = tally.names(lambda node: node.outdated and not (node.available and node.runs))

@@ -1,4 +1,4 @@
-"""A Deployment and its ReplicaSets: the new ReplicaSet, and sizes, annotations and revisions.
+"""A Deployment and its ReplicaSets: the new ReplicaSet, and the sizes, annotations and revisions.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and sync.go (getNewReplicaSet).
 """
@@ -52,7 +52,7 @@ class Rollout:
 
     @property
     def revision(self) -> int:
-        """Minimum revision of the new ReplicaSet."""
+        """The minimum revision of the new ReplicaSet."""
         return max((annotated_int(rs, REVISION) for rs in self.old), default=0) + 1
 
 
@@ -108,7 +108,7 @@ def size_annotations(rollout: Rollout) -> dict[str, str]:
 
 
 def new_set_annotations(rollout: Rollout) -> dict[str, str]:
-    """Return the changed annotations of the new ReplicaSet, without the annotations of the Deployment's size."""
+    """Return the changed annotations of the new ReplicaSet, except those that record the Deployment's size."""
     deployment, new = rollout.deployment, rollout.new
     present: Mapping[str, str] = new.annotations if new is not None else {}
     wanted = {n: v for n, v in deployment.annotations.items() if n not in _NOT_COPIED and present.get(n) != v}

@@ -27,7 +27,7 @@ def counts_of(rollout: Rollout) -> dict[str, int]:
 
 
 def is_complete(rollout: Rollout, counts: Mapping[str, int]) -> bool:
-    """Return whether all replicas are updated and available, and no old replicas are left."""
+    """Return whether all replicas are updated and available, and no old replica is left."""
     observed = rollout.deployment.metadata.get("generation") or 0
     wanted = rollout.wanted
     return observed >= 0 and counts["updatedReplicas"] == counts["replicas"] == counts["availableReplicas"] == wanted
@@ -39,7 +39,7 @@ def deployment_status(
     """Return the status, and the time at which the progress deadline passes; None if no deadline applies.
 
     `created` is the name of the ReplicaSet that is being created, or "". `estimates` is true after a step of a rollout,
-    and false after scaling and pausing, which need no estimate of progress.
+    and false after scaling or pausing.
     """
     deployment = rollout.deployment
     counts = counts_of(rollout)
@@ -91,7 +91,7 @@ def _without(conditions: Sequence[Raw], type_: str) -> Sequence[Raw]:
 def _set(conditions: Sequence[Raw], wanted: Mapping[str, str], at: str, *, again: bool = False) -> Sequence[Raw]:
     """Return the conditions with `wanted` set.
 
-    If status and reason are already equal, the condition is set only with `again`.
+    If its status and reason are unchanged, the condition is set only with `again`.
     """
     present = _find(conditions, wanted["type"])
     same = present is not None and all(present.get(name) == wanted[name] for name in ("status", "reason"))
@@ -101,7 +101,7 @@ def _set(conditions: Sequence[Raw], wanted: Mapping[str, str], at: str, *, again
 def _paused(deployment: Object, conditions: Sequence[Raw], at: str) -> Sequence[Raw]:
     """Return the conditions of a paused Deployment: Progressing gets the reason DeploymentPaused.
 
-    The deadline therefore starts again when the Deployment is resumed.
+    The progress deadline therefore starts again when the Deployment is resumed.
     """
     present = _find(conditions, _PROGRESSING)
     if present is not None and present.get("reason") == "ProgressDeadlineExceeded":
@@ -155,7 +155,7 @@ def _progress(
 
 
 def _has_progressed(deployment: Object, counts: Mapping[str, int]) -> bool:
-    """Return whether there are more updated, ready or available pods than in the status, or fewer old pods."""
+    """Return whether more pods are updated, ready or available than in the status, or fewer pods are old."""
     old_left = status_int(deployment, "replicas") - status_int(deployment, "updatedReplicas")
     return counts["replicas"] - counts["updatedReplicas"] < old_left or any(
         counts[name] > status_int(deployment, name)
@@ -171,7 +171,7 @@ def _timed_out(present: Raw, deadline: int, now: float) -> bool:
 
 
 def _failures(rollout: Rollout, conditions: Sequence[Raw], at: str) -> Sequence[Raw]:
-    """Return the conditions with the ReplicaFailure of the new ReplicaSet, or otherwise of an old one."""
+    """Return the conditions with the ReplicaFailure condition of the new ReplicaSet, or else of an old one."""
     sets = [*([rollout.new] if rollout.new is not None else []), *rollout.old]
     for replica_set in sets:
         failure = condition(replica_set.status, _FAILURE)

@@ -1,7 +1,7 @@
-"""The Deployment controller: one ReplicaSet per pod template; a rollout moves replicas from old ones to the new one.
+"""The Deployment controller: maintains one ReplicaSet per pod template; a rollout moves replicas to the new ReplicaSet.
 
 Source: Kubernetes v1.34, controller/deployment (deployment_controller.go, sync.go, rolling.go, recreate.go). `rollout`
-computes the sizes of a rolling update, `deployment_status` the status. The controller owns the progress deadlines.
+computes the sizes of a rolling update; `deployment_status` computes the status.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Deployments(InSteps):
                     self._templates.forget(new)
                 changed.update(dict.fromkeys(self._sets.observe(event)))
             elif _has_ended(event):
-                # The Recreate strategy waits until the last old pod no longer exists.
+                # the Recreate strategy waits until all old pods have been removed
                 self._after_pod(new, view, changed)
         changed.update(dict.fromkeys(self._later.due(now)))
         writes: list[Write] = []
@@ -111,7 +111,7 @@ class Deployments(InSteps):
     # --- sizes ---------------------------------------------------------------------------------------------------
 
     def _was_scaled(self, rollout: Rollout) -> bool:
-        """Return whether spec.replicas has changed since the Deployment last sized a ReplicaSet that is not empty."""
+        """Return whether spec.replicas has changed since the Deployment last resized a nonempty ReplicaSet."""
         sized = (rs for rs in rollout.all if size_of(rs) > 0 and rs.annotations.get(DESIRED))
         return any(annotated_int(rs, DESIRED) != rollout.wanted for rs in sized)
 
@@ -199,7 +199,7 @@ class Deployments(InSteps):
         return [Delete("ReplicaSet", rs.namespace, rs.name, rs.uid) for rs in idle]
 
     def on_refused(self, write: Write, error: ApiError, view: View, now: float) -> list[Write]:
-        """Increment collisionCount for a new hash if another owner's ReplicaSet has the name (a hash collision)."""
+        """If the name belongs to another owner's ReplicaSet, increment collisionCount, which changes the hash."""
         for key in self._sets.claimants(write, error, view):
             self._later.set(key, now)
         if not isinstance(write, Create) or not isinstance(error, AlreadyExists):

@@ -1,13 +1,13 @@
 """Ownership: the assignment of dependents (pods, ReplicaSets, ControllerRevisions) to the workloads that own them.
 
-A workload adopts a dependent that its selector matches and that has no controller. A workload releases its own
-dependent once the selector no longer matches. Two indexes make both operations cheap: workloads by a label that their
-selector requires (to find possible adopters of a dependent), and dependents without a controller by their labels (to
-find candidates for a workload). All dependents with very many labels share one index entry. Source: Kubernetes v1.34,
-controller/controller_ref_manager.go (ClaimObject).
+A workload adopts a dependent that its selector matches and that has no controller. A workload releases a dependent when
+its selector no longer matches. Two indexes make both operations fast. Workloads are indexed by a label that their
+selector requires, to find possible adopters of a dependent. Dependents without a controller are indexed by their
+labels, to find candidates for a workload. All dependents with very many labels share one index entry. Source:
+Kubernetes v1.34, controller/controller_ref_manager.go (ClaimObject).
 
 Owns the two indexes. Adopting and releasing are patches that apply only to one version of the dependent. If two
-workloads claim the same dependent, one of the patches is therefore rejected, and that workload reconciles again.
+workloads claim the same dependent, one of the patches is therefore rejected, and its workload reconciles again.
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable
@@ -31,7 +31,7 @@ _Label = tuple[str, str]
 _ANY: Final[_Label] = ("", "")  # for selectors and objects without an indexed label
 _MANY: Final[_Label] = ("", "many")  # for objects with more than `_FEW` labels
 _FEW: Final = 64
-_STEP: Final = 250  # dependents processed between two pauses: about 1 ms
+_STEP: Final = 250  # number of dependents processed between two pauses, in about 1 ms
 
 
 def selector_of(workload: Object) -> LabelSelector | None:
@@ -72,7 +72,7 @@ class Ownership:
         self._orphans: dict[tuple[str, _Label], dict[str, None]] = {}  # names by namespace and by each label
 
     def observe(self, event: WatchEvent) -> Iterable[Key]:
-        """Process an event. Return the workloads to reconcile because of the event."""
+        """Process an event. Return the workloads to reconcile because of this event."""
         if event.new.kind in self._kinds:
             return self._observe_workload(event)
         return self._observe_dependent(event) if event.new.kind == self._dependent else ()
@@ -80,8 +80,8 @@ class Ownership:
     def concerns(self, event: WatchEvent) -> bool:
         """Return whether `observe` must process the event.
 
-        An event need not be processed if the dependent is and was controlled by another kind, or has no controller and
-        unchanged labels.
+        The event of a dependent can be skipped if its controller is and was of another kind, or if it has no controller
+        and its labels are unchanged.
         """
         old, new = event.old, event.new
         if new.kind != self._dependent:
@@ -155,18 +155,18 @@ class Ownership:
         ]
 
     def claimants(self, write: Write, error: ApiError, view: View) -> list[Key]:
-        """Return the workloads to reconcile after a rejected write: workloads that may claim the changed object."""
+        """Return the workloads to reconcile after a rejected write, because they may claim the changed object."""
         if not isinstance(write, Patch) or not isinstance(error, Conflict):
             return []
         found = view.find(write.kind, write.namespace, write.name)
         return self.candidates(found) if found is not None else []
 
     def selector(self, workload: Object) -> LabelSelector | None:
-        """Return the selector with which the workload adopts and releases; None if it does neither."""
+        """Return the selector with which the workload adopts and releases dependents, or None."""
         return None if workload.deleting else self._selectors.of(workload)
 
     def claim(self, workload: Object, view: View, eligible: Callable[[Any], bool] = lambda obj: True) -> Claimed:
-        """Return the workload's dependents; objects that are not `eligible` are not counted, adopted or released."""
+        """Return the workload's dependents; objects that are not `eligible` are ignored."""
         return run_steps(self.claiming(workload, view, eligible))
 
     def claiming(
@@ -204,13 +204,13 @@ class Ownership:
         found = (self._orphans.get((workload.namespace, label), ()) for label in {required_pair(selector), _MANY})
         for name in sorted(set(chain.from_iterable(found))):
             obj = view.find(self._dependent, workload.namespace, name)
-            # The indexes may be older than the stored objects.
+            # the indexes may be older than the stored objects
             if obj is not None and not obj.deleting and not controller_uid(obj) and selector.matches(obj.labels):
                 yield obj
 
 
 def _relabelled(event: WatchEvent) -> bool:
-    """Return whether the object is new or has changed labels."""
+    """Return whether the object is new or its labels have changed."""
     old, new = event.old, event.new
     return old is None or (old.labels is not new.labels and old.labels != new.labels)
 

@@ -17,11 +17,11 @@ from kschedd.api.text.times import seconds
 from kschedd.values import in_parts
 
 DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-_PART: Final = 100  # pods ranked between two pauses: about 1 ms
+_PART: Final = 100  # number of pods ranked between two pauses, in about 1 ms
 
 
 def is_active(obj: Object) -> bool:
-    """Return whether the object is a pod that neither ended nor is being deleted."""
+    """Return whether the object is a pod that has not ended and is not being deleted."""
     return isinstance(obj, Pod) and not obj.finished and not obj.deletion_timestamp
 
 
@@ -30,7 +30,7 @@ def ready(pod: Pod) -> bool:
 
 
 def available_at(pod: Pod, min_ready_s: int) -> float | None:
-    """Return the time in seconds, past or future, from which the pod counts as available; None if it is not ready."""
+    """Return the time in seconds, past or future, at which the pod becomes available; None if it is not ready."""
     found = condition(pod.status, "Ready")
     if found is None or found.get("status") != "True":
         return None
@@ -55,7 +55,7 @@ def _restarts(pod: Pod) -> int:
 
 
 def _age_rank(since: float | None, now: float) -> float:
-    """Return a rank by age in powers of two seconds, youngest first (LogarithmicScaleDown); None counts as youngest."""
+    """Return a rank by age in powers of two seconds, youngest first (LogarithmicScaleDown); None ranks as youngest."""
     if since is None:
         return -1.0
     return math.floor(math.log2(now - since)) if now - since >= 1 else 0.0
@@ -81,7 +81,7 @@ def deletion_rank(pod: Pod, beside: Mapping[str, int], now: float) -> tuple[Any,
 def first_by_rank(
     pods: Iterable[Pod], rank: Callable[[Pod], tuple[Any, ...]], count: int | None
 ) -> Generator[None, None, list[Pod]]:
-    """Return, in steps, the `count` pods (None: all) of lowest rank, sorted by rank; equal ranks keep their order."""
+    """Return, in steps, the first `count` pods by rank (None: all pods); pods with equal ranks keep their order."""
     runs: list[list[tuple[tuple[Any, ...], Pod]]] = []
     for some in in_parts(pods, _PART):
         runs.append(sorted(((rank(pod), pod) for pod in some), key=itemgetter(0)))

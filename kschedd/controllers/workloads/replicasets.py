@@ -1,10 +1,9 @@
 """The ReplicaSet controller: creates and deletes pods to reach spec.replicas; surplus pods are deleted in rank order.
 
-ReplicationControllers work in the same way, with another kind of selector. Expectations are not needed, because a
-controller in kschedd always reads its own writes. Source: Kubernetes v1.34, controller/replicaset/replica_set.go,
-controller/replication.
+ReplicationControllers are handled in the same way, with another type of selector. Upstream's expectations are not
+needed, because a controller in kschedd always reads its own writes. Source: Kubernetes v1.34,
+controller/replicaset/replica_set.go, controller/replication.
 
-Owns the deadlines of later reconciles.
 """
 
 from collections.abc import Generator, Mapping, Sequence
@@ -32,8 +31,8 @@ from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, status_of, status_write
 from kschedd.values import fast_frozen, in_parts
 
-BURST: Final = 500  # pods created or deleted per reconcile of a ReplicaSet
-_PART: Final = 500  # pods counted between two pauses: less than 1 ms
+BURST: Final = 500  # maximum number of pods created or deleted per reconcile of a ReplicaSet
+_PART: Final = 500  # number of pods counted between two pauses, in less than 1 ms
 _COMPONENTS: Final = {"ReplicaSet": "replicaset-controller", "ReplicationController": "replication-controller"}
 _KINDS: Final = tuple(_COMPONENTS)
 
@@ -83,7 +82,7 @@ class ReplicaSets(InSteps):
         self._failed = {kind: FailedCreations(component) for kind, component in _COMPONENTS.items()}
         self._pods = Ownership(_KINDS, "Pod")
         self._tallies: Tallies[ReplicaTally] = Tallies(_KINDS)
-        # ReplicaSets with pods that failed or were evicted soon after their creation, since the last creation of pods.
+        # ReplicaSets whose pods failed or were evicted soon after their creation, since pods were last created
         self._failing: set[Key] = set()
         self._failures: FailureBackoff[Key] = FailureBackoff()
         self.faults: FaultLedger[list[Write]] = FaultLedger(self.name)
@@ -199,7 +198,7 @@ class ReplicaSets(InSteps):
         owner = meta["ownerReferences"][0]
         key = (owner["kind"], meta["namespace"], owner["name"])
         if not self._backoff.refused(key, now):
-            return []  # a rejection in the same batch was already handled
+            return []  # another rejection of the same batch was already handled
         replica_set = view.find(*key)
         if replica_set is None:
             return []

@@ -1,7 +1,7 @@
 """ControllerRevisions: earlier templates of a DaemonSet or StatefulSet, for rollbacks.
 
-Each revision contains the pod template as a patch that replaces it, and a number that increases with each change. When
-an earlier template is restored, its old revision is reused with a new number. Source: Kubernetes v1.34,
+A revision contains the pod template, as a patch, and a number that increases with each change. When an earlier template
+is restored, its revision is reused with a new number. Source: Kubernetes v1.34,
 controller/history/controller_history.go, controller/daemon/update.go, controller/statefulset/stateful_set_utils.go
 (newRevision).
 """
@@ -17,8 +17,8 @@ from kschedd.controllers.templates import canonical_template, controller_referen
 from kschedd.store.errors import AlreadyExists, ApiError
 from kschedd.store.writes import Create, Delete, Write, status_of
 
-REVISION_HASH: Final = "controller-revision-hash"  # set on pods; for DaemonSets also on their ControllerRevisions
-HASH_LABEL: Final = "controller.kubernetes.io/hash"  # set on the ControllerRevisions of StatefulSets
+REVISION_HASH: Final = "controller-revision-hash"  # label of pods; for DaemonSets, also of ControllerRevisions
+HASH_LABEL: Final = "controller.kubernetes.io/hash"  # label of ControllerRevisions of StatefulSets
 _LONGEST_NAME: Final = 223
 
 
@@ -37,7 +37,7 @@ def revision_data(workload: Object) -> Raw:
 
 
 def template_of(revision: Object) -> Raw:
-    found: Any = revision.raw.get("data")  # data of any type, because another program may have written the revision
+    found: Any = revision.raw.get("data")  # may have any type, because another program may have written the revision
     for name in ("spec", "template"):
         found = found.get(name) if isinstance(found, Mapping) else None
     return {name: value for name, value in found.items() if name != "$patch"} if isinstance(found, Mapping) else {}
@@ -52,14 +52,14 @@ def _earlier_template(revision: Object) -> Raw:
 
 
 class ComparedTemplates:
-    """Templates of workloads and of their revisions, cached in the form used for comparisons."""
+    """Pod templates of workloads and revisions, cached in the form used for comparisons."""
 
     def __init__(self) -> None:
         self._present = Derived(_present_template)
         self._earlier = Derived(_earlier_template, "data")
 
     def equal_to(self, workload: Object, revisions: Iterable[Object]) -> list[Object]:
-        """Return the revisions that contain the workload's current template, in their order."""
+        """Return the revisions that contain the workload's current template, in the given order."""
         template = self._present.of(workload)
         return [revision for revision in revisions if self._earlier.of(revision) == template]
 
@@ -78,7 +78,7 @@ def data_hash(data: Raw, collisions: int) -> str:
 
 
 def another_hash(write: Create, error: ApiError, view: View) -> list[Write]:
-    """Count a hash collision if a new revision was rejected because another revision has its name."""
+    """Count a hash collision if a new revision was rejected because its name is in use."""
     meta = write.raw["metadata"]
     owner = meta["ownerReferences"][0]
     workload = view.find(owner["kind"], meta["namespace"], owner["name"])
@@ -108,7 +108,7 @@ def new_revision(workload: Object, number: int, digest: str, hash_label: str) ->
 
 
 def oldest_dead(revisions: Sequence[Object], live: Iterable[str]) -> list[Object]:
-    """Return the revisions that no pod uses any more, oldest first; `live` are the names of the revisions in use."""
+    """Return the unused revisions, oldest first; `live` contains the names of the revisions that pods use."""
     kept = frozenset(live)
     return [revision for revision in in_order(revisions) if revision.name not in kept]
 

@@ -1,7 +1,7 @@
 """The arithmetic of a rolling update: the next size of each ReplicaSet of a Deployment.
 
 Source: Kubernetes v1.34, controller/deployment/util/deployment_util.go and controller/deployment/{rolling,sync}.go.
-This module contains pure functions of numbers; `deployments` reads the inputs from objects and writes the results.
+The functions only compute numbers; `deployments` reads the inputs from objects and writes the results.
 """
 
 from collections.abc import Sequence
@@ -11,18 +11,18 @@ import attrs
 
 from kschedd.api.text.numbers import whole_number
 
-_ANY_PERCENTAGE: Final = 10**100  # replaces a percentage with too many digits; larger than any other count
+_ANY_PERCENTAGE: Final = 10**100  # value for a percentage with too many digits
 
 
 @attrs.frozen
 class Replicas:
-    """The spec.replicas and the available pods of one ReplicaSet."""
+    """The spec.replicas of one ReplicaSet, and its number of available pods."""
 
     name: str
     wanted: int
     available: int
-    created: str  # creationTimestamp, by which ReplicaSets are ordered (then by name), oldest first
-    max_replicas: int = 0  # the Deployment's replicas + maxSurge when it last scaled this ReplicaSet; 0 if unknown
+    created: str  # creationTimestamp; ReplicaSets are sorted by it and by name
+    max_replicas: int = 0  # the Deployment's replicas + maxSurge when this ReplicaSet was last scaled; 0 if unknown
 
 
 def resolved(amount: int | str | None, total: int, *, up: bool) -> int:
@@ -59,7 +59,10 @@ def scale_up(new: Replicas, all_wanted: int, wanted: int, surge: int) -> int:
 
 
 def scale_down(old: Sequence[Replicas], new: Replicas, wanted: int, unavailable: int) -> dict[str, int]:
-    """Return the old ReplicaSets' next sizes. Remove unavailable pods first, then available ones above the minimum."""
+    """Return the old ReplicaSets' next sizes.
+
+    Unavailable pods are removed first, then available pods above the minimum.
+    """
     least = wanted - unavailable
     total = sum(r.wanted for r in old) + new.wanted
     spare = total - least - max(0, new.wanted - new.available)
@@ -88,7 +91,7 @@ def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str,
     change = allowed - total
     if change == 0:
         return {}
-    # Scaling up starts with the newest of the largest ReplicaSets; scaling down starts with the oldest of the largest.
+    # Scaling up starts with the newest, and scaling down with the oldest, of the largest ReplicaSets.
     ordered = sorted(sets, key=lambda r: (r.created, r.name), reverse=change > 0)
     ordered.sort(key=lambda r: -r.wanted)
     sizes: dict[str, int] = {}
@@ -108,7 +111,7 @@ def proportioned(sets: Sequence[Replicas], wanted: int, surge: int) -> dict[str,
 
 
 def _share(r: Replicas, total: int, wanted: int, surge: int) -> int:
-    """Return the change of the ReplicaSet's size that keeps its share of the total, rounded (getReplicaSetFraction)."""
+    """Return the change of the ReplicaSet's size, so that it keeps its share of the total (getReplicaSetFraction)."""
     if wanted == 0:
         return -r.wanted
     before = r.max_replicas or total

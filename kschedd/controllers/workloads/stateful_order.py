@@ -1,10 +1,10 @@
-"""The order of a StatefulSet: the next pods to create, delete and wait for.
+"""The order of a StatefulSet's changes: the next pods to create, delete and wait for.
 
-With OrderedReady, pods are created in ascending order, each after all previous pods are available, and deleted in
+With OrderedReady, pods are created in ascending order, each after all previous pods are available. They are deleted in
 descending order, one at a time. Scaling precedes updating. With Parallel, all pods are created and deleted together,
-but updates are still made one by one. A pod that is being deleted keeps its ordinal: the next pod with this ordinal is
-created after the node has reported the pod's end. Source: Kubernetes v1.34,
-controller/statefulset/stateful_set_control.go (updateStatefulSet).
+but updates are still made one by one. A pod that is being deleted keeps its ordinal; the next pod with this ordinal is
+created after the kubelet has removed it. Source: Kubernetes v1.34, controller/statefulset/stateful_set_control.go
+(updateStatefulSet).
 
 Plain functions: `next_step` takes the StatefulSet, its pods and two revisions, and returns names of pods.
 """
@@ -22,16 +22,17 @@ from kschedd.controllers.workloads.rollout import resolved
 from kschedd.controllers.workloads.stateful_pods import replicas_wanted, start_ordinal
 from kschedd.controllers.workloads.stateful_tally import StatefulTally
 
-BURST: Final = 500  # pods created or deleted per reconcile of a StatefulSet
+BURST: Final = 500  # maximum number of pods created or deleted per reconcile of a StatefulSet
 _NOTHING: Mapping[str, Any] = {}
 
 
 @attrs.define(eq=False)
 class StatefulStep:
-    """The next step. `create` contains pairs: the ordinal of a new pod, and True if the pod has the current revision.
+    """The next step. `create` contains the ordinal of each new pod, and True if the pod has the current revision.
 
-    `keep`: pods that need no step yet; their labels and claims are checked. `condemned`: pods beyond the wanted
-    ordinals, which are also checked. `claims_for`: ordinals of pending pods that may lack claims.
+    `keep` contains pods that need no step; only their labels and claims are checked. `condemned` contains pods beyond
+    the wanted ordinals, which are checked as well. `claims_for` contains ordinals of pending pods whose claims may be
+    missing.
     """
 
     create: list[tuple[int, bool]] = attrs.field(factory=list)
@@ -40,7 +41,7 @@ class StatefulStep:
     condemned: list[Pod] = attrs.field(factory=list)
     claims_for: list[int] = attrs.field(factory=list)
     blocked: bool = False  # true if a pod cannot be created yet
-    updating: int = 0  # pods of the current revision that are deleted for the update
+    updating: int = 0  # number of pods with the current revision that are deleted for the update
 
 
 def is_running_and_ready(pod: Pod) -> bool:
@@ -52,7 +53,7 @@ def is_healthy(pod: Pod) -> bool:
 
 
 def current_below(workload: Object) -> int:
-    """Return the ordinal below which the partition requires new pods to have the current revision."""
+    """Return the ordinal below which new pods have the current revision, because of the partition."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     rolling = strategy.get("rollingUpdate")
     start = start_ordinal(workload)
@@ -81,7 +82,7 @@ def next_step(
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     missing = pods.missing(ordinals)
     step.condemned = pods.outside(ordinals)
-    # If pods have claims, any missing pod may be blocked, so all are included. Otherwise the first ones are enough.
+    # If pods have claims, any missing pod may be blocked, so all missing pods are included.
     due = {*(missing if pods.terms.claims else sorted(missing)[: BURST + 1]), *pods.unsettled()}
     if monotonic:
         due |= pods.unavailable()
@@ -108,7 +109,7 @@ def _process_replicas(
 ) -> bool:
     """Create, replace and wait for the pods that should exist. Return True if no other step may follow now.
 
-    `due` contains the ordinals, in order, that have no pod, or whose pod may need an action or a wait.
+    `due` contains, in order, the ordinals without a pod, and those whose pod may need an action or must be waited for.
     """
     monotonic = workload.spec.get("podManagementPolicy") != "Parallel"
     of_current = current_below(workload)
@@ -153,7 +154,7 @@ def _update(
     update_revision: str,
     max_unavailable_gate: bool,
 ) -> None:
-    """Delete outdated pods, from the highest ordinal down to the partition, so that they are created again."""
+    """Delete outdated pods, from the highest ordinal down to the partition; they are created again later."""
     strategy = workload.spec.get("updateStrategy") or _NOTHING
     if strategy.get("type") == "OnDelete":
         return
@@ -168,6 +169,6 @@ def _update(
         room = max(0, limit - sum(ordinal in ordinals for ordinal in unhealthy))
     else:
         highest = max(filter(targets.__contains__, unhealthy), default=-1)
-        room = int(outdated[0] >= highest)  # 0: a pod with a higher ordinal was just created, or will be
+        room = int(outdated[0] >= highest)  # 0 if a pod with a higher ordinal is being created
     step.delete += [pod for ordinal in outdated[:room] if (pod := pods.at(ordinal)) is not None]
     step.updating = len(outdated[:room])

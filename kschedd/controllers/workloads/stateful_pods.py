@@ -111,7 +111,7 @@ def identity_patch(workload: Object, pod: Pod) -> list[Write]:
 
 
 def is_blocked_by_claim(workload: Object, ordinal: int, find: FindClaim) -> bool:
-    """Return whether a claim of the pod is about to be deleted: it is terminating, or owned by an earlier pod."""
+    """Return whether a claim of the pod will be deleted: it is terminating, or owned by an earlier pod."""
     name = pod_name(workload, ordinal)
     for template in claim_templates(workload):
         claim = find(claim_name(workload, template, ordinal))
@@ -176,7 +176,7 @@ def _owners(present: Sequence[Raw], workload: Object, pod: Pod | None, ordinal: 
         and not (reference.get("kind") == "Pod" and reference.get("name") == name)
     ]
     if any(reference.get("controller") for reference in left):
-        return left  # controlled by another owner
+        return left  # the claim is controlled by another owner
     if policy.get("whenScaled") == "Delete" and not in_range(workload, ordinal):
         return [*left, _reference(pod)] if pod is not None else left
     return [*left, _reference(workload)] if policy.get("whenDeleted") == "Delete" else left

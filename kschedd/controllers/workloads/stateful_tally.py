@@ -1,6 +1,6 @@
 """The tally of a StatefulSet: its pods by ordinal, and by the actions that they require.
 
-If pods have claims, an ordinal is due when its pod, or one of the pod's claims, has changed since the last check.
+If the pods have claims, an ordinal must be checked again after a change of its pod or of one of its claims.
 """
 
 from collections.abc import Iterable, Sequence, Set
@@ -27,7 +27,7 @@ class StatefulTerms(Terms):
     name: str
     min_ready_s: int
     claims: frozenset[str]  # names of the pods' claims, without the ordinal
-    claims_as: Raw | None  # the part of the spec that determines the owners of claims; None without claims
+    claims_as: Raw | None  # fields of the spec that determine the owners of claims; None without claims
 
     @classmethod
     def of(cls, workload: Object, selector: LabelSelector | None) -> "StatefulTerms":
@@ -64,7 +64,7 @@ class StatefulTally(PodsByState[_State]):
         self._wanted = range(0)  # ordinals that the StatefulSet required at the last query
         self._missing: set[int] = set()  # ordinals in `_wanted` without a pod
         self._outside: set[int] = set()  # ordinals of pods outside `_wanted`
-        self.unsure: set[int] = set()  # ordinals of pods with claims that may be missing or have wrong owners
+        self.unsure: set[int] = set()  # ordinals of pods whose claims may be missing or have wrong owners
 
     def counts(self, dependent: Pod) -> bool:
         return ordinal_in(self.terms.name, dependent.name) >= 0
@@ -151,7 +151,7 @@ class StatefulTally(PodsByState[_State]):
 
     def _of(self, uids: Sequence[str]) -> set[int]:
         found = set(map(self._ordinals.__getitem__, uids))
-        if len(self._ordinals) > len(self._by_ordinal):  # if two pods have the same ordinal, the later one counts
+        if len(self._ordinals) > len(self._by_ordinal):  # if two pods have the same ordinal, the later pod is used
             later = {ordinal: next(reversed(same)) for ordinal, same in self._by_ordinal.items()}
             found = {ordinal for ordinal in found if later[ordinal] in uids}
         return found

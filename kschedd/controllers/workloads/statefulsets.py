@@ -1,10 +1,9 @@
 """The StatefulSet controller: manages pods with stable names, their claims, and the revisions of their template.
 
-`stateful_order` computes the next step, and `stateful_pods` the manifests of pods and claims. maxUnavailable of a
+`stateful_order` computes the next step; `stateful_pods` creates the manifests of pods and claims. maxUnavailable of a
 rolling update requires the feature gate MaxUnavailableStatefulSet, which is off in 1.34. Source: Kubernetes v1.34,
 controller/statefulset (stateful_set.go, stateful_set_control.go).
 
-Owns the deadlines of later reconciles, and the tallies of pods.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,7 +42,7 @@ from kschedd.store.errors import AlreadyExists, ApiError, NotFound
 from kschedd.store.objects.log import WatchEvent
 from kschedd.store.writes import Create, Delete, Patch, Write, patch_of, status_write
 
-_STEP: Final = 100  # pods created or checked between two pauses: about 1 ms
+_STEP: Final = 100  # number of pods created or checked between two pauses, in about 1 ms
 _ALWAYS: Final = ("replicas", "availableReplicas", "collisionCount")
 
 
@@ -87,8 +86,7 @@ class StatefulSets(InSteps):
         changed: dict[Key, None] = {}
         for event in events:
             if event.new.kind == CLAIM:
-                # The next pod may be waiting for the claim's deletion; a deleted claim of a pending pod is created
-                # again.
+                # The next pod may wait for the deletion of a claim; a pending pod's deleted claim is created again.
                 if event.type == "DELETED":
                     changed.update(dict.fromkeys(self._pods.candidates(event.new)))
                 continue
@@ -188,7 +186,7 @@ class StatefulSets(InSteps):
                 revision = revisions.current if of_current else revisions.update
                 if missing := stateful_pods.missing_claims(workload, ordinal, find):
                     writes += missing
-                    self._later.set(key, now)  # the pod is created once its claims exist
+                    self._later.set(key, now)  # the pod is created after its claims
                     continue
                 writes += stateful_pods.claim_owner_patches(workload, ordinal, None, find)
                 template = template_of(revision)
@@ -204,7 +202,7 @@ class StatefulSets(InSteps):
         return writes
 
     def _waits_after_failure(self, workload: Object, pod: Pod, now: float) -> bool:
-        """Return whether a pod that repeatedly failed soon after its creation must wait before it is replaced."""
+        """Return whether a replacement must be delayed because the pod repeatedly failed soon after its creation."""
         if pod.uid not in self._failed_soon:
             return False
         place = (workload.uid, pod.name)
@@ -229,7 +227,7 @@ class StatefulSets(InSteps):
             if not workload.deleting:
                 writes.append(Create(raw))
                 return None
-            update = Object.from_raw(raw)  # not stored, because the garbage collector would delete it immediately
+            update = Object.from_raw(raw)  # not stored, because garbage collection would delete it immediately
         if equal and update is not revisions[-1] and not workload.deleting:
             writes.append(patch_of(update, {"revision": last + 1}))
         name = workload.status.get("currentRevision")
@@ -249,7 +247,7 @@ class StatefulSets(InSteps):
         if write.raw["kind"] == "ControllerRevision":
             return another_hash(write, error, view)
         if write.raw["kind"] == CLAIM:
-            # A claim's StatefulSet is found by the claim's labels only, unless both are deleted together.
+            # The claim's labels determine its StatefulSet, unless both are deleted together.
             claim = Object.from_raw(write.raw)
             events: list[Write] = []
             for key in self._pods.candidates(claim):

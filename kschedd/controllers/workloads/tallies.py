@@ -1,16 +1,15 @@
-"""Tallies: aggregated facts about all pods of a workload, updated from each event in the log.
+"""Tallies: counts of the pods of a workload by state, updated from each event in the log.
 
-A workload is reconciled whenever some of its pods have changed. For a workload of 20,000 pods, examining all pods each
-time would dominate the run time. The pods of a workload are therefore examined only once, to build a tally. From then
-on, the log shows which pods changed, including changes with events that have not been delivered yet, such as the
-creation of pods by the controller. A tally is rebuilt if the log does not reach back far enough, or if the workload's
-terms have changed.
+A workload is reconciled whenever any of its pods changes. For a workload of 20,000 pods, examining all pods each time
+would take most of the run time. The pods of a workload are therefore examined only once, to build a tally. Afterwards,
+the log shows which pods changed, including changes whose events have not been delivered yet, such as the controller's
+own writes. A tally is rebuilt if the log is too short, or if the workload's terms have changed.
 
 A tally stores the state of each pod (or of each node, if each node has one pod). A state is one of a few possible
-values, such as "ready, of the old template". Pods are grouped by state. Counting pods means adding the sizes of some
-groups, and finding pods that need an action means listing some groups.
+values, such as "ready, of the old template". Pods are grouped by state. To count pods, the sizes of some groups are
+added; to find pods that need an action, some groups are listed.
 
-Owns the tallies, and the log position up to which the tallies contain all changes.
+The object stores the tallies, and the log position up to which they are complete.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +33,7 @@ D = TypeVar("D", bound=Object, contravariant=True)
 V = TypeVar("V")
 S = TypeVar("S")
 
-_STEP = 50  # pods or events processed between two pauses: about 1 ms
+_STEP = 50  # number of pods or events processed between two pauses, in about 1 ms
 
 
 @attrs.frozen
@@ -52,7 +51,7 @@ class Tally(Protocol[D]):
     def terms(self) -> Terms: ...
 
     def counts(self, dependent: D) -> bool:
-        """Return whether the pod, which belongs to the workload, is part of the tally."""
+        """Return whether this pod of the workload is counted."""
 
     def put(self, dependent: D, now: float) -> None:
         """Add or update a pod that belongs to the tally."""
@@ -67,7 +66,7 @@ T = TypeVar("T", bound=Tally[Any])
 class Groups(ABC, Generic[V, S]):
     """Items by name, grouped by state.
 
-    A state may change because of time alone; `pass_time` applies these changes.
+    A state may change because of time alone; `pass_time` applies such changes.
     """
 
     def __init__(self) -> None:
@@ -78,7 +77,7 @@ class Groups(ABC, Generic[V, S]):
 
     @abstractmethod
     def state_of(self, item: V, now: float) -> tuple[S, float | None]:
-        """Return the item's state, and the time (seconds) until which it is valid (None: until the item changes)."""
+        """Return the item's state, and the time (seconds) at which the state expires (None: never)."""
 
     def place(self, name: str, item: V, now: float) -> None:
         """Add or update an item."""
@@ -116,15 +115,15 @@ class Groups(ABC, Generic[V, S]):
 
     @property
     def next_change(self) -> float | None:
-        """Time at which a state next changes because of time alone."""
+        """The next time at which a state changes because of time alone."""
         return self._until.next
 
     def count(self, has: Callable[[S], object]) -> int:
-        """Return the number of items with a state that satisfies `has`."""
+        """Return the number of items whose state satisfies `has`."""
         return sum(len(group) for state, group in self.groups.items() if has(state))
 
     def names(self, has: Callable[[S], object]) -> list[str]:
-        """Return the names of these items, in no particular order."""
+        """Return the names of the items whose state satisfies `has`, in no particular order."""
         return [name for state, group in self.groups.items() if has(state) for name in group]
 
 
@@ -139,7 +138,7 @@ class PodsByState(Groups[Pod, S]):
 
 
 class Listed:
-    """The tally of a workload with few dependents of a kind, such as ControllerRevisions: a list."""
+    """The tally of a workload with few dependents of a kind, such as ControllerRevisions: a list of them."""
 
     def __init__(self, terms: Terms) -> None:
         self.terms = terms
@@ -163,10 +162,13 @@ class Tallies(Generic[T]):
         self._dependent = dependent
         self.by_uid: dict[str, T] = {}  # by the workload's uid
         self._version = 0
-        self._last: WatchEvent | None = None  # event at that version; None if the log does not contain it
+        self._last: WatchEvent | None = None  # event at that version; None if the log no longer contains it
 
     def catching_up(self, view: View, now: float) -> Generator[None, None, None]:
-        """Update all tallies to the current state, step by step. No other write is allowed between the steps."""
+        """Update all tallies to the current state, step by step.
+
+        The caller must make no other write between the steps.
+        """
         events = self._news(view)
         for number, event in enumerate(events, 1):
             self.observe(event, now)
@@ -176,8 +178,7 @@ class Tallies(Generic[T]):
     def _news(self, view: View) -> Sequence[WatchEvent]:
         """Return the events since the last call.
 
-        All tallies are dropped if the events are unknown: the log was truncated, or it belongs to another store with
-        which the controller was used meanwhile.
+        If these are unknown, drop all tallies: the log was truncated, or it belongs to another store.
         """
         known = 1 if self._last is not None else 0
         since, self._version = self._version - known, view.version
@@ -203,7 +204,7 @@ class Tallies(Generic[T]):
             self.change(before, lambda tally: tally.drop(old, now))
         if after in self.by_uid:
             if self._must_release(after, new):
-                del self.by_uid[after]  # the workload does not count the pod and must release it
+                del self.by_uid[after]  # the workload must release the pod, so it is not counted
             else:
                 self.change(after, lambda tally: (tally.put if tally.counts(new) else tally.drop)(new, now))
 
@@ -218,7 +219,8 @@ class Tallies(Generic[T]):
         try:
             if tally is not None:
                 change(tally)
-        except Exception:  # raised again, as the workload's fault, when the next sync rebuilds the tally
+        # the next sync rebuilds the tally, and the exception is raised again as a fault of the workload
+        except Exception:
             del self.by_uid[uid]
 
     def known(self, workload: Object, terms: Terms) -> T | None:
@@ -231,7 +233,7 @@ class Tallies(Generic[T]):
     ) -> Generator[None, None, None]:
         """Build a tally from these dependents, in steps.
 
-        `stays` is true if these dependents are the whole tally and the workload releases none of the dependents.
+        `stays` is true if the tally consists of these dependents and the workload releases none of them.
         """
         self.by_uid.pop(workload.uid, None)
         for number, dependent in enumerate(dependents, 1):

@@ -119,7 +119,7 @@ class ConfigMethods(Methods):
         return TextAnswer(files.written_as_v1(config, catalogue, upstream=call["upstream"]))
 
     async def _read(self, call: Call, answer: Callable[[str, str, Catalogue, ReadFile], T]) -> T:
-        """Run a function on the call's file in a thread, because the file may be large; return its answer."""
+        """Run a function on the file's text in a thread, because the file may be large; return its answer."""
         catalogue = await self._cluster.scheduler.query(_catalogue_of)
         text, source = call["text"], call["source"]
         return await call.services.workers.run(call.client, lambda _: answer(text, source, catalogue, _unread))
@@ -140,7 +140,7 @@ class ConfigMethods(Methods):
                 doc="schedulerName of the profile; required for all changes except backoff, parallelism, flush, all",
             ),
             Param("plugin", "string", False, doc="weight, plugin-on, plugin-off, args"),
-            Param("points", "string[]", False, doc="plugin-on, plugin-off: only these extension points"),
+            Param("points", "string[]", False, doc="only these extension points (for plugin-on and plugin-off)"),
             Param("weight", "integer", False, doc="weight; plugin-on: its score weight"),
             Param("args", "map", False, doc="args; plugin-on, profile-on (a profile): in the format of the file"),
             Param("percentage", "integer", False, doc="percentage; null uses the top-level value for a profile"),
@@ -174,7 +174,7 @@ class ConfigMethods(Methods):
 
     @method(
         "config.undo",
-        doc="Undoes the latest change. Another call undoes the change before that.",
+        doc="Undoes the latest change. A second call undoes the change before it.",
         returns="the change that was undone",
         answer=ConfigChangeAnswer,
     )
@@ -204,9 +204,9 @@ def _catalogue_of(owner: SchedulingDriver) -> Catalogue:
 def whole_config(owner: SchedulingDriver, text: str, source: str) -> Config:
     """Return the configuration in a file as the scheduler would use it.
 
-    `source` is the name of the file that messages contain.
+    `source` is the name of the file in messages.
 
-    Values that flags set are not included. Raises ConfigErrors.
+    Values set by flags are not included. Raises ConfigErrors.
     """
     return _reader_of(owner)(text, source)
 

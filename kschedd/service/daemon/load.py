@@ -22,7 +22,7 @@ from kschedd.service.workers import GivenUp
 from kschedd.values import in_parts, run_steps
 
 _COMPLETED = ("Namespace", "PriorityClass", "Node", "PersistentVolume", "PersistentVolumeClaim")
-_AT_ONCE = 32  # number of manifests that one request to the store applies (3 ms each for existing pods)
+_AT_ONCE = 32  # number of manifests applied in one request to the store (3 ms each for existing pods)
 _FREED = 64  # objects freed at once
 _OWNERS = ("ReplicaSet", "StatefulSet", "Deployment")
 
@@ -80,7 +80,7 @@ class LoadMethods(Methods):
         return result
 
     async def _apply(self, call: Call, prepared: Prepared) -> list[str]:
-        """Apply the manifests, a few per request, so that other requests run in between; return the rejections."""
+        """Apply the manifests, a few per request, so that other requests can run in between; return the rejections."""
         executor = Executor.of(self._cluster, call)
         refused: list[str] = []
         for some in in_parts(in_order(prepared.manifests), _AT_ONCE):
@@ -99,7 +99,7 @@ class LoadMethods(Methods):
 
 
 def _free(prepared: Prepared, given_up: GivenUp) -> None:
-    """Free the objects in parts, because freeing tens of thousands in one step would block all threads."""
+    """Free the objects in steps, because freeing tens of thousands of objects together would block all threads."""
     for values in (prepared.manifests, prepared.objects):
         while values:
             del values[-_FREED:]
@@ -114,7 +114,7 @@ def _schedulers(given: Any) -> dict[str, str]:
 
 
 def _present(store: Any) -> frozenset[tuple[str, str, str]]:
-    """Return the objects of the cluster that a dump may refer to."""
+    """Return the objects of the cluster to which objects of a dump may refer."""
     return frozenset(
         (obj.kind, obj.namespace, obj.name)
         for kind in (*_COMPLETED, *_OWNERS)

@@ -1,4 +1,4 @@
-"""The method for metrics, which are collected from the actors."""
+"""The metrics method; metrics are collected from the actors."""
 
 import os
 from functools import cache, partial
@@ -41,7 +41,7 @@ class MetricsMethods(Methods):
 
 
 async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
-    """Return the metrics of the scheduler, of its queue and of the components that write for it."""
+    """Return the metrics of the scheduler, its queue, and the components that execute its writes."""
     of_driver, config = await cluster.scheduler.query(_of_driver)
     return [
         *of_driver,
@@ -55,7 +55,7 @@ async def scheduler_metrics(cluster: ClusterBackend) -> list[MetricFamily]:
 async def text_of(families: list[MetricFamily], process: bool = False) -> str:
     """Return the metric families in Prometheus' text format.
 
-    Call this in a thread, because a series for each pod makes many lines.
+    Call this function in a thread, because the text may be long.
     """
     return await in_thread(partial(_text_of, families, process))
 

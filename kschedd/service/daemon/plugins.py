@@ -55,7 +55,7 @@ def _sources(owner: SchedulingDriver) -> frozenset[str]:
 def _one_of(sources: frozenset[str], file: str) -> str:
     """Return the plugin source with this file.
 
-    Only files that were given when the daemon was started are ever imported.
+    Only files that were given at the start of the daemon are ever imported.
     """
     files = sorted(source for source in sources if not source.startswith("entry point "))
     for source in files:

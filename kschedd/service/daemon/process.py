@@ -33,7 +33,7 @@ MOST_GRACE_S = 3600
 class DaemonState:
     """The state of the process. Setting `stop` ends the process; clients then have `grace_s` seconds to disconnect.
 
-    `pid` is 0 if there is no separate process, for example for a fork. `machine_s`: seconds of a clock that never
+    `pid` is 0 without a separate process, for example for a fork. `machine_s` returns seconds of a clock that never
     stops.
     """
 
@@ -47,10 +47,11 @@ class DaemonState:
     machine_s: Callable[[], float] = time.monotonic
     clients: Callable[[], list[ClientAnswer]] = list
     limits: DaemonLimits = attrs.field(factory=DaemonLimits)
-    # function for each limit that returns the present and the highest usage
+    # limit -> function that returns the present and the highest usage
     usage: dict[str, Callable[[], tuple[int, int]]] = attrs.field(factory=dict)
-    mirror: Callable[[], MirrorAnswer] | None = None  # the mirrored cluster, if there is one
-    leader: Callable[[], LeaderAnswer] | None = None  # the lease of the mirrored cluster, with --schedule
+    mirror: Callable[[], MirrorAnswer] | None = None  # returns the mirrored cluster's state; None without one
+    # returns the state of the lease in the mirrored cluster, with --schedule
+    leader: Callable[[], LeaderAnswer] | None = None
 
 
 @attrs.frozen(eq=False)
@@ -155,7 +156,7 @@ def _milliseconds(seconds: float | None) -> float | None:
 
 
 def _held(owner: SchedulingDriver) -> dict[str, int]:
-    """Return the present usage of the scheduler's own limits."""
+    """Return the present usage of the scheduler's limits."""
     machine = owner.machine
     labels, resources = machine.cluster.table.columns
     schedulers = machine.schedulers.values()

@@ -1,4 +1,4 @@
-"""The method `daemon.profile`: a profile of the daemon's own time."""
+"""The method `daemon.profile`, which samples the daemon's stacks."""
 
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ class ProfileMethods(Methods):
         try:
             found = await call.services.workers.run_apart(sampled, self._at_once)
         finally:
-            gone = True  # the client disconnected: the thread ends at its next sample
+            gone = True  # the client disconnected, so the thread ends at its next sample
         stacks = [
             StackAnswer(stack.thread, stack.frames, count)
             for stack, count in sorted(found.stacks.items(), key=lambda each: (-each[1], each[0].frames))

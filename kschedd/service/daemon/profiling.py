@@ -1,9 +1,9 @@
 """A sampling profiler of this process: a thread samples the stacks of all threads every few milliseconds.
 
 A sample blocks the interpreter for some tens of microseconds. A stack is listed with the outermost frame first, each
-frame as `module:function`. Frames outside a Trio task are omitted, so the stacks of the event loop begin with the
-function of the task (`kschedd.actors.objects.store:StoreActor.run`), which shows the actor. A thread counts as waiting
-(`IDLE`) if its innermost frame is in a module that only waits.
+frame as `module:function`. Frames outside a Trio task are omitted. The stacks of the event loop therefore begin with
+the function of a task (`kschedd.actors.objects.store:StoreActor.run`), which names the actor. A thread is waiting
+(`IDLE`) if its innermost frame is in a function that only waits.
 """
 
 import sys
@@ -49,7 +49,7 @@ class Sampled:
 
 
 def look(frames: Mapping[int, FrameType], names: Mapping[int, str], but: int) -> list[StackSample]:
-    """Return the stack of every thread except the thread with the ident `but`."""
+    """Return the stack of every thread except the one with the ident `but`."""
     return [StackSample(names.get(ident, "thread"), stack_of(frame)) for ident, frame in frames.items() if ident != but]
 
 
@@ -75,7 +75,7 @@ def sample(
     clock: Callable[[], float] = time.monotonic,
     wait: Callable[[float], None] = time.sleep,
 ) -> Sampled:
-    """Sample for `seconds`, but at least once. Call this function in a separate thread."""
+    """Take samples for `seconds` seconds, at least one. Call this function in a separate thread."""
     own, stacks, looks = threading.get_ident(), Counter[StackSample](), 0
     began = clock()
     while True:
@@ -85,8 +85,7 @@ def sample(
         took = clock() - began
         if took >= seconds or over():
             return Sampled(took, looks, stacks)
-        # The waiting time counts from the start of sampling, so that a late sample does not reduce the number of
-        # samples.
+        # Sample times are counted from the start, so that a late sample does not reduce the number of samples.
         wait(max(0.0, min(looks / hertz, seconds) - took))
 
 

@@ -28,7 +28,7 @@ from kschedd.service.cluster import ClusterBackend
 class Reloading:
     """A reload of all inputs.
 
-    `read_config` reads the configuration file and applies the flags; None: there is no file.
+    `read_config` reads the configuration file and applies the flags; None if there is no file.
     """
 
     cluster: ClusterBackend
@@ -77,7 +77,10 @@ class Reloading:
 async def reload_file(
     cluster: ClusterBackend, source: str, run: Callable[[Callable[[], object]], Awaitable[object]]
 ) -> None:
-    """Reload a plugin file: `run` runs the reload in a thread. If PluginLoadError is raised, nothing has changed."""
+    """Reload a plugin file: `run` executes the reload in a thread.
+
+    If PluginLoadError is raised, nothing was changed.
+    """
     limit_s = await cluster.scheduler.query(lambda owner: owner.machine.registry.start_limit_s)
     fresh = Registry(start_limit_s=limit_s)
     await run(partial(fresh.add_file, Path(source)))

@@ -1,4 +1,4 @@
-"""The method snapshot.get, which returns the whole state of the cluster at one version."""
+"""The method snapshot.get, which returns all objects of the cluster at one version."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -11,7 +11,7 @@ Amounts = Mapping[Annotated[str, "resource"], Sequence[int]]
 
 @attrs.frozen
 class UsageAnswer:
-    """The usage of the nodes, as one array per column. Each node has the same index in all arrays."""
+    """The usage of the nodes, with one array per column. Each node has the same index in all arrays."""
 
     nodes: Annotated[Sequence[Text], "by name"]
     zones: Sequence[Text]
