@@ -141,7 +141,7 @@ def test_a_rejected_pod_whose_nomination_is_cleared_is_tried_again_at_once(scena
 def test_a_weight_counts_from_the_next_attempt_on(scenario: ScenarioCluster) -> None:
     assert "1 -> 7" in scenario.do("set weight ImageLocality 7", "")
     assert "ImageLocality                     7" in scenario.do("weights", "")
-    assert "weight: 7" in scenario.do("config", "")
+    assert "weight: 7" in scenario.do("config convert", "")
 
 
 def test_lines_that_follow_are_standard_input(scenario: ScenarioCluster) -> None:

@@ -25,7 +25,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=path_value, required=True, metavar="FILE", help="FILE.svg, FILE.png or FILE.html"
     )
-    parser.add_argument("--kind", action="append", choices=_KINDS, default=[], help="what to draw; may be repeated")
+    parser.add_argument(
+        "--kind",
+        action="append",
+        choices=_KINDS,
+        default=[],
+        metavar="KIND",
+        help=", ".join(_KINDS) + "; may be repeated",
+    )
     parser.add_argument("--x", default="", metavar="NAME", help="pareto: a metric; heatmap: a parameter")
     parser.add_argument("--y", default="", metavar="NAME", help="metrics, pareto: a metric; heatmap: a parameter")
     parser.add_argument("--value", default="", metavar="METRIC", help="heatmap: the metric")

@@ -28,8 +28,19 @@ class UsageError(KscheddError):
     verb: str = ""  # the verb whose help the message refers to
 
 
+_EXAMPLES_HEADER: Final = "examples:\n"
+
 _TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE = frozenset(("0", "f", "F", "false", "FALSE", "False"))
+
+
+class VerbHelpFormatter(argparse.HelpFormatter):
+    """Formatter that wraps the description and keeps the lines of the examples."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith(_EXAMPLES_HEADER):
+            return text
+        return super()._fill_text(text, width, indent)
 
 
 class VerbParser(NotingParser):
@@ -44,7 +55,7 @@ class VerbParser(NotingParser):
             description=f"{summary[:1].upper()}{summary[1:].rstrip('.')}.",
             add_help=False,
             allow_abbrev=False,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=VerbHelpFormatter,
         )
         self.verb = verb
         self.implied: dict[str, str] = {}
@@ -291,7 +302,7 @@ class Verb:
         words = VerbParser(self.name, self.summary, program, self.whole)
         self.words(words)
         if self.examples:
-            words.epilog = "examples:\n" + "".join(f"  {each}\n" for each in self.shown_examples(program))
+            words.epilog = _EXAMPLES_HEADER + "".join(f"  {each}\n" for each in self.shown_examples(program))
         return words
 
     def shown_examples(self, program: str = "") -> list[str]:

@@ -16,6 +16,7 @@ import attrs
 from kschedd.api.unsupported import Unsupported, grouped
 from kschedd.printing.terminal.safe import safe
 from kschedd.printing.terminal.style import TerminalStyle
+from kschedd.printing.terminal.tables import flowing
 
 
 class ItemStream(Protocol):
@@ -99,7 +100,7 @@ class VerbSession:
         self._write(terminal)
 
     def warn(self, text: str) -> None:
-        self.write_error(f"{self.style.paint('Warning:', 'yellow')} {text}\n")
+        self.hint(f"{self.style.paint('Warning:', 'yellow')} {text}")
 
     def warn_unsupported(self, answers: Iterable[Mapping[str, Any]]) -> None:
         """Warn about the results' `unsupported` fields, which have no effect, once for each kind and reason."""
@@ -108,4 +109,8 @@ class VerbSession:
             self.warn(text)
 
     def error(self, text: str) -> None:
-        self.write_error(f"{self.style.paint('error:', 'red')} {text}\n")
+        self.hint(f"{self.style.paint('error:', 'red')} {text}")
+
+    def hint(self, text: str) -> None:
+        """Write a sentence beside the output, to standard error; it is wrapped at the width of the terminal."""
+        self.write_error(f"{flowing(text, self.style)}\n")

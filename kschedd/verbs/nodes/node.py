@@ -31,8 +31,13 @@ _NONE: Final = "<none>"
 
 
 def _words(words: VerbParser) -> None:
-    uses = "add NODE | stop|start|initialize NODE... | pressure NODE... memory|disk|pid [on|off] | zones | leaving"
-    words.add_argument("what", nargs="+", metavar=uses)
+    words.add_argument(
+        "what",
+        nargs="+",
+        metavar="COMMAND",
+        help="add NODE; stop, start or initialize NODE...; pressure NODE... memory|disk|pid [on|off]; zones (states, "
+        "and what happens next to nodes); leaving (pods that will be evicted)",
+    )
     words.add_argument("-l", "--selector", metavar="LABELS", help="nodes with these labels, such as a zone")
     words.add_argument("--all", action="store_true", help="all nodes")
     words.add_argument("--count", type=whole_number, metavar="N", help="number of nodes to add (1)")
@@ -67,12 +72,16 @@ def node(session: VerbSession, options: argparse.Namespace) -> int:
         raise UsageError("--count and --prefix require `node add NODE`", "node")
     if word in CHANGES:
         done = CHANGES[word]
-        return each_node(
+        named = node_names(session, options, names)
+        failed = each_node(
             session,
-            node_names(session, options, names),
+            named,
             lambda name: session.daemon.call(f"nodes.{word}", name=name),
             lambda changed: done if changed else f"already {done}",
         )
+        if named and not failed:
+            session.hint(_next_step(session, word, named))
+        return failed
     if word == PRESSURE:
         return _pressure(session, options, names)
     if word not in WORDS:
@@ -106,17 +115,32 @@ def _add(session: VerbSession, options: argparse.Namespace, names: list[str]) ->
     return 0
 
 
+def _next_step(session: VerbSession, word: str, names: list[str]) -> str:
+    """Return a line about what happens next to changed nodes, with the command that shows it."""
+    if word == "stop":
+        try:
+            found = session.daemon.call("nodes.zones")["nodes"]
+        except RpcError as without:  # a cluster without controllers
+            return f"Pods stay on the node: {without}"
+        upcoming = [each for each in found if each["node"] in names]
+        times = [_ahead(session, each["at"]) for each in upcoming if each["next"] == "Unknown"]
+        soon = f"in {times[0]}" if times else "after the grace period"
+        return (
+            f"NotReady {soon}; then pods leave when their tolerations end (after 5m by default). "
+            f"`{session.program}node zones` shows what comes next, `{session.program}node leaving` the pods."
+        )
+    return f"`{session.program}get nodes` shows the nodes' state; pending pods that fit are scheduled at once."
+
+
 def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str]) -> int:
     """Start or end simulated pressure on nodes."""
     on = words[-1:] != ["off"]
     rest = words[:-1] if words[-1:] in (["on"], ["off"]) else words
-    allowed = f"allowed are {', '.join(PRESSURES)}"
-    if not rest:
-        raise UsageError(
-            f"node {PRESSURE} NODE... WHAT [on|off]: which node, and of what is it short? For WHAT {allowed}"
-        )
-    *names, what = rest
+    *names, what = rest or [""]
     if what not in PRESSURES:
+        if not names:
+            why = f"node {PRESSURE} requires a node and {', '.join(PRESSURES)}, such as: node {PRESSURE} node-a memory"
+            raise UsageError(why, "node")
         raise UsageError(f'no pressure "{what}"{allowed_names(what, PRESSURES)}', "node")
 
     def result(changed: bool) -> str:
@@ -124,12 +148,18 @@ def _pressure(session: VerbSession, options: argparse.Namespace, words: list[str
             return f"{'is now' if changed else 'is already'} short of {what}"
         return f"is {'no longer' if changed else 'not'} short of {what}"
 
-    return each_node(
+    failed = each_node(
         session,
         node_names(session, options, names),
         lambda name: session.daemon.call("nodes.pressure", name=name, pressure=what, on=on),
         result,
     )
+    if on and not failed:
+        session.hint(
+            f"A taint keeps new pods away, and the kubelet evicts pods. `{session.program}events` shows evictions, "
+            f"`{session.program}node pressure {' '.join(names)} {what} off` ends the pressure."
+        )
+    return failed
 
 
 def _write_zones(session: VerbSession, answer: Mapping[str, Any]) -> None:
@@ -150,7 +180,8 @@ def _write_zones(session: VerbSession, answer: Mapping[str, Any]) -> None:
                 waiting or _NONE,
             )
         )
-    session.write(render(Table(("ZONE", "REGION", "STATE", "READY", "RATE", "WAITING"), tuple(rows)), session.style))
+    heads = ("ZONE", "REGION", "STATE", "READY", "TAINT RATE", "WAITING FOR A TAINT")
+    session.write(render(Table(heads, tuple(rows)), session.style))
     if answer["nodes"]:
         upcoming: list[tuple[str, ...]] = []
         for each in answer["nodes"]:

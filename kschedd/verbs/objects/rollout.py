@@ -69,7 +69,9 @@ _FLAGS_OF: Final[Mapping[str, tuple[str, ...]]] = {
 
 def _words(words: VerbParser) -> None:
     actions = "|".join(ACTIONS)
-    words.add_argument("what", nargs="*", metavar=f"{actions} KIND NAME... | KIND/NAME")
+    words.add_argument(
+        "what", nargs="*", metavar="COMMAND KIND NAME", help=f"{actions}, then KIND NAME... or KIND/NAME"
+    )
     words.add_argument(
         "-w", "--watch", choices=("true", "false"), help="status: wait until the rollout is complete (true)"
     )

@@ -127,9 +127,9 @@ def _until_words(words: VerbParser) -> None:
     words.add_argument(
         "what",
         nargs="+",
-        metavar="DURATION | t=TIME | pod NAME | N pods | CONDITION",
-        help="CONDITION: a CEL expression about attempts, scheduled, failed, pending, waiting, binding, nodes, pods, "
-        "time",
+        metavar="WHEN",
+        help="a DURATION, t=TIME, pod NAME, N pods, or a CONDITION: a CEL expression about attempts, scheduled, "
+        "failed, pending, waiting, binding, nodes, pods, time",
     )
     namespace_flags(words)
 

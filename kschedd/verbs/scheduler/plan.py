@@ -14,6 +14,7 @@ from typing import Any, Final
 import attrs
 
 from kschedd.printing.reports.forks import diff_text, is_different, without_place
+from kschedd.printing.terminal.style import TerminalStyle
 from kschedd.printing.terminal.tables import flowing
 from kschedd.verbs.command_line.answers import FORMS, write_answer
 from kschedd.verbs.command_line.grammar import UsageError, Verb, VerbParser, output_flag, whole_number
@@ -67,7 +68,8 @@ def _planned(
     lines: list[str] = []
     complaints: list[str] = []
     inner = session_in(session, fork)
-    status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append), words)
+    plain = TerminalStyle()  # without color and line breaks, so that errors can be found by their first word
+    status = run(attrs.evolve(inner, write=lines.append, write_error=complaints.append, style=plain), words)
     if status == 2:
         session.write_error("".join(complaints))
         misplaced = [word for word in words if word.partition("=")[0] in _OWN_FLAGS]
@@ -89,7 +91,10 @@ def _planned(
         session.write(flowing(_of_configuration(words, diff), session.style))
         note_if_paused(session)
     for line in fails:
-        session.write_error(f"{line}\n")
+        if line.startswith("error: "):
+            session.error(line.removeprefix("error: "))
+        else:  # kubectl's "error when evicting pods ..."
+            session.hint(line)
     if not done:
         return status
     if status or without_place(diff):
